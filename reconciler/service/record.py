@@ -31,12 +31,17 @@ from reconciler.workflows import ExporterTarget, exporter_login, open_page, seri
 if TYPE_CHECKING:
     from reconciler.traffic import RecordedFolder, ScrapedRows
 
-GAPS: Final = "gaps.jsonl"
-"""Beside the Parquet files: when an exporter could not be read, one line a gap."""
 _LOOK_S: Final = 1.0
 _LAST_SCRAPE_S: Final = 2.0
 _RETRY_S: Final = 5.0
 _MOST_GAPS_BYTES: Final = 4 << 20
+_MOST_NOTES: Final = 10_000
+"""Lines about gaps that wait while the disk is full."""
+_UNKNOWN_WORDS: Final = {
+    "name-only": "user and client-id are in the metric name only; --known-clients FILE looks them up",
+    "shared-name": "several known clients have this metric name",
+    "no-broker": "no label has a broker id",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +140,8 @@ class _Recorder:
         self._retry_at = 0.0
         self._disk_problem: str | None = None
         self._skipped: dict[int, int] = {}
+        self._unknown: dict[tuple[int, str], int] = {}
+        self._notes: list[str] = []
         self.last_reason = ""
         login = exporter_login(settings.http_config) if settings.http_config else None
         self._pollers = {
@@ -157,6 +164,7 @@ class _Recorder:
         return sum(poller.counts.scrapes for poller in self._pollers.values())
 
     def start(self) -> None:
+        self._note_pause()
         for poller in self._pollers.values():
             poller.start()
 
@@ -185,7 +193,13 @@ class _Recorder:
             logging.INFO,
             "stopped",
             f"stopped by {by} after {self.scrapes:,} pages and {self._written:,} rows{lost}",
-            {"signal": stopped_by, "pages": self.scrapes, "rows": self._written, "dropped": self._dropped},
+            {
+                "signal": stopped_by,
+                "pages": self.scrapes,
+                "rows": self._written,
+                "dropped": self._dropped,
+                "unattributed": sum(self._unknown.values()),
+            },
         )
         return RecordEnd(signal=stopped_by, rows=self._written, lost=self._dropped)
 
@@ -193,6 +207,8 @@ class _Recorder:
         with self._waiting.lock:
             scrapes, rows = tuple(self._waiting.scrapes), self._waiting.rows
         self._note_slow_pages()
+        self._note_unknown()
+        self._write_notes()
         if not scrapes:
             return
         try:
@@ -222,6 +238,7 @@ class _Recorder:
             dropped = sum(scrape.count for scrape in scrapes)
             self._dropped += dropped
             self._waiting.taken(len(scrapes))
+            self._note_dropped(scrapes, str(error))
         if self._disk_problem is None or dropped:
             self._disk_problem = str(error)
             what = f"dropped {dropped:,} rows" if dropped else "rows wait in memory"
@@ -270,15 +287,68 @@ class _Recorder:
         self._log.write(logging.WARNING, "clock", f"the clock of this machine was set by {seconds:+.1f} s", {"seconds": seconds})
         self._note({"clock_set_by": round(seconds, 3), "at": moment_to_json(self._clock.now())})
 
+    def _note_pause(self) -> None:
+        """The time since the last sample of an earlier run was not observed."""
+        last_s, now_s = self._folder.last_moment_s(), self._clock.now().timestamp()
+        if last_s is None or now_s - last_s <= 2 * self._settings.interval_s:
+            return
+        missed = int((now_s - last_s) / self._settings.interval_s)
+        for target in self._settings.targets:
+            self._gap_ends(target, ScrapeGap(from_s=last_s, until_s=now_s, missed=missed, reason="record was not running"))
+
+    def _note_dropped(self, scrapes: tuple[ScrapedRows, ...], reason: str) -> None:
+        """What was read and lost is a gap, too."""
+        times: dict[int, list[float]] = {}
+        for scrape in scrapes:
+            times.setdefault(scrape.clients[0].broker, []).append(scrape.at_us / 1e6)
+        for broker, some in sorted(times.items()):
+            row: dict[str, Datum] = {
+                "broker": broker,
+                "from": _moment(min(some) - self._settings.interval_s),
+                "until": _moment(max(some)),
+                "missed": len(some),
+                "reason": reason,
+            }
+            self._note(row)
+
+    def _note_unknown(self) -> None:
+        """Name the first series of each reason whose client is not known. Later ones are counted."""
+        from reconciler.traffic import series_text
+
+        for broker, poller in self._pollers.items():
+            for reason, unknown in poller.columns.unattributed.items():
+                place = broker, reason.value
+                if place not in self._unknown:
+                    self._log.write(
+                        logging.WARNING,
+                        "unattributed",
+                        f"broker {broker}: the clients of {unknown.count:,} series are not known and are not recorded, such as "
+                        f"{series_text(unknown.example)}: {_UNKNOWN_WORDS[reason.value]}",
+                        {"broker": broker, "reason": reason.value, "series": unknown.count},
+                    )
+                self._unknown[place] = unknown.count
+
     def _note(self, row: Mapping[str, Datum]) -> None:
-        """A full disk takes no notes; the log has them."""
-        path = self._settings.folder / GAPS
+        """For the file of gaps; notes wait while the disk is full. Pollers call it, too."""
+        with self._waiting.lock:
+            if len(self._notes) < _MOST_NOTES:
+                self._notes.append(json.dumps(dict(row)))
+        self._write_notes()
+
+    def _write_notes(self) -> None:
+        with self._waiting.lock:
+            notes, self._notes = self._notes, []
+        path = self._folder.gaps_file
         try:
-            if path.exists() and path.stat().st_size > _MOST_GAPS_BYTES:
-                path.replace(path.with_suffix(".old.jsonl"))
-            append_line(path, json.dumps(dict(row)))
+            if notes and path.exists() and path.stat().st_size > _MOST_GAPS_BYTES:
+                self._folder.begin_new_gaps()
+            while notes:
+                append_line(path, notes[0])
+                del notes[0]
         except (OSError, ReconcilerError) as error:
-            self._log.write(logging.WARNING, "gap", f"{GAPS} cannot be written: {error}")
+            with self._waiting.lock:
+                self._notes[:0] = notes
+            self._log.write(logging.WARNING, "gap", f"{path.name} cannot be written: {error}")
 
 
 def _moment(seconds: float) -> str:

@@ -57,6 +57,7 @@ from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
+from reconciler.traffic.recording_gaps import gap_minutes
 from reconciler.traffic.sources.normal_form import DUPLICATE
 from reconciler.traffic.traffic_source import (
     RequestSource,
@@ -167,7 +168,7 @@ class Backtest:
     @functools.cached_property
     def _holes(self) -> Mapping[int, Integers]:
         recorded = self._recorded
-        return holes_of(recorded.facts.coverage, recorded.minutes())
+        return holes_of(recorded.facts.coverage, recorded.minutes(), gap_minutes(recorded.facts.gaps))
 
     def _of_means(self, provenance: Provenance) -> MeanVerdicts:
         before = self._tables[0] if len(self._tables) > 1 else None

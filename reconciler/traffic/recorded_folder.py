@@ -14,8 +14,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from reconciler.errors import FileAccessError, LockedError
+from reconciler.traffic.recording_gaps import GAP_FILES
 from reconciler.traffic.sample_parquet import SampleRows, join_rows, open_samples, sample_table
 from reconciler.traffic.scraped_rows import ScrapedRows
 from reconciler.traffic.sources.metric_layouts import MetricSeries
@@ -38,6 +41,24 @@ class RecordedFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    @property
+    def gaps_file(self) -> Path:
+        """Where times without samples are noted, one line each."""
+        return self.path / GAP_FILES[-1]
+
+    def last_moment_s(self) -> float | None:
+        """Of the last sample in the newest file, in seconds since 1970; ``None`` when there is none that can be read."""
+        files = sorted(file for file in self.path.iterdir() if _FILE.fullmatch(file.name))
+        try:
+            return pc.max(pq.read_table(files[-1], columns=["ts"]).column("ts")).as_py().timestamp() if files else None
+        except (OSError, pa.ArrowInvalid, AttributeError):
+            return None
+
+    def begin_new_gaps(self) -> None:
+        """The older notes get another name, and replace those that have it."""
+        with _our_errors(self.path):
+            self.gaps_file.replace(self.path / GAP_FILES[0])
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -52,6 +52,14 @@ class ScrapedRows:
         return len(self.slots)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownSeries:
+    """How many series, and the labels of one of them."""
+
+    count: int
+    example: Mapping[str, str]
+
+
 class PageColumns:
     """Make rows of the pages of one exporter."""
 
@@ -63,11 +71,8 @@ class PageColumns:
         self._units: list[float] = []
         self._last_s = np.empty(0)
         self._unknown: dict[LabelledSeries, Unattributed] = {}
-
-    @property
-    def unattributed(self) -> Mapping[Unattributed, int]:
-        """Series of the last page whose client is not known, by reason."""
-        return Counter(self._unknown.values())
+        self.unattributed: Mapping[Unattributed, UnknownSeries] = {}
+        """Series of the pages whose client is not known, by reason. Replaced as a whole, so any thread may read it."""
 
     def rows(self, samples: Sequence[tuple[LabelledSeries, float]], *, at_s: float, monotonic_s: float) -> ScrapedRows:
         """The rows of a page. NaN, infinite and negative rates are no samples; of a client's second rate the first one counts.
@@ -118,6 +123,7 @@ class PageColumns:
         # A name that later series have made known decides about an earlier one.
         for series in [series for series, reason in self._unknown.items() if reason is not Unattributed.NO_BROKER]:
             self._slots[series] = self._slot_of(series)
+        self.unattributed = _count_unknown(self._unknown)
         more = [last.get(client, np.nan) for client in self._shared[len(self._last_s) :]]
         self._last_s = np.concatenate([self._last_s, np.asarray(more, dtype=np.float64)])
 
@@ -135,3 +141,9 @@ class PageColumns:
             self._shared.append(client)
             self._units.append(client.amounts_a_unit)
         return slot if series.measure is Measure.RATE else _OTHER - 1 - slot
+
+
+def _count_unknown(unknown: Mapping[LabelledSeries, Unattributed]) -> dict[Unattributed, UnknownSeries]:
+    counts = Counter(unknown.values())
+    examples = {reason: series for series, reason in reversed(list(unknown.items()))}
+    return {reason: UnknownSeries(count=count, example=examples[reason].labels) for reason, count in counts.items()}

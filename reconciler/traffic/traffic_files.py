@@ -13,6 +13,7 @@ from reconciler.logs import log_event, timed_event
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.columns.mean_totals import MEAN_TOTALS
 from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.recording_gaps import read_gaps
 from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
@@ -249,7 +250,11 @@ def open_traffic(
         is_mapped_sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
         is_sums = is_mapped_sums or traffic.source is Source.RECORDER
         kind = SecondsTraffic if is_sums else RequestTraffic
-        found = kind(rows, source=traffic.source, files=traffic.files, columns=said)
+        of_rows = kind(rows, source=traffic.source, files=traffic.files, columns=said)
+        if traffic.source is Source.NORMAL_FORM and not traffic.datasets:
+            folders = sorted({Path(file).parent for file in traffic.parquet})
+            of_rows.facts = replace(of_rows.facts, gaps=read_gaps(folders))
+        found = of_rows
     facts = found.facts
     lines = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
     log_event(

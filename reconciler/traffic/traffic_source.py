@@ -18,6 +18,7 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.recording_gaps import RecordingGap
 from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.sources.normal_form import CHARGED, EMPTY_THROTTLED, UNREADABLE
 
@@ -49,6 +50,8 @@ class Facts:
     observations: tuple[Observations, ...] = ()
     unreadable: int = 0
     unreadable_samples: tuple[str, ...] = ()
+    gaps: tuple[RecordingGap, ...] = ()
+    """Times that the recorder itself noted as not observed."""
 
     @classmethod
     def of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import resource
 import signal
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.integrations import PageSeries
+from reconciler.traffic import PageColumns, RecordedFolder
 from tests.support.bad_servers import refusing_port
 from tests.support.command import run
 from tests.support.manifests import cluster, quotas
@@ -122,6 +125,27 @@ def test_killed_with_minus_nine_it_leaves_whole_files_and_starts_again(tmp_path:
             second.until(lambda: len(second.rows) > count)
             assert not left.exists()
             assert second.end(signal.SIGTERM) == 0
+
+
+def test_a_pause_between_two_runs_is_a_gap_and_unknown_clients_are_named_once(tmp_path: Path) -> None:
+    first = {"__name__": "kafka_server_Produce_byte_rate", "user": "alice", "client_id": "app", "broker": "7"}
+    at_s = datetime.datetime(2026, 11, 22, 14, 3, tzinfo=datetime.UTC).timestamp()
+    (tmp_path / "history").mkdir()
+    RecordedFolder(tmp_path / "history").write([PageColumns().rows([(PageSeries(first), 5.0)], at_s=at_s, monotonic_s=0.0)])
+    page = ChangingPage(PAGE + "kafka_server_produce_user_x_client_id_y_byte_rate 7.0\n")
+    with served(page) as port, recorder(tmp_path, *argument(port, 7)) as running:
+        running.until(lambda: running.events("unattributed"))
+        before = page.requests
+        page.text += "kafka_server_produce_user_x_client_id_z_byte_rate 7.0\n"
+        running.until(lambda: page.requests > before + 1)
+        assert running.end(signal.SIGTERM) == 0
+    (unknown,) = running.events("unattributed")
+    assert (unknown["broker"], unknown["reason"], unknown["series"]) == (7, "name-only", 1)
+    assert "such as kafka_server_produce_user_x_client_id_y_byte_rate{" in unknown["message"]
+    assert "--known-clients" in unknown["message"]
+    assert running.events("stopped")[0]["unattributed"] == 2
+    (gap,) = map(json.loads, (tmp_path / "history" / "gaps.jsonl").read_text().splitlines())
+    assert (gap["broker"], gap["from"], gap["reason"]) == (7, "2026-11-22T14:03:00Z", "record was not running")
 
 
 def test_a_full_disk_costs_rows_and_is_written_again_when_it_has_room(tmp_path: Path) -> None:

@@ -46,18 +46,32 @@ def may_have_gaps(coverage: Sequence[Coverage]) -> bool:
     return most > (_FEWEST_PAUSES + _SHORTEST_MIN - 1) * _MINUTE_S
 
 
-def holes_of(coverage: Sequence[Coverage], minutes: Mapping[int, Integers]) -> dict[int, Integers]:
+def holes_of(
+    coverage: Sequence[Coverage], minutes: Mapping[int, Integers], known: Mapping[int, Integers] | None = None
+) -> dict[int, Integers]:
     """By broker the holes of its recording, shape ``(holes, 2)``: the first minute since 1970, and the first one after.
 
     ``minutes``: by broker those since 1970 in which it has any line, rising, each once. A broker without an entry has every
     minute from its first request to its last. Only whole minutes between the first and last request of all brokers can be in a
-    hole.
+    hole. ``known``: by broker minutes that the recorder itself noted as not observed.
     """
     if not coverage:
         return {}
     first = math.ceil(min(one.start for one in coverage).timestamp() / _MINUTE_S)
     last = int(max(one.end for one in coverage).timestamp()) // _MINUTE_S
-    return {one.broker: _holes(_recorded(one, minutes.get(one.broker)), first, last) for one in coverage}
+    holes = {one.broker: _holes(_recorded(one, minutes.get(one.broker)), first, last) for one in coverage}
+    noted = {broker: some for broker, some in (known or {}).items() if broker in holes}
+    return holes | {broker: _joined(holes[broker], some[(some >= first) & (some < last)]) for broker, some in noted.items()}
+
+
+def _joined(holes: Integers, minutes: Integers) -> Integers:
+    """Holes, and minutes in none of them, as holes."""
+    missing = np.unique(np.concatenate([*(np.arange(begin, end) for begin, end in holes.tolist()), minutes]))
+    if not len(missing):
+        return holes
+    begins = np.flatnonzero(np.diff(missing, prepend=missing[0] - 2) != 1)
+    ends = np.append(begins[1:], len(missing)) - 1
+    return np.stack((missing[begins], missing[ends] + 1), axis=1)
 
 
 def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tuple[Coverage, ...]:

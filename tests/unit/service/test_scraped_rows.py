@@ -15,6 +15,7 @@ from reconciler.integrations import ExporterPage
 from reconciler.integrations.exporter_page import PageSeries
 from reconciler.service.polling import Poller, ScrapeGap
 from reconciler.traffic import PageColumns, RecordedFolder, Retention, Unattributed
+from reconciler.traffic.scraped_rows import UnknownSeries
 from tests.support.metrics_exporter import served
 from tests.support.polling import wait_until
 
@@ -65,7 +66,8 @@ def test_series_of_no_broker_are_counted_and_a_second_spelling_of_a_client_is_le
     samples = [(rate("a", broker=""), 1.0), (rate("b"), 2.0), (rate("b", __name__="kafka_server_Produce_byte_rate"), 3.0)]
     rows = columns.rows(samples, at_s=1e9, monotonic_s=0.0)
     assert rows.amounts.tolist() == [2]
-    assert columns.unattributed == {Unattributed.NO_BROKER: 1}
+    (unknown,) = columns.unattributed.items()
+    assert unknown == (Unattributed.NO_BROKER, UnknownSeries(count=1, example=samples[0][0].labels))
 
 
 def test_files_of_one_second_have_names_of_their_own_and_only_ours_are_removed(tmp_path: Path) -> None:
