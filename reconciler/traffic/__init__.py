@@ -3,8 +3,9 @@
 One row goes one way. A source makes it a row of the canonical traffic schema, as Arrow batches (``traffic_files``). The charged
 rows get the number of their client (``columns``), and with it the groups in which they are judged. One shuffle brings the rows of
 a group together in the order of time (``shuffle``). The kernels judge the group (``judging``, ``kernels``), and the verdicts
-become a report (``backtest``). ``LocalRows``, ``KeptRows`` and ``ReadRows`` run the same functions: in this process, over rows
-that Spark keeps, and over files that Spark's workers read. ``Traffic.stays_here`` and ``SecondsSource`` choose, and log why.
+become a report (``backtest``). ``LocalRows``, ``KeptRows``, ``ReadRows`` and ``FrameRows`` run the same functions: in this
+process, over rows that Spark keeps, over files that Spark's workers read, and over datasets that Spark's own readers read.
+``Traffic.stays_here`` and ``SecondsSource`` choose, and log why.
 
 Glossary:
 
@@ -21,7 +22,7 @@ records, overhead
 kind
     What is charged: produced or fetched bytes, thread time, partitions changed, connections.
 series
-    A client x API x broker: one client's requests of one kind on one broker.
+    A client x API x broker: one client's requests of one kind on one broker. The client of connections is an address.
 per-second totals
     What each series was charged in each second. ``compact`` writes them (``seconds``).
 segment
@@ -73,7 +74,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.metric_targets import MetricTargets
     from reconciler.traffic.recorded_folder import RecordedFolder, Retention
-    from reconciler.traffic.requirements import require_arrow
     from reconciler.traffic.scraped_rows import PageColumns, ScrapedRows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
-    from reconciler.traffic.spark_settings import read_spark_settings
+    from reconciler.traffic.spark_setup import read_spark_settings, require_arrow
     from reconciler.traffic.throttled_seconds import ThrottledSecond
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source, TrafficSource

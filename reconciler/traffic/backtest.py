@@ -32,12 +32,18 @@ from reconciler.traffic.judging.exact import JudgedRequest
 from reconciler.traffic.judging.findings import UnkeptLimits, report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, groups_before, quota_tables
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
-from reconciler.traffic.judging.judged_quotas import changed_quotas, judged_quotas, rows_of_quotas
+from reconciler.traffic.judging.judged_quotas import (
+    changed_quotas,
+    judged_quotas,
+    rows_of_quotas,
+    unjudged_changes,
+    unjudged_findings,
+    unused_quotas,
+)
 from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
 from reconciler.traffic.judging.metric_advice import recommend_from_metrics
 from reconciler.traffic.judging.mutations import drop_duplicate_accounting
 from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
-from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings, unused_quotas
 from reconciler.traffic.judging.verdicts import (
     enrich_verdicts,
     is_changed,
@@ -75,11 +81,11 @@ class BacktestRequest:
     current: QuotaTable | None
     proposed: QuotaTable
     declared: QuotaTable
-    """The part of ``proposed`` that the manifests say; unused quotas are looked for here."""
+    """The part of ``proposed`` that manifests declare. Unused quotas are reported of this part."""
     sources: Mapping[tuple[Entity, str], Span] = field(default_factory=dict)
     window: Window = DEFAULT_WINDOW
     controller_window: Window = DEFAULT_WINDOW
-    """``controller.quota.window.num`` and ``.size.seconds``: how many seconds of its limit a bucket of tokens holds."""
+    """``controller.quota.window.num`` and ``.size.seconds``: a token bucket has at most so many seconds of its limit."""
     settings_from: str = "Kafka's defaults"
     """Where the two windows' settings were taken from."""
     rule: BrokerRule = field(default_factory=BrokerRule)
@@ -110,7 +116,7 @@ class Backtest:
     def __init__(self, recorded: TrafficSource, question: BacktestRequest) -> None:
         self._recorded = recorded
         self._question = question
-        brokers = {one.broker for one in recorded.series}
+        brokers = {member.broker for member in recorded.series}
         before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
         self._tables: tuple[Tables, ...] = (after,) if before is None else (before, after)
         with timed_event(_log, "clients grouped", clients=len(recorded.series)) as event:
@@ -123,11 +129,11 @@ class Backtest:
         """Verdicts, unused quotas, findings and where they come from."""
         question, series = self._question, self._recorded.series
         with timed_event(_log, "traffic judged", level=logging.INFO) as event:
-            form, found = self._judged()
-            event |= {"form": form.value, "verdicts": len(found)}
+            form, decided = self._judged()
+            event |= {"form": form.value, "verdicts": len(decided)}
         provenance = self._with_gaps(_provenance(question, self._recorded, form, self._grouping))
         unkept = UnkeptLimits.of(series, self._grouping, question.window)
-        judged = unkept.verdicts(found, self._grouping)
+        judged = unkept.verdicts(decided, self._grouping)
         waited = self._waiting(form, enrich_verdicts(judged, self._grouping, provenance, question.needs), unkept)
         means = self._of_means(provenance)
         of_requests = self._plotted(waited)
@@ -135,13 +141,13 @@ class Backtest:
         capacity = capacity_uses(self._grouping, question.capacity)
         # Which quota a callback computed a limit from is its own affair.
         unused = () if question.rule.callback else unused_quotas(series, question.declared, question.proposed)
-        unjudged = tuple(one for one in self._unjudged(unused) if (one.entity, one.key) not in means.rows)
+        unjudged = tuple(change for change in self._unjudged(unused) if (change.entity, change.key) not in means.rows)
         return BacktestReport(
             provenance=provenance,
             verdicts=verdicts,
             unjudged=unjudged,
             judged=self._judged_quotas(means, verdicts, unjudged),
-            unused=tuple(one for one in unused if (one.entity, one.key) not in means.rows),
+            unused=tuple(quota for quota in unused if (quota.entity, quota.key) not in means.rows),
             findings=(
                 *throttle_findings(verdicts, question.sources, of_requests=isinstance(self._recorded, RequestSource)),
                 *unkept.findings(of_requests, self._grouping, question.sources),
@@ -176,7 +182,7 @@ class Backtest:
         if isinstance(recorded, ViolationTraffic):
             return judge_violations(recorded.throttles, before, self._tables[-1], in_effect=self._question.in_effect)
         judged = judge_means(recorded.means, before, self._tables[-1], self._question.window, recorded.sample_counts)
-        brokers = sum(one.broker != CONTROLLER for one in provenance.coverage)
+        brokers = sum(coverage.broker != CONTROLLER for coverage in provenance.coverage)
         days = (provenance.end - provenance.start).total_seconds() / 86_400
         return replace(judged, verdicts=recommend_from_metrics(judged.verdicts, days=days, brokers=brokers))
 
@@ -185,7 +191,7 @@ class Backtest:
         quotas = question.current, question.proposed if question.current is not None else question.declared
         callback = question.rule.callback is not None
         recorded = self._recorded
-        kinds = {one.kind for one in (*recorded.series, *(mean.series for mean in recorded.means))}
+        kinds = {member.kind for member in (*recorded.series, *(mean.series for mean in recorded.means))}
         return unjudged_changes(recorded.series, self._grouping, () if callback else self._tables, quotas, unused, kinds)
 
     def _judged_quotas(
@@ -219,7 +225,9 @@ class Backtest:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
         shown = worth_a_plot(verdicts, self._question.plots)
         series = self.rates(shown, Grid.over(self._recorded.facts.coverage)) if shown else {}
-        return tuple(one if one.undecided else replace(one, rates=series.get(row_of(one))) for one in verdicts)
+        return tuple(
+            verdict if verdict.undecided else replace(verdict, rates=series.get(row_of(verdict))) for verdict in verdicts
+        )
 
     def rates(self, shown: Sequence[BucketVerdict], grid: Grid) -> dict[tuple[object, ...], RateSeries | None]:
         """By ``row_of`` the rates of these verdicts over time; nothing where whole seconds prove nothing."""
@@ -243,15 +251,17 @@ class Backtest:
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
         if isinstance(recorded, RequestSource) and (self._question.exact or not proves(window)):
-            form, found = Form.EXACT, request_verdicts(recorded.exactly(grouping, window), recorded.series, grouping)
+            form, verdicts = Form.EXACT, request_verdicts(recorded.exactly(grouping, window), recorded.series, grouping)
         elif wanted - mutations and not proves(window):
             raise TrafficError(_unproven(window))
         else:
             judged = recorded.by_seconds(grouping, wanted - mutations, window)
-            form, found = Form.SECONDS, seconds_verdicts(judged, recorded.series, grouping, window)
+            form, verdicts = Form.SECONDS, seconds_verdicts(judged, recorded.series, grouping, window)
         if mutations:
-            found |= recorded.mutations(grouping, mutations, self._question.controller_window)
-        return form, tuple(sorted((one for target, one in found.items() if target not in self._twice), key=worst_first))
+            verdicts |= recorded.mutations(grouping, mutations, self._question.controller_window)
+        return form, tuple(
+            sorted((verdict for target, verdict in verdicts.items() if target not in self._twice), key=worst_first)
+        )
 
     def _touched(self) -> set[int]:
         """The groups of what changes; without known earlier quotas, of everything that is limited."""
@@ -275,8 +285,8 @@ def _provenance(question: BacktestRequest, recorded: TrafficSource, form: Form, 
         form=form,
         files=facts.files,
         semantics=f"Kafka {question.window.era.value}",
-        start=min(one.start for one in facts.coverage),
-        end=max(one.end for one in facts.coverage),
+        start=min(coverage.start for coverage in facts.coverage),
+        end=max(coverage.end for coverage in facts.coverage),
         coverage=facts.coverage,
         requests=facts.requests,
         series=len(recorded.series),
@@ -296,7 +306,7 @@ def _provenance(question: BacktestRequest, recorded: TrafficSource, form: Form, 
 
 def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form, grouping: Grouping) -> tuple[str, ...]:
     window, facts = question.window, recorded.facts
-    said = [
+    assumptions = [
         (
             f"brokers work as Kafka {window.era.value} ({question.version_from}), with {window.samples} samples of "
             f"{window.sample_ms / 1000:g} s (quota.window.num and quota.window.size.seconds from {question.settings_from})"
@@ -309,25 +319,27 @@ def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form,
         "broker clocks are as their logs show, to the millisecond",
     ]
     if isinstance(recorded, ViolationTraffic):
-        said.append(
+        assumptions.append(
             "a violation log has throttles and no traffic. A line proves that the quotas of that time throttled its quota group, "
             "and they are taken to be the current ones. It judges no changed limit, and a time without a line proves nothing"
         )
     if recorded.means:
-        said.append(
+        assumptions.append(
             "a sample of a broker's own rate shows what the broker compares with a limit at that moment. Intervals of shares "
             f"take samples as independent, those closer than {window.expiry_ms / 1000:g} s as fewer. After a restart the first "
             f"{window.expiry_ms / 1000:g} s read low. An average over a time shows no short throttle"
         )
     if recorded.series and form is Form.SECONDS:
-        said.append(
+        assumptions.append(
             "judged from sums of whole seconds: a second is certainly over, possibly over or clear, whatever the requests in it"
             f"{'. --exact judges every request' if isinstance(recorded, RequestSource) else ''}"
         )
     elif recorded.series:
-        said.append(f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log")
-    said.append(f"log times without an offset are in {question.log_timezone}")
-    said += kind_assumptions(
+        assumptions.append(
+            f"a fetch carries at most {window.fetch_cap(1)} seconds of its limit, as a broker asks no more of its log"
+        )
+    assumptions.append(f"log times without an offset are in {question.log_timezone}")
+    assumptions += kind_assumptions(
         recorded.series,
         question.proposed,
         window,
@@ -336,31 +348,31 @@ def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form,
         source=facts.source,
     )
     if copies := facts.not_charged.get(DUPLICATE):
-        said.append(
+        assumptions.append(
             f"{copies} lines have the connection, number and time of another line (copied or repeated logs): counted once"
         )
     if question.current is None:
-        said.append("the current quotas are not known (no snapshot was given): nothing is compared with them")
+        assumptions.append("the current quotas are not known (no snapshot was given): nothing is compared with them")
     if facts.censored or facts.throttled_then:
-        said.append(
+        assumptions.append(
             f"quotas throttled this history when it was recorded ({facts.throttled_then} requests delayed, {facts.censored} "
             "fetches answered empty, whose size is not known): peaks and recommendations are lower bounds"
         )
-    return tuple(said)
+    return tuple(assumptions)
 
 
 def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
-    one = series[row.series]
-    unit = one.kind.amounts_a_unit
+    client = series[row.series]
+    unit = client.kind.amounts_a_unit
     at = moment(row.ts_us)
     document: dict[str, object] = {
         "ts": at.astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "broker": one.broker,
+        "broker": client.broker,
         "connection": row.connection,
         "correlation_id": row.correlation_id,
-        "user": one.user,
-        "client_id": one.client_id,
-        "key": one.kind.key.value,
+        "user": client.user,
+        "client_id": client.client_id,
+        "key": client.kind.key.value,
         "amount": row.amount,
         "rate": None if row.rate is None else row.rate / unit,
         "limit": None if row.limit is None else row.limit / unit,
@@ -368,8 +380,8 @@ def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
         "throttle_band": [row.low, row.high],
         "recorded_throttle_ms": row.recorded_throttle_ms,
     }
-    if one.kind is Kind.CONNECTION:
-        document |= {"user": None, "client_id": None, "ip": one.ip}
+    if client.kind is Kind.CONNECTION:
+        document |= {"user": None, "client_id": None, "ip": client.ip}
     if row.refused is not None:
         document["refused"] = row.refused
     return json.dumps(document, ensure_ascii=True)

@@ -1,6 +1,6 @@
-"""Totals of all rows: who sent how much, why other rows are not charged, and when each broker was recorded.
+"""Totals of all rows: amounts of clients, reasons of other rows, minutes of brokers, and the largest samples of metrics.
 
-Each function gives the partial sums of a share; ``shuffle.rows.Totals`` says how they are added up.
+Each function gives the partial sums of a share. ``shuffle.rows.Totals`` describes how they are added up.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from reconciler.model import MetricSemantics, Observations
 from reconciler.text import list_some
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments, number_codes
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.judging.means import CLIENT, MEAN_FOLDS, MEANS, Mean
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US, Covered
-from reconciler.traffic.shuffle.rows import Totals, add_up
-from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, OF_METRICS, UNREADABLE
+from reconciler.traffic.shuffle.rows import PartialSums, Totals
+from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, IDENTITY, MEAN, OF_METRICS, UNREADABLE
 from reconciler.traffic.traffic_source import Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")
@@ -38,42 +38,20 @@ SCHEMA: Final = pa.schema(
     ]
 )  # fmt: skip
 MINUTES: Final = pa.schema([("broker", pa.int32()), ("minute", pa.int64())])
-_MOST_HELD: Final = 1_000_000
 _KINDS: Final = {kind.value: kind for kind in Kind}
 
 
-class ClientCounts:
-    """Adds up batches with the columns ``COUNTED``; rows that are not charged have no names, and are counted by status."""
-
-    def __init__(self) -> None:
-        self._held: list[pa.Table] = [SCHEMA.empty_table()]
-
-    def add(self, rows: ChargedRows, batch: pa.RecordBatch) -> None:
-        """``rows`` are those of ``batch``."""
-        self.add_table(_of_rows(rows, batch))
-
-    def add_table(self, table: pa.Table) -> None:
-        """Rows of ``SCHEMA``."""
-        self._held.append(table)
-        if sum(table.num_rows for table in self._held) > _MOST_HELD:
-            self._held = [self.table()]
-
-    def table(self) -> pa.Table:
-        """``SCHEMA``, with one row for each client and each other status."""
-        return add_up(pa.concat_tables(self._held), NAMES, FOLDS)
-
-
 def count_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``SCHEMA``, one row for each client and each other status of a share."""
-    counts = ClientCounts()
+    """``SCHEMA``, one row for each client and each other status of a share. ``batches``: with the columns ``COUNTED``."""
+    counts = PartialSums(SCHEMA, NAMES, FOLDS)
     for batch in batches:
-        counts.add(charged_rows(batch), batch)
+        counts.add(count_batch(charged_rows(batch), batch))
     yield from counts.table().to_batches()
 
 
 def count_minutes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """``MINUTES`` since 1970 in which a broker has any row that says when and where, each once."""
-    found: set[tuple[int, int]] = set()
+    distinct: set[tuple[int, int]] = set()
     for batch in batches:
         ts_us, broker = moments(batch)
         if not len(ts_us):
@@ -82,8 +60,8 @@ def count_minutes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
         first, lowest = int(minute.min()), int(broker.min())
         span = int(minute.max()) - first + 1
         codes, _ = number_codes((broker - lowest) * span + minute - first, (int(broker.max()) - lowest + 1) * span)
-        found.update((code // span + lowest, code % span + first) for code in codes.tolist())
-    rows = [{"broker": broker, "minute": minute} for broker, minute in sorted(found)]
+        distinct.update((code // span + lowest, code % span + first) for code in codes.tolist())
+    rows = [{"broker": broker, "minute": minute} for broker, minute in sorted(distinct)]
     yield pa.RecordBatch.from_pylist(rows, schema=MINUTES)
 
 
@@ -101,7 +79,8 @@ def minutes_of(table: pa.Table) -> dict[int, Integers]:
     return {broker: np.unique(minutes[brokers == broker]) for broker in np.unique(brokers).tolist()}
 
 
-def _of_rows(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
+def count_batch(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
+    """``SCHEMA``: the clients of the charged ``rows`` of ``batch``; other rows have no names, and are counted by status."""
     columns: dict[str, pa.Array | Integers] = {
         "status": pa.array([CHARGED]).take(pa.array(np.zeros(rows.clients, dtype=np.int64))),
         "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
@@ -140,14 +119,14 @@ def series_of(counted: pa.Table) -> tuple[Series, ...]:
 def sorted_series(clients: pa.Table, keys: Iterable[int], *, requests: str = "requests") -> tuple[Series, ...]:
     """Rows with names and figures as series with these keys, sorted. ``requests``: the column that counts them."""
     columns = (clients.column(name).to_pylist() for name in (*NAMES[1:], requests, "amount", "largest", "throttled"))
-    found = (
+    made = (
         Series(
             broker=broker, kind=_KINDS[kind], user=user, client_id=client_id, ip=ip,
             requests=lines, amount=amount, key=key, largest=largest, throttled=throttled,
         )
         for broker, kind, user, client_id, ip, lines, amount, largest, throttled, key in zip(*columns, keys, strict=True)
     )  # fmt: skip
-    return tuple(sorted(found, key=lambda one: one.sort_key))
+    return tuple(sorted(made, key=lambda client: client.sort_key))
 
 
 def covered(counted: pa.Table) -> Iterator[Covered]:
@@ -212,15 +191,15 @@ def _observations(counted: pa.Table, means: Sequence[Mean], *, of_requests: bool
             throttled_then=throttled_then(counted),
         )
     for semantics in MetricSemantics:
-        some = [one for one in means if one.semantics is semantics]
+        some = [mean for mean in means if mean.semantics is semantics]
         if some:
-            most = max(some, key=lambda one: one.series.requests)
+            most = max(some, key=lambda mean: mean.series.requests)
             yield Observations(
                 semantics=semantics.value,
-                rows=sum(one.series.requests for one in some),
-                series=len({one.series.sort_key for one in some}),
+                rows=sum(mean.series.requests for mean in some),
+                series=len({mean.series.sort_key for mean in some}),
                 every_s=(most.since_us or most.interval_us) / 1e6,
-                throttled_then=sum(one.series.throttled for one in some),
+                throttled_then=sum(mean.series.throttled for mean in some),
             )
 
 
@@ -244,3 +223,74 @@ def require_charged(lines: Mapping[str, int], files: Sequence[str]) -> None:
     else:
         why = f"none of the {whole} request lines is a produce or fetch request of a client"
     raise TrafficError(f"recorded traffic {where}: {why}")
+
+
+_SECOND_US: Final = 1_000_000
+_LONGEST_PAUSE_US: Final = 300 * _SECOND_US
+"""Prometheus looks back no further for a sample: a longer time between two is a gap, and not how often a broker is asked."""
+_MEAN_COLUMNS: Final = (*NEEDED, "interval_us", "throttled")
+
+
+def count_means(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """``MEANS``, one row a client and length of a share. Rows of requests do not count, nor deltas without a length."""
+    sums = PartialSums(MEANS, CLIENT, MEAN_FOLDS)
+    for batch in batches:
+        known = set(pc.unique(batch.column("status")).to_pylist())
+        for status in OF_METRICS:
+            if status in known:
+                sums.add(_means_of_rows(charged_rows(batch, status), batch, status))
+    yield from sums.table().to_batches()
+
+
+MEAN_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
+    name="means", columns=_MEAN_COLUMNS, count=count_means, schema=MEANS, keys=CLIENT, folds=MEAN_FOLDS
+)
+
+
+def _means_of_rows(rows: ChargedRows, batch: pa.RecordBatch, status: str) -> pa.Table:
+    of, amount, ts_us = rows.of, rows.amount, rows.ts_us
+    interval, throttled = rows.numbers(batch, "interval_us"), rows.numbers(batch, "throttled")
+    length = np.zeros(len(of), dtype=np.int64)
+    if status != GAUGE:
+        # Rounded up, which proves less, so that a clock's jitter does not make a length of each row.
+        length = -(-interval // _SECOND_US) * _SECOND_US
+        if status == MEAN:
+            amount = np.floor(amount * (interval / _SECOND_US)).astype(np.int64)
+        known = interval > 0
+        of, amount, ts_us, throttled, length = (column[known] for column in (of, amount, ts_us, throttled, length))
+        interval = np.zeros(len(of), dtype=np.int64)
+    # Gauges have none, and finding that by sorting takes as long as all the rest.
+    lengths, place = np.unique(length, return_inverse=True) if length.any() else (length[:1], length)
+    width = max(1, len(lengths))
+    distinct, number = number_codes(of * width + place, rows.clients * width)
+    client, size = pa.array(distinct // width), len(distinct)
+    since = np.where(interval <= _LONGEST_PAUSE_US, interval, 0)
+    names = {
+        "broker": pa.array(rows.broker), "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
+    }  # fmt: skip
+    made: dict[str, pa.Array | Integers] = {
+        **{name: column.take(client) for name, column in names.items()},
+        "semantics": pa.repeat(status, size),
+        "interval_us": lengths[distinct % width] if len(lengths) else distinct,
+        "amount": _extreme(np.maximum, number, amount, size),
+        "rows": np.bincount(number, minlength=size),
+        "first_us": _extreme(np.minimum, number, ts_us, size),
+        "last_us": _extreme(np.maximum, number, ts_us, size),
+        "throttled": _sum(number, throttled, size),
+        "since_us": _sum(number, since, size),
+        "since_rows": _sum(number, (since > 0).astype(np.int64), size),
+    }
+    return pa.table([pa.array(made[field.name]).cast(field.type) for field in MEANS], schema=MEANS)
+
+
+def _sum(number: Integers, values: Integers, size: int) -> Integers:
+    if not values.any():
+        return np.zeros(size, dtype=np.int64)
+    return np.bincount(number, weights=values, minlength=size).astype(np.int64)
+
+
+def _extreme(fold: np.ufunc, number: Integers, values: Integers, size: int) -> Integers:
+    limits = np.iinfo(np.int64)
+    extremes = np.full(size, limits.max if fold is np.minimum else limits.min, dtype=np.int64)
+    fold.at(extremes, number, values)
+    return extremes

@@ -61,11 +61,11 @@ def group_timelines(
     begin = since - _window_of(question)
     run = Backtest(_between(recorded, begin, until), question)
     report = run.report()
-    asked = [one for one in report.verdicts if is_asked(one)]
+    asked = [verdict for verdict in report.verdicts if is_asked(verdict)]
     start = int(begin.timestamp())
     grid = Grid(start=start, step_s=1, count=int(until.timestamp()) - start + 1)
-    rates = run.rates([one for one in asked if not one.undecided and one.limit_after is not None], grid)
-    return report, tuple(GroupTimeline(verdict=one, seconds=rates.get(row_of(one))) for one in asked)
+    rates = run.rates([verdict for verdict in asked if not verdict.undecided and verdict.limit_after is not None], grid)
+    return report, tuple(GroupTimeline(verdict=verdict, seconds=rates.get(row_of(verdict))) for verdict in asked)
 
 
 def incident_report(
@@ -89,7 +89,7 @@ def recorded_throttles(recorded: TrafficSource) -> tuple[ThrottledSecond, ...] |
     if table is None:
         return None
     made = (_throttled_second(row) for row in table.to_pylist())
-    return tuple(sorted(made, key=lambda one: (one.second, one.broker, one.key, one.user, one.client_id)))
+    return tuple(sorted(made, key=lambda second: (second.second, second.broker, second.key, second.user, second.client_id)))
 
 
 def _window_of(question: BacktestRequest) -> datetime.timedelta:

@@ -35,7 +35,7 @@ class Kind(enum.StrEnum):
 
     @property
     def refuses(self) -> bool:
-        """Whether what is over the limit is sent away and charged nothing: fetches answered empty, connections closed."""
+        """Whether a broker refuses what is over the limit and does not record it: it empties fetches and closes connections."""
         return self in (Kind.FETCH, Kind.CONNECTION)
 
     @property

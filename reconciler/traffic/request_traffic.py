@@ -1,4 +1,7 @@
-"""Traffic of which every request is known, wherever its rows are: in this process or on Spark's workers."""
+"""Rows of the canonical traffic schema as a source: single requests, or sums of whole seconds.
+
+The rows are in this process or on Spark's workers.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ import pyarrow.compute as pc
 from reconciler.model import BucketVerdict, Waiting
 from reconciler.traffic.client_totals import (
     CLIENT_TOTALS,
+    MEAN_TOTALS,
     MINUTE_TOTALS,
     SAMPLES,
     facts_of,
@@ -24,8 +28,7 @@ from reconciler.traffic.client_totals import (
     statuses,
 )
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows
-from reconciler.traffic.columns.group_index import GroupIndex, More, keyed_requests, keyed_seconds
-from reconciler.traffic.columns.mean_totals import MEAN_TOTALS, keyed_samples
+from reconciler.traffic.columns.group_index import GroupIndex, More, keyed_requests, keyed_samples, keyed_seconds
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.exact import (
     ORDER,
@@ -58,8 +61,7 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.shuffle.between import RowsBetween
-from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces, Rows, Totals, add_up
+from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces, Rows, RowsBetween, Totals, add_up
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, OF_METRICS, UNREADABLE
 from reconciler.traffic.traffic_source import Source
@@ -122,14 +124,14 @@ class SecondsTraffic:
             raise
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
-        """Verdicts of these groups."""
+        """As ``TrafficSource.by_seconds``."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
             self._rows, lambda batches: keyed_seconds(batches, index), expected, grouping.groups, era, columns=NEEDED
         )
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """Verdicts of these groups, topic by topic."""
+        """As ``TrafficSource.mutations``, topic by topic."""
         limits = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
@@ -171,7 +173,7 @@ class SecondsTraffic:
         return minutes_of(self._rows.total(MINUTE_TOTALS)) if may_have_gaps(self.facts.coverage) else {}
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """Of these few groups."""
+        """As ``TrafficSource.rates``."""
         index, expected = self._index(grouping, groups)
         return plot_points(self._rows, lambda batches: keyed_seconds(batches, index), expected, lines, columns=NEEDED)
 
@@ -261,7 +263,7 @@ class RequestTraffic(SecondsTraffic):
     of_requests: ClassVar[bool] = True
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """Verdicts of all groups."""
+        """As ``RequestSource.exactly``."""
         work = Work.of(grouping.groups, window)
         judge = judge_requests_of(work)
         sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")
@@ -291,7 +293,7 @@ class RequestTraffic(SecondsTraffic):
         return (JudgedRequest(*row) for row in self._rows.judge_in_order(works, ORDER))
 
     def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
-        """What the clients of these few groups, which are targets, go through."""
+        """As ``RequestSource.waiting``. ``groups`` are targets."""
         if CONNECTION not in self._columns:
             return {}
         player = Player.of(grouping, groups, window)
@@ -338,16 +340,16 @@ def _request_numbers(batches: Iterable[pa.RecordBatch], between: tuple[int, int]
 
 
 def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    found: dict[str, set[tuple[int, str]]] = {name: set() for name in columns}
+    texts_of: dict[str, set[tuple[int, str]]] = {name: set() for name in columns}
     for batch in batches:
-        for name, texts in found.items():
+        for name, texts in texts_of.items():
             rows = batch.filter(pc.is_valid(batch.column(name)))
             if name == "detail":
                 rows = rows.filter(pc.equal(rows.column("status").cast(pa.string()), UNREADABLE))
             texts |= set(zip(rows.column("broker").to_pylist(), rows.column(name).to_pylist(), strict=True))
             if name == "detail":
-                found[name] = set(sorted(texts, key=lambda one: one[1])[:SAMPLES])
-    notes = [{"what": name, "broker": broker, "text": text} for name, texts in found.items() for broker, text in texts]
+                texts_of[name] = set(sorted(texts, key=lambda note: note[1])[:SAMPLES])
+    notes = [{"what": name, "broker": broker, "text": text} for name, texts in texts_of.items() for broker, text in texts]
     yield pa.RecordBatch.from_pylist(notes, schema=_NOTES)
 
 
@@ -397,7 +399,7 @@ def _of_topics(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
 
 
 def _of_connection(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
-    """A number that tells connections apart: a hash of 64 bits, since workers number them independently."""
+    """The number of each row's connection: a hash of 64 bits, since workers number them independently."""
     encoded = batch.column(CONNECTION)
     encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
     digests = (hashlib.blake2b((text or "").encode(), digest_size=8).digest() for text in encoded.dictionary.to_pylist())
@@ -416,4 +418,4 @@ def _of_identity(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]
 
 
 def _joined(*more: More) -> More:
-    return lambda rows, batch: [column for one in more for column in one(rows, batch)]
+    return lambda rows, batch: [column for columns_of in more for column in columns_of(rows, batch)]

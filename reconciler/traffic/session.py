@@ -23,8 +23,8 @@ import reconciler
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
-from reconciler.traffic.requirements import require_java, require_packages, require_remote_packages
 from reconciler.traffic.spark_jobs import job_progress, raise_as_sentences
+from reconciler.traffic.spark_setup import require_java, require_packages, require_remote_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ _MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|(spark|k8s)
 class SessionOptions:
     """Where Spark runs and how much memory its driver gets (on a local master that is all of it).
 
-    ``master``: ``None`` is what ``spark-submit`` was told, else ``local[*]``. ``remote``: the ``sc://`` address of a Spark
+    ``master``: ``None`` is the master of ``spark-submit``, else ``local[*]``. ``remote``: the ``sc://`` address of a Spark
     Connect server, in place of a master. Raises ``UsageError`` for what Spark would not know.
     """
 
@@ -144,7 +144,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
             with raise_as_sentences(options.where):
                 yield session
         finally:
-            with contextlib.suppress(Exception):  # a server that is gone cannot be told; what counts was said
+            with contextlib.suppress(Exception):  # a server that has ended needs no goodbye; results are already here
                 session.stop()
             _end_jvm()
             log_event(_log, "Spark stopped", level=logging.INFO, where=options.where)
@@ -221,8 +221,8 @@ def _start(options: SessionOptions, folder: str) -> SparkSession:
             return _started(options, folder)
     except (PySparkException, OSError, RuntimeError) as error:
         lines = [*start_log.read_text(errors="replace").splitlines(), *str(error).splitlines()]
-        said = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else repr(error))
-        raise TrafficError(f"Spark does not start on {options.where}: {said.strip()}") from error
+        reason = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else repr(error))
+        raise TrafficError(f"Spark does not start on {options.where}: {reason.strip()}") from error
 
 
 def _started(options: SessionOptions, folder: str) -> SparkSession:
@@ -361,9 +361,9 @@ def _with_users(settings: Mapping[str, str], users: Sequence[tuple[str, str]]) -
 
 
 def _local_cores(master: str) -> int:
-    found = re.search(r"\[(\d+)", master)
-    if found:
-        return max(1, int(found[1]))
+    match = re.search(r"\[(\d+)", master)
+    if match:
+        return max(1, int(match[1]))
     return os.cpu_count() or 1 if "[" in master else 1
 
 

@@ -117,8 +117,8 @@ def _stages(session: SparkSession) -> dict[int, dict[str, int]]:
         core.listenerBus().waitUntilEmpty(_LISTENERS_MS)
         store = core.statusStore()
         no_quantiles = getattr(store, "stageList$default$4")()
-        found = store.stageList(None, *_NO_DETAILS, no_quantiles, None)
-        stages = map(found.apply, range(found.size()))
+        listed = store.stageList(None, *_NO_DETAILS, no_quantiles, None)
+        stages = map(listed.apply, range(listed.size()))
         return {stage.stageId(): {name: figure(stage) for name, figure in _FIGURES.items()} for stage in stages}
     return {}
 
@@ -173,9 +173,9 @@ def raise_as_sentences(where: str) -> Iterator[None]:
 def reason(text: str) -> str:
     """The sentence for a failure's whole text; when nothing better is known its last cause, or the first line with an error."""
     for pattern, sentence in _KNOWN.items():
-        found = re.search(pattern, text)
-        if found:
-            return sentence.format(**found.groupdict())
+        match = re.search(pattern, text)
+        if match:
+            return sentence.format(**match.groupdict())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix(_CAUSE).strip() for line in lines if line.startswith(_CAUSE)]
     errors = [line for line in lines if re.search(r"Error|Exception|\[[A-Z_]{6,}", line)]

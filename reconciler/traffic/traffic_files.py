@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
-from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS
-from reconciler.traffic.columns.mean_totals import MEAN_TOTALS
+from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recording_gaps import read_gaps
 from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, SecondsTraffic
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.session import SessionOptions
     from reconciler.traffic.shuffle.on_spark import KeptRows
-    from reconciler.traffic.sources.dataset_rows import Listing
+    from reconciler.traffic.sources.on_spark import Listing
 
 _log: Final = logging.getLogger(__name__)
 _SMALL_BYTES: Final = 64 * 1024 * 1024
@@ -160,9 +159,11 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
 
     Raises ``TrafficError`` and ``UsageError`` as ``find_logs``, and for a mixture.
     """
-    found = replace(_find(arguments, mapping), between=between)
-    log_event(_log, "traffic found", level=logging.INFO, source=found.source.value, files=len(found.files), first=found.files[:1])
-    return found
+    traffic = replace(_find(arguments, mapping), between=between)
+    log_event(
+        _log, "traffic found", level=logging.INFO, source=traffic.source.value, files=len(traffic.files), first=traffic.files[:1]
+    )
+    return traffic
 
 
 def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
@@ -173,7 +174,7 @@ def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
     if mapping is not None:
         if mapping.metrics:
             raise UsageError("The mapping has metrics of a server. For files, write spec.columns")
-        files = tuple(file for one in arguments for file in _mapped_of(Path(one), mapping))
+        files = tuple(file for argument in arguments for file in _mapped_of(Path(argument), mapping))
         return Traffic(source=Source.MAPPED, parquet=files, mapping=mapping)
     kinds = {_kind_of(Path(argument)) for argument in arguments}
     if len(kinds) > 1:
@@ -184,10 +185,12 @@ def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
             raise UsageError("--traffic names several folders of per-second totals: compact everything into one")
         return Traffic(source=Source.CELLS, cells=Path(arguments[0]))
     if kinds == {Source.NORMAL_FORM}:
-        return Traffic(source=Source.NORMAL_FORM, parquet=tuple(file for one in arguments for file in _parquet_of(Path(one))))
+        return Traffic(
+            source=Source.NORMAL_FORM, parquet=tuple(file for argument in arguments for file in _parquet_of(Path(argument)))
+        )
     if kinds == {Source.RECORDER}:
-        found = dict.fromkeys(file for one in arguments for file in recorder_files_in(Path(one)))
-        return Traffic(source=Source.RECORDER, parquet=tuple(found))
+        files_of_recorders = dict.fromkeys(file for argument in arguments for file in recorder_files_in(Path(argument)))
+        return Traffic(source=Source.RECORDER, parquet=tuple(files_of_recorders))
     return _logs_of(arguments)
 
 
@@ -222,7 +225,7 @@ def open_traffic(
     check_zone(log_timezone)
     listing = None
     if traffic.datasets:
-        from reconciler.traffic.sources.dataset_rows import list_datasets
+        from reconciler.traffic.sources.on_spark import list_datasets
 
         listing = list_datasets(session(), traffic.datasets)
         if listing.logs:
@@ -233,29 +236,29 @@ def open_traffic(
         look_first(traffic, log_timezone=log_timezone)
     logs = traffic.source is Source.LOGS
     also = IDENTITY_COLUMNS if requests else (CONNECTION,) if connections and logs else ()
-    found: TrafficSource
+    recorded: TrafficSource
     if traffic.source is Source.VIOLATIONS:
-        found = ViolationTraffic.read(traffic.logs, zone=log_timezone)
+        recorded = ViolationTraffic.read(traffic.logs, zone=log_timezone)
     elif traffic.cells is not None:
-        found = SecondsSource(SegmentFolder(traffic.cells), session)
+        recorded = SecondsSource(SegmentFolder(traffic.cells), session)
     else:
-        said = (*also, *SELF_EVIDENCE) if logs else ()
+        columns = (*also, *SELF_EVIDENCE) if logs else ()
         rows: Rows[pa.RecordBatch]
         if listing is not None:
-            rows = _dataset_rows(traffic, listing, session(), log_timezone=log_timezone, also=said, kinds=kinds)
+            rows = _dataset_rows(traffic, listing, session(), log_timezone=log_timezone, also=columns, kinds=kinds)
         elif in_process:
-            rows = _local_rows(traffic, log_timezone=log_timezone, also=said, kinds=kinds)
+            rows = _local_rows(traffic, log_timezone=log_timezone, also=columns, kinds=kinds)
         else:
-            rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=said, kinds=kinds)
+            rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=columns, kinds=kinds)
         is_mapped_sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
         is_sums = is_mapped_sums or traffic.source is Source.RECORDER
         kind = SecondsTraffic if is_sums else RequestTraffic
-        of_rows = kind(rows, source=traffic.source, files=traffic.files, columns=said)
+        of_rows = kind(rows, source=traffic.source, files=traffic.files, columns=columns)
         if traffic.source is Source.NORMAL_FORM and not traffic.datasets:
             folders = sorted({Path(file).parent for file in traffic.parquet})
             of_rows.facts = replace(of_rows.facts, gaps=read_gaps(folders))
-        found = of_rows
-    facts = found.facts
+        recorded = of_rows
+    facts = recorded.facts
     lines = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
     log_event(
         _log,
@@ -265,15 +268,15 @@ def open_traffic(
         rows=lines,
         charged=facts.requests,
         unreadable=facts.unreadable,
-        clients=len(found.series),
-        brokers=[one.broker for one in facts.coverage],
+        clients=len(recorded.series),
+        brokers=[part.broker for part in facts.coverage],
     )
     try:
         require_readable(facts.unreadable, lines, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
     except TrafficError:
-        found.close()
+        recorded.close()
         raise
-    return found
+    return recorded
 
 
 def look_first(traffic: Traffic, *, log_timezone: str) -> None:
@@ -337,7 +340,7 @@ def _dataset_rows(
     also: Sequence[str],
     kinds: Collection[Kind],
 ) -> Rows[pa.RecordBatch]:
-    from reconciler.traffic.sources.dataset_rows import frame_rows, log_rows
+    from reconciler.traffic.sources.on_spark import frame_rows, log_rows
 
     if listing.logs:
         return log_rows(spark, listing.logs, log_timezone=log_timezone, also=also, kinds=kinds, between=traffic.between)

@@ -1,4 +1,4 @@
-"""Recorded traffic, opened: what every form of it can tell, and how it is judged."""
+"""The interfaces of opened traffic: its clients and facts, and the judgements of quota groups."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def _coverage(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
     return tuple(
         Coverage(
             broker=broker,
-            requests=sum(part.requests for part in mine),
-            start=moment(min(part.start_us for part in mine)),
-            end=moment(max(part.end_us for part in mine)),
+            requests=sum(part.requests for part in of_broker),
+            start=moment(min(part.start_us for part in of_broker)),
+            end=moment(max(part.end_us for part in of_broker)),
         )
-        for broker, mine in sorted(parts.items())
+        for broker, of_broker in sorted(parts.items())
         # What is known of the controller alone is in the lines of brokers.
         if broker != CONTROLLER or len(parts) == 1
     )
@@ -104,41 +104,41 @@ class TrafficSource(Protocol):
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """Its clients, sorted by broker, kind, user and client id."""
+        """Its clients in the order of ``Series.sort_key``. ``Grouping`` has their indexes."""
         ...
 
     @property
     def facts(self) -> Facts:
-        """What it is."""
+        """Files, coverage and counts of lines, for the provenance of a report."""
         ...
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
-        """Verdicts of these groups."""
+        """Bounds from whole seconds, by group number, of those ``groups`` that have traffic."""
         ...
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """By target, of these groups, which are of mutations: buckets of tokens. ``window``: the controller's settings."""
+        """Verdicts of token buckets, by target number. ``groups`` are of mutations. ``window``: the controller's settings."""
         ...
 
     @property
     def means(self) -> tuple[Mean, ...]:
-        """Means and gauges of metrics beside the requests: the largest of each client and length."""
+        """The largest mean, and the largest gauge, of each client and length of time, where metrics were recorded."""
         ...
 
     def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
-        """Of the gauges of these groups, which are targets of ``grouping``, the samples above its limits."""
+        """By target number the samples of gauges above its limits. ``groups`` are targets of ``grouping``."""
         ...
 
     def minutes(self) -> Mapping[int, Integers]:
-        """By broker the minutes since 1970 of which there is any line, rising; brokers that are left out have no gaps known."""
+        """By broker the minutes since 1970 with any line, rising (int64). The gaps of other brokers are not known."""
         ...
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """Of these few groups, as ``judging.rate_series`` makes them."""
+        """By group number its rates in the intervals of ``lines``, in amounts a second, of a few groups."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds; safe to call twice."""
+        """Release rows that Spark keeps; safe to call twice."""
         ...
 
 
@@ -147,7 +147,7 @@ class RequestSource(TrafficSource, Protocol):
     """Traffic of which every single request is known."""
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """Verdicts of all groups."""
+        """Replay every request: verdicts by group number, counts by index of series."""
         ...
 
     def requests(
@@ -157,5 +157,5 @@ class RequestSource(TrafficSource, Protocol):
         ...
 
     def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
-        """What throttled clients go through, of these few groups; of none when connections are not known."""
+        """By group number how long throttled clients wait, of a few groups. Empty when connections are not known."""
         ...

@@ -13,7 +13,7 @@ from reconciler.model.backtest import PeakBound, Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.metric_samples import MetricSemantics
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic.columns.mean_totals import MEAN_TOTALS
+from reconciler.traffic.client_totals import MEAN_TOTALS
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.mean_verdicts import judge_means
 from reconciler.traffic.judging.means import Mean, means_of

@@ -14,7 +14,7 @@ from reconciler.model.backtest import BucketVerdict, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.unjudged import unused_quotas
+from reconciler.traffic.judging.judged_quotas import unused_quotas
 from reconciler.traffic.kinds import Kind
 
 if TYPE_CHECKING:

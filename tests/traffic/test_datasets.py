@@ -98,7 +98,7 @@ def test_an_address_of_a_hive_layout_gives_the_report_of_the_file(work: Path, wa
 
 @pytest.mark.spark
 def test_a_stretch_of_time_reads_its_days_only(work: Path, spark: SparkSession) -> None:
-    from reconciler.traffic.sources.dataset_rows import days_between
+    from reconciler.traffic.sources.on_spark import days_between
 
     lake = days_of(work)
     frame = spark.read.parquet(str(lake))

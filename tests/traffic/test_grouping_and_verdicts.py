@@ -27,8 +27,8 @@ from reconciler.model.state import (
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
+from reconciler.traffic.judging.judged_quotas import unused_quotas
 from reconciler.traffic.judging.recommendations import add_recommendations, safe_byte_rate
-from reconciler.traffic.judging.unjudged import unused_quotas
 from reconciler.traffic.judging.verdicts import request_verdicts, worth_a_plot
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.group_statistics import Episodes

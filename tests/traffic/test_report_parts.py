@@ -34,8 +34,8 @@ from reconciler.traffic.judging.by_seconds import (
 from reconciler.traffic.judging.findings import report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import add_gaps, apply_history_needs, apply_logged_time, holes_of, may_have_gaps
+from reconciler.traffic.judging.judged_quotas import unjudged_changes, unjudged_findings, unused_quotas
 from reconciler.traffic.judging.recommendations import add_recommendations, capacity_uses, margin_of, quota_fits
-from reconciler.traffic.judging.unjudged import unjudged_changes, unjudged_findings, unused_quotas
 from reconciler.traffic.judging.verdicts import regroupings
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of

@@ -60,7 +60,7 @@ class ChargedRows:
 
 
 def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
-    """The rows of one status, those of requests if no other is given. ``batch`` has the columns ``NEEDED``."""
+    """The rows of one status as arrays, those of requests if no other is given. ``batch`` has the columns ``NEEDED``."""
     rows, others = _of_status(batch, status)
     names = {name: _codes(batch, name, rows) for name in ("user", "client_id", "ip", "kind") if name in batch.schema.names}
     broker, ts_us, records, overhead = (
@@ -70,7 +70,7 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
     lowest = int(broker.min()) if len(broker) else 0
     brokers, number = number_codes(broker - lowest, int(broker.max()) - lowest + 1 if len(broker) else 0)
     kind, kinds = names.pop("kind")
-    # A name that is not known is a name of its own. Where no row has a name, there is nothing to tell apart by it.
+    # A name that is not known is a name of its own. A column without any name distinguishes no clients.
     named = {name: (codes + 1, len(pool) + 1) for name, (codes, pool) in names.items() if len(pool)}
     of_client, of = _number_combinations([*named.values(), (kind * len(brokers) + number, len(kinds) * len(brokers))])
     place = dict(zip(named, of_client, strict=False))
@@ -97,8 +97,8 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
 def moments(batch: pa.RecordBatch) -> tuple[Integers, Integers]:
     """Microseconds since 1970 and brokers of the rows, charged or not, that have both."""
     ts_us, broker = batch.column("ts_us"), batch.column("broker")
-    mine = are_known(ts_us) & are_known(broker)
-    return integers(ts_us)[mine], integers(broker)[mine]
+    located = are_known(ts_us) & are_known(broker)
+    return integers(ts_us)[located], integers(broker)[located]
 
 
 def _of_status(batch: pa.RecordBatch, status: str) -> tuple[Integers | None, dict[str, int]]:
@@ -131,7 +131,7 @@ def _taken(names: pa.Array, places: Integers) -> pa.Array:
 _TABLE: Final = 16
 """A table may have so many places for each value."""
 _EXACT: Final = float(2**53)
-"""Doubles hold every whole number up to here."""
+"""Doubles represent every whole number up to this."""
 
 
 def number_codes(codes: Integers, size: int) -> tuple[Integers, Integers]:
@@ -139,9 +139,9 @@ def number_codes(codes: Integers, size: int) -> tuple[Integers, Integers]:
     if size > _TABLE * len(codes):
         distinct, places = np.unique(codes, return_inverse=True)
         return distinct, np.asarray(places, dtype=np.int64)
-    there = np.zeros(size, dtype=np.bool_)
-    there[codes] = True
-    distinct = np.flatnonzero(there)
+    present = np.zeros(size, dtype=np.bool_)
+    present[codes] = True
+    distinct = np.flatnonzero(present)
     place = np.empty(size, dtype=np.int32)
     place[distinct] = np.arange(len(distinct), dtype=np.int32)
     return distinct, place[codes].astype(np.int64)
@@ -170,7 +170,7 @@ def sum_by_code(codes: Integers, size: int, amounts: Integers) -> tuple[Integers
         ordered = codes[order]
         first = np.flatnonzero(np.diff(ordered, prepend=-1))
         return ordered[first], np.add.reduceat(amounts[order], first)
-    there = np.zeros(size, dtype=np.bool_)
-    there[codes] = True
-    distinct = np.flatnonzero(there)
+    present = np.zeros(size, dtype=np.bool_)
+    present[codes] = True
+    distinct = np.flatnonzero(present)
     return distinct, np.bincount(codes, weights=amounts, minlength=size)[distinct].astype(np.int64)

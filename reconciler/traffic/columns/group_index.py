@@ -18,6 +18,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, pack
 from reconciler.traffic.kernels.second_sums import Flags, keys_of
 from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.sources.normal_form import GAUGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class GroupIndex:
     def of(cls, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> GroupIndex:
         """Clients that are in one of ``groups``. Raises ``OverflowError`` as ``KnownClients``."""
         groups_of = [tuple(group for group in of_one if group in groups) for of_one in grouping.groups_of_series]
-        indexes = [index for index, found in enumerate(groups_of) if found]
+        indexes = [index for index, numbers in enumerate(groups_of) if numbers]
         slots = slots_of([groups_of[index] for index in indexes])
         return cls(KnownClients.of([series[index] for index in indexes]), np.asarray(indexes, dtype=np.int64), slots)
 
@@ -104,10 +105,10 @@ class KeyIndex:
     def of(cls, series: Iterable[Series], grouping: Grouping, groups: Collection[int]) -> KeyIndex:
         """Series that are in one of ``groups``."""
         groups_of: dict[int, list[int]] = {}
-        for one, of_one in zip(series, grouping.groups_of_series, strict=True):
+        for client, of_one in zip(series, grouping.groups_of_series, strict=True):
             for group in of_one:
                 if group in groups:
-                    groups_of.setdefault(one.key, []).append(group)
+                    groups_of.setdefault(client.key, []).append(group)
         keys = np.asarray(sorted(groups_of), dtype=np.int64)
         return cls(keys, slots_of([groups_of[key] for key in keys.tolist()]))
 
@@ -118,8 +119,8 @@ class KeyIndex:
             known = self.keys[where] == series
             for group_of in self.slots:
                 group = group_of[where]
-                mine = known & (group >= 0)
-                yield keys_of(group[mine], seconds[mine]), amounts[mine]
+                grouped = known & (group >= 0)
+                yield keys_of(group[grouped], seconds[grouped]), amounts[grouped]
 
 
 def slots_of(groups: Sequence[Sequence[int]]) -> tuple[Integers, ...]:
@@ -134,8 +135,8 @@ def slots_of(groups: Sequence[Sequence[int]]) -> tuple[Integers, ...]:
 
 
 def _place(column: pa.Array, pool: pa.Array) -> Integers:
-    found = pc.fill_null(pc.index_in(column, value_set=pool), -1)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+    places = pc.fill_null(pc.index_in(column, value_set=pool), -1)
+    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _numbers(places: Sequence[Integers], pools: Sequence[pa.Array]) -> Integers:
@@ -159,11 +160,11 @@ def keyed_seconds(batches: Iterable[pa.RecordBatch], groups: GroupIndex) -> Iter
         client, second, total = client_seconds(rows, np.logical_or.reduce([group >= 0 for group in slots]))
         for of_client in slots:
             group = of_client[client]
-            mine = group >= 0
-            if mine.all():
+            grouped = group >= 0
+            if grouped.all():
                 yield keys_of(group, second), total
             else:
-                yield keys_of(group[mine], second[mine]), total[mine]
+                yield keys_of(group[grouped], second[grouped]), total[grouped]
 
 
 def keyed_requests(
@@ -184,23 +185,34 @@ def keyed_requests(
         columns = [order, rows.records, rows.overhead, series[rows.of], *(more(rows, batch) if more else ())]
         for of_client in slots:
             group = of_client[rows.of]
-            mine = group >= 0
-            if mine.all():
+            grouped = group >= 0
+            if grouped.all():
                 yield [pack(group, milli), *columns]
-            elif mine.any():
-                yield [pack(group[mine], milli[mine]), *(column[mine] for column in columns)]
+            elif grouped.any():
+                yield [pack(group[grouped], milli[grouped]), *(column[grouped] for column in columns)]
+
+
+def keyed_samples(batches: Iterable[pa.RecordBatch], groups: GroupIndex) -> Iterator[tuple[Integers, Integers]]:
+    """Keys (``exact_totals.pack``) and amounts of the gauges of groups."""
+    for batch in batches:
+        rows = charged_rows(batch, GAUGE)
+        _, slots = groups.of_rows(rows)
+        for of_client in slots:
+            group = of_client[rows.of]
+            chosen = group >= 0
+            yield pack(group[chosen], rows.ts_us[chosen] // 1000), rows.amount[chosen]
 
 
 def client_seconds(rows: ChargedRows, wanted: Flags) -> tuple[Integers, Integers, Integers]:
     """Client, second and amount, one item each, rising; of the clients that are ``wanted``."""
     of, ts_us, amount = rows.of, rows.ts_us, rows.amount
     if not wanted.all():
-        mine = wanted[of]
-        of, ts_us, amount = of[mine], ts_us[mine], amount[mine]
+        chosen = wanted[of]
+        of, ts_us, amount = of[chosen], ts_us[chosen], amount[chosen]
     if not len(of):
         return of, ts_us, amount
     seconds = ts_us // 1_000_000
     first = int(seconds.min())
     span = int(seconds.max()) - first + 1
-    found, total = sum_by_code(of * span + (seconds - first), rows.clients * span, amount)
-    return found // span, found % span + first, total
+    distinct, total = sum_by_code(of * span + (seconds - first), rows.clients * span, amount)
+    return distinct // span, distinct % span + first, total

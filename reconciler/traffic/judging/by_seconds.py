@@ -89,9 +89,9 @@ def judge_cells(cells: Iterable[tuple[Integers, Integers]], limits: SecondsLimit
     return batch_of_verdicts(judge.columns())
 
 
-def batch_of_verdicts(found: VerdictColumns) -> pa.RecordBatch:
+def batch_of_verdicts(judged: VerdictColumns) -> pa.RecordBatch:
     """Verdicts for both sides, as columns of plain numbers."""
-    columns = [found.groups, *found.whole, *(row for side in found.sides for row in side), *found.rates]
+    columns = [judged.groups, *judged.whole, *(row for side in judged.sides for row in side), *judged.rates]
     return pa.RecordBatch.from_arrays([pa.array(c, type=f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
@@ -123,8 +123,8 @@ class Grid:
     @classmethod
     def over(cls, coverage: Sequence[Coverage]) -> Grid:
         """The whole history, of all brokers."""
-        start = int(min(one.start for one in coverage).timestamp())
-        seconds = int(max(one.end for one in coverage).timestamp()) - start + 1
+        start = int(min(part.start for part in coverage).timestamp())
+        seconds = int(max(part.end for part in coverage).timestamp()) - start + 1
         step = -(-seconds // MOST_POINTS)
         return cls(start=start, step_s=step, count=-(-seconds // step))
 
@@ -159,11 +159,11 @@ class Points:
 
 def groups_to_plot(grouping: Grouping, targets: Collection[int]) -> set[int]:
     """The groups whose points these targets need: their own, and those that their members were in."""
-    found = set(targets)
+    groups = set(targets)
     for target in targets:
         earlier = groups_before(grouping, target)
-        found.update(earlier if len(earlier) <= _MOST_BEFORE else ())
-    return found
+        groups.update(earlier if len(earlier) <= _MOST_BEFORE else ())
+    return groups
 
 
 def points_of(cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.RecordBatch:
@@ -197,7 +197,7 @@ def plot_points(
 def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
     """Rows as ``points_of`` makes them, spread over the intervals."""
     place = numbers_of(table, "place")
-    found = {}
+    points_of = {}
     for group in np.unique(place // grid.count).tolist():
         rows = np.flatnonzero(place // grid.count == group)
         at = place[rows] % grid.count
@@ -205,8 +205,8 @@ def by_group(table: pa.Table, grid: Grid) -> dict[int, Points]:
         rates = [np.zeros(grid.count), np.zeros(grid.count)]
         for target, name in zip([*counts, *rates], [*_COUNTS[1:], "rate", "upper"], strict=True):
             target[at] = table.column(name).to_numpy(zero_copy_only=False)[rows]
-        found[group] = Points(rates[0], rates[1], *counts)
-    return found
+        points_of[group] = Points(rates[0], rates[1], *counts)
+    return points_of
 
 
 def rate_series(
@@ -274,15 +274,15 @@ class _Sums:
 
 def _points(keys: Integers, amounts: Integers, sums: _Sums, lines: Lines) -> pa.RecordBatch:
     grid, kept = lines.grid, len(sums.tail_keys)
-    found = bounds(np.concatenate((sums.tail_keys, keys)), np.concatenate((sums.tail_amounts, amounts)), lines.window)
+    bounded = bounds(np.concatenate((sums.tail_keys, keys)), np.concatenate((sums.tail_amounts, amounts)), lines.window)
     groups = keys >> SECOND_BITS
     place = groups * grid.count + np.clip(((keys & _SECOND) - grid.start) // grid.step_s, 0, grid.count - 1)
     every = np.concatenate((np.full(kept, -1, dtype=np.int64), groups))
-    before = found.over(lines.before.at(every))[1][kept:]
-    _, over, possible = (flags[kept:] for flags in found.over(lines.after.at(every)))
+    before = bounded.over(lines.before.at(every))[1][kept:]
+    _, over, possible = (flags[kept:] for flags in bounded.over(lines.after.at(every)))
     first = first_places(place)
     counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in (before, over, possible)]
-    largest = [np.maximum.reduceat(values[kept:], first) for values in (found.expected, found.upper)]
+    largest = [np.maximum.reduceat(values[kept:], first) for values in (bounded.expected, bounded.upper)]
     return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=POINTS)
 
 

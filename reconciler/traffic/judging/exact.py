@@ -87,8 +87,8 @@ def result_of(table: pa.Table) -> ExactResult:
     flat = np.asarray(pc.list_flatten(judged.column("counts")).to_numpy(), dtype=np.int64)
     columns = (judged.column(name).to_numpy() for name in ("number", "peak", "p999", "safe"))
     groups, *rates = columns
-    found = ExactColumns(groups, flat.reshape(judged.num_rows, -1).T, *rates)
-    return ExactResult(groups={verdict.group: verdict for verdict in found.verdicts()}, series=counts)
+    columns_of_groups = ExactColumns(groups, flat.reshape(judged.num_rows, -1).T, *rates)
+    return ExactResult(groups={verdict.group: verdict for verdict in columns_of_groups.verdicts()}, series=counts)
 
 
 def batch_of(table: pa.Table | pa.RecordBatch, rows: Integers) -> Batch:
@@ -108,7 +108,10 @@ def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
     sides = ([group.before for group in groups], [group.after for group in groups])
     before, after = (
         np.asarray(
-            [np.nan if one is None or one.limit is None else one.limit * unit for one, unit in zip(side, units, strict=True)],
+            [
+                np.nan if quota is None or quota.limit is None else quota.limit * unit
+                for quota, unit in zip(side, units, strict=True)
+            ],
             dtype=np.float64,
         )
         for side in sides
@@ -135,20 +138,20 @@ def judge_batches(batches: Iterable[Batch], work: Work) -> pa.RecordBatch:
     return rows_of(stream.totals(), counts)
 
 
-def rows_of(found: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBatch:
+def rows_of(judged: ExactColumns, counts: Mapping[int, Integers]) -> pa.RecordBatch:
     """What a worker sends to the driver; counts are by series."""
-    width, of_series = len(found.counts), np.stack(list(counts.values())) if counts else np.empty((0, 0), dtype=np.int64)
-    lengths = np.repeat((width, of_series.shape[1]), (len(found.groups), len(of_series)))
+    width, of_series = len(judged.counts), np.stack(list(counts.values())) if counts else np.empty((0, 0), dtype=np.int64)
+    lengths = np.repeat((width, of_series.shape[1]), (len(judged.groups), len(of_series)))
     lists = pa.ListArray.from_arrays(
         pa.array(np.append(0, np.cumsum(lengths)), type=pa.int32()),
-        pa.array(np.concatenate((found.counts.T.ravel(), of_series.ravel()))),
+        pa.array(np.concatenate((judged.counts.T.ravel(), of_series.ravel()))),
     )
     nothing = np.zeros(len(of_series))
     columns = [
-        pa.array(np.repeat((False, True), (len(found.groups), len(of_series)))),
-        pa.array(np.concatenate((found.groups, np.fromiter(counts, dtype=np.int64))), type=pa.int32()),
+        pa.array(np.repeat((False, True), (len(judged.groups), len(of_series)))),
+        pa.array(np.concatenate((judged.groups, np.fromiter(counts, dtype=np.int64))), type=pa.int32()),
         lists,
-        *(pa.array(np.concatenate((values, nothing))) for values in (found.peaks, found.p999, found.safe)),
+        *(pa.array(np.concatenate((values, nothing))) for values in (judged.peaks, judged.p999, judged.safe)),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -160,12 +163,12 @@ def count_into(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
     of_series = judged.requests.rows
     before, after = (side.throttle > 0 for side in judged.sides)
     over = judged.over[AFTER]
-    told = np.flatnonzero(before | over)
-    numbers, places = np.unique(of_series[told], return_inverse=True)
+    counted = np.flatnonzero(before | over)
+    numbers, places = np.unique(of_series[counted], return_inverse=True)
     # Sums of doubles are exact here: an amount is below 2^31 (a minute of nanoseconds: 2^36), and a batch has some 2^16 requests.
-    weights = (before[told], after[told], np.where(over[told], judged.sides[AFTER].amount[told], 0))
-    found = np.stack([np.bincount(places, weights=weight, minlength=len(numbers)) for weight in weights], axis=1)
-    for series, row in zip(numbers.tolist(), found.astype(np.int64), strict=True):
+    weights = (before[counted], after[counted], np.where(over[counted], judged.sides[AFTER].amount[counted], 0))
+    sums = np.stack([np.bincount(places, weights=weight, minlength=len(numbers)) for weight in weights], axis=1)
+    for series, row in zip(numbers.tolist(), sums.astype(np.int64), strict=True):
         counts[series] = counts[series] + row if series in counts else row
 
 
@@ -262,7 +265,7 @@ class _Requests:
     def _note(self, judged: JudgedBatch | None, bands: Bands) -> None:
         if judged is not None:
             side = judged.sides[0]
-            # Amounts and throttles are below 2^53, where a double holds whole numbers.
+            # Amounts and throttles are below 2^53, where doubles represent every whole number.
             values = np.stack((side.amount, side.rate, np.maximum(side.throttle, 0)), axis=1)
             self._verdicts[judged.requests.rows - self._first] = values
         self._ranges[bands.rows - self._first] = np.stack((bands.low, bands.high), axis=1)

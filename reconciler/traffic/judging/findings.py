@@ -98,10 +98,10 @@ def _possible(
     of_requests: bool,
 ) -> Iterator[Finding]:
     grouped: dict[tuple[_Quota, str], list[BucketVerdict]] = {}
-    for one in verdicts:
-        told = (_quota(one), one.key, True) in certain
-        if one.verdict is Verdict.POSSIBLE and one.changed and not told:
-            grouped.setdefault((_quota(one), one.key), []).append(one)
+    for verdict in verdicts:
+        reported = (_quota(verdict), verdict.key, True) in certain
+        if verdict.verdict is Verdict.POSSIBLE and verdict.changed and not reported:
+            grouped.setdefault((_quota(verdict), verdict.key), []).append(verdict)
     for (_, key), hit in grouped.items():
         entity = hit[0].entity
         yield Finding(
@@ -230,9 +230,9 @@ ABOVE_CAPACITY: Final = "limits-above-capacity"
 def report_findings(verdicts: Sequence[BucketVerdict], capacity: Sequence[CapacityUse]) -> Iterator[Finding]:
     """One for each reason why changed quota groups are inconclusive, one for each broker and key above its capacity."""
     reasons: dict[str, list[BucketVerdict]] = {}
-    for one in verdicts:
-        if one.verdict is Verdict.INCONCLUSIVE and one.changed:
-            reasons.setdefault(one.reason or "the history does not show enough", []).append(one)
+    for verdict in verdicts:
+        if verdict.verdict is Verdict.INCONCLUSIVE and verdict.changed:
+            reasons.setdefault(verdict.reason or "the history does not show enough", []).append(verdict)
     for reason, rows in reasons.items():
         count = len(worst_of_buckets(rows))
         what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
@@ -275,71 +275,74 @@ class UnkeptLimits:
     @classmethod
     def of(cls, series: Sequence[Series], grouping: Grouping, window: Window) -> UnkeptLimits:
         """Of the proposed limits."""
-        found = {}
+        largest_of = {}
         for number, target in enumerate(grouping.targets):
             limit = target.after.value
             if target.kind is Kind.FETCH and limit is not None:
                 largest = max(series[member].largest for member in target.members)
                 if largest > window.fetch_cap(limit):
-                    found[number] = largest
-        return cls(window, found)
+                    largest_of[number] = largest
+        return cls(window, largest_of)
 
     def verdicts(self, judged: Sequence[BucketVerdict], grouping: Grouping) -> tuple[BucketVerdict, ...]:
         """The same with a reason where a limit is not kept. A consumer that may stop is not clear."""
         number_of = target_numbers(grouping)
-        return tuple(self._verdict(one, None if one.undecided else number_of[row_of(one)]) for one in judged)
+        return tuple(self._verdict(verdict, None if verdict.undecided else number_of[row_of(verdict)]) for verdict in judged)
 
     def findings(
         self, verdicts: Sequence[BucketVerdict], grouping: Grouping, sources: Mapping[tuple[Entity, str], Span]
     ) -> Iterator[Finding]:
         """One for each quota and way in which it is not kept; a warning where the change sets it."""
         number_of, seen = target_numbers(grouping), set()
-        for one in verdicts:
-            target = None if one.undecided else number_of[row_of(one)]
+        for verdict in verdicts:
+            target = None if verdict.undecided else number_of[row_of(verdict)]
             stops = self.largest_fetch.get(target) if target is not None else None
-            for finding_id, words in ((CONSUMER_STOPS, self._stop(one, stops)), (OVERFLOW, self._overflow(one))):
-                quota = (finding_id, one.entity or one.name, one.key)
+            for finding_id, words in ((CONSUMER_STOPS, self._stop(verdict, stops)), (OVERFLOW, self._overflow(verdict))):
+                quota = (finding_id, verdict.entity or verdict.name, verdict.key)
                 if words is None or quota in seen:
                     continue
                 seen.add(quota)
                 yield Finding(
                     id=finding_id,
-                    severity=Severity.WARNING if one.changed else Severity.INFO,
+                    severity=Severity.WARNING if verdict.changed else Severity.INFO,
                     message=compose(
-                        "{group} on {broker}: {words}.", group=bucket_words(one), broker=broker_words(one.broker), words=words
+                        "{group} on {broker}: {words}.",
+                        group=bucket_words(verdict),
+                        broker=broker_words(verdict.broker),
+                        words=words,
                     ),
-                    span=sources.get((one.entity, one.key)) if one.entity else None,
-                    entity=one.entity,
-                    key=one.key,
+                    span=sources.get((verdict.entity, verdict.key)) if verdict.entity else None,
+                    entity=verdict.entity,
+                    key=verdict.key,
                 )
 
-    def _verdict(self, one: BucketVerdict, target: int | None) -> BucketVerdict:
+    def _verdict(self, verdict: BucketVerdict, target: int | None) -> BucketVerdict:
         stops = self.largest_fetch.get(target) if target is not None else None
-        reason = self._stop(one, stops) or self._overflow(one)
-        if reason is None or one.verdict is Verdict.INCONCLUSIVE:
-            return one
-        if stops is not None and one.verdict is Verdict.CLEAR:
+        reason = self._stop(verdict, stops) or self._overflow(verdict)
+        if reason is None or verdict.verdict is Verdict.INCONCLUSIVE:
+            return verdict
+        if stops is not None and verdict.verdict is Verdict.CLEAR:
             # It gets nothing from the first such batch on.
-            return replace(one, verdict=Verdict.POSSIBLE, seconds_possible=one.active_seconds, reason=reason)
-        return replace(one, reason=reason)
+            return replace(verdict, verdict=Verdict.POSSIBLE, seconds_possible=verdict.active_seconds, reason=reason)
+        return replace(verdict, reason=reason)
 
-    def _stop(self, one: BucketVerdict, largest: int | None) -> str | None:
-        if largest is None or one.limit_after is None:
+    def _stop(self, verdict: BucketVerdict, largest: int | None) -> str | None:
+        if largest is None or verdict.limit_after is None:
             return None
         seconds = (self.window.samples - 1) * self.window.sample_ms / 1000
         enough = safe_byte_rate(largest / seconds)[1]
         return (
             f"a fetch returned {number_text(largest)} bytes of records, more than {seconds:g} s of the limit "
-            f"({number_text(self.window.fetch_cap(one.limit_after))} bytes). If one batch is that large, the broker answers "
+            f"({number_text(self.window.fetch_cap(verdict.limit_after))} bytes). If one batch is that large, the broker answers "
             f"every try without records and the consumer stops. {enough}/s is enough for such a batch"
         )
 
-    def _overflow(self, one: BucketVerdict) -> str | None:
-        limit, ratio = one.limit_after, longest_throttle_ratio(self.window)
-        if limit is None or one.key not in _BYTES or one.peak < limit * ratio:
+    def _overflow(self, verdict: BucketVerdict) -> str | None:
+        limit, ratio = verdict.limit_after, longest_throttle_ratio(self.window)
+        if limit is None or verdict.key not in _BYTES or verdict.peak < limit * ratio:
             return None
         return (
             f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic exceeds "
             "2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "
-            f"{safe_byte_rate(one.peak / ratio)[1]}/s on"
+            f"{safe_byte_rate(verdict.peak / ratio)[1]}/s on"
         )

@@ -42,6 +42,11 @@ Tables: TypeAlias = Mapping[str, Limits]
 """By quota key."""
 
 
+def client_order(broker: int, kind: str, *names: str | None) -> tuple[int | str, ...]:
+    """The sort key of clients: by broker, kind and names; a name that is not known comes first."""
+    return broker, kind, *(part for name in names for part in (name is not None, name or ""))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
     """One client's requests of one kind on one broker. ``key``: a number that is unique in the traffic.
@@ -65,12 +70,9 @@ class Series:
     """Requests that were throttled when they were recorded."""
 
     @property
-    def sort_key(self) -> tuple[int, str, bool, str, bool, str, bool, str]:
+    def sort_key(self) -> tuple[int | str, ...]:
         """By broker, kind, user, client id and address; what is not known comes first."""
-        return (
-            self.broker, self.kind.value, self.user is not None, self.user or "",
-            self.client_id is not None, self.client_id or "", self.ip is not None, self.ip or "",
-        )  # fmt: skip
+        return client_order(self.broker, self.kind.value, self.user, self.client_id, self.ip)
 
     @property
     def is_identified(self) -> bool:
@@ -127,7 +129,10 @@ def group_series(
     before: Tables | None,
     after: Tables,
 ) -> Grouping:
-    """Limits are by key. ``before`` is ``None`` when the earlier quotas are not known: then there is one side only."""
+    """Group series by the quotas before and after a change.
+
+    ``before``: ``None`` when the earlier quotas are not known. Then no group has a side ``before``.
+    """
     before_of = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
     after_of = _resolved_again(before, before_of, after, series)
     targets = _targets(series, before, after, after_of)
@@ -156,21 +161,21 @@ def group_series(
 
 
 def rows_of_groups(series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> list[int]:
-    """By group number its requests; of others than ``groups`` none."""
+    """The expected number of rows of each group, by group number; 0 for groups that are not in ``groups``."""
     rows = [0] * len(grouping.groups)
-    for one, of_one in zip(series, grouping.groups_of_series, strict=True):
+    for client, of_one in zip(series, grouping.groups_of_series, strict=True):
         for group in of_one:
             if group in groups:
-                rows[group] += one.requests
+                rows[group] += client.requests
     return rows
 
 
 def groups_before(grouping: Grouping, target: int) -> tuple[int, ...]:
-    """The groups that hold what the members of a target were before: its own, or those it was put together from."""
+    """The groups, by number, of a target's members before the change: its own, or those from which it was put together."""
     if grouping.groups[target].before is not None:
         return (target,)
-    found = {group for member in grouping.targets[target].members for group in grouping.groups_of_series[member]}
-    return tuple(sorted(group for group in found if grouping.groups[group].before is not None))
+    candidates = {group for member in grouping.targets[target].members for group in grouping.groups_of_series[member]}
+    return tuple(sorted(group for group in candidates if grouping.groups[group].before is not None))
 
 
 def _resolved_again(
@@ -181,12 +186,12 @@ def _resolved_again(
     resolved = _Resolving(after)
     return [
         known
-        if (differs := may_differ.get(KEY_OF_KIND[one.kind])) is not None
-        and one.user is not None
-        and one.client_id is not None
-        and not differs(one.user, one.client_id)
-        else resolved(one)
-        for one, known in zip(series, before_of, strict=True)
+        if (differs := may_differ.get(KEY_OF_KIND[client.kind])) is not None
+        and client.user is not None
+        and client.client_id is not None
+        and not differs(client.user, client.client_id)
+        else resolved(client)
+        for client, known in zip(series, before_of, strict=True)
     ]
 
 
@@ -227,7 +232,7 @@ def _targets(
     after: Tables,
     after_of: Sequence[Resolved | None],
 ) -> tuple[Target, ...]:
-    undecided = [index for index, found in enumerate(after_of) if found is None]
+    undecided = [index for index, quota in enumerate(after_of) if quota is None]
     known_in_part = _KnownInPart([series[index] for index in undecided])
     targets = []
     for (broker, kind, bucket), members in sorted(_members(series, after_of).items()):
@@ -236,26 +241,26 @@ def _targets(
         may_have = known_in_part.may_be_in(broker, kind, bucket) if undecided else 0
         targets.append(Target(broker=broker, kind=kind, bucket=bucket, after=resolved, members=members, may_have=may_have))
     for index in undecided:
-        one = series[index]
-        bucket = Bucket(user=one.user or "", client_id=one.client_id or "")
+        client = series[index]
+        bucket = Bucket(user=client.user or "", client_id=client.client_id or "")
         targets.append(
             Target(
-                broker=one.broker,
-                kind=one.kind,
+                broker=client.broker,
+                kind=client.kind,
                 bucket=bucket,
                 after=Resolved(bucket=bucket),
                 members=(index,),
                 undecided=True,
-                reconsidered=before is None or _candidates(before, one) != _candidates(after, one),
+                reconsidered=before is None or _candidates(before, client) != _candidates(after, client),
             )
         )
     return tuple(targets)
 
 
-def _candidates(limits: Tables, one: Series) -> object:
+def _candidates(limits: Tables, client: Series) -> object:
     """What may decide about a client; for a callback, which can look at anything, equal to nothing else."""
-    found = limits[KEY_OF_KIND[one.kind]]
-    return found.touches(one.user, one.client_id) if isinstance(found, Resolver) else found
+    lookup = limits[KEY_OF_KIND[client.kind]]
+    return lookup.touches(client.user, client.client_id) if isinstance(lookup, Resolver) else lookup
 
 
 class _KnownInPart:
@@ -265,13 +270,13 @@ class _KnownInPart:
         self._of_user: Counter[tuple[int, Kind, str | None]] = Counter()
         self._of_client: Counter[tuple[int, Kind, str | None]] = Counter()
         self._of_nobody: Counter[tuple[int, Kind]] = Counter()
-        for one in undecided:
-            if one.user is not None:
-                self._of_user.update({(one.broker, one.kind, one.user), (one.broker, one.kind, None)})
-            elif one.client_id is not None:
-                self._of_client.update({(one.broker, one.kind, one.client_id), (one.broker, one.kind, None)})
+        for client in undecided:
+            if client.user is not None:
+                self._of_user.update({(client.broker, client.kind, client.user), (client.broker, client.kind, None)})
+            elif client.client_id is not None:
+                self._of_client.update({(client.broker, client.kind, client.client_id), (client.broker, client.kind, None)})
             else:
-                self._of_nobody[one.broker, one.kind] += 1
+                self._of_nobody[client.broker, client.kind] += 1
 
     def may_be_in(self, broker: int, kind: Kind, bucket: Bucket) -> int:
         """How many: a known name is the bucket's, or the bucket asks for none. Other tags may be those of any client."""
@@ -288,10 +293,10 @@ class _Groups:
 
     def __call__(self, kind: Kind, before: Resolved | None, after: Resolved | None) -> Group:
         limits = before and (before.value,), after and (after.value,)
-        found = self._made.get((kind, *limits))
-        if found is None:
-            found = self._made[kind, *limits] = Group(kind=kind, before=_side(before), after=_side(after))
-        return found
+        group = self._made.get((kind, *limits))
+        if group is None:
+            group = self._made[kind, *limits] = Group(kind=kind, before=_side(before), after=_side(after))
+        return group
 
 
 def _side(resolved: Resolved | None) -> Side | None:
@@ -299,11 +304,11 @@ def _side(resolved: Resolved | None) -> Side | None:
 
 
 def _members(series: Sequence[Series], resolved: Sequence[Resolved | None]) -> dict[tuple[int, Kind, Bucket], tuple[int, ...]]:
-    found: dict[tuple[int, Kind, Bucket], list[int]] = {}
-    for index, (one, result) in enumerate(zip(series, resolved, strict=True)):
+    members_of: dict[tuple[int, Kind, Bucket], list[int]] = {}
+    for index, (client, result) in enumerate(zip(series, resolved, strict=True)):
         if result is not None:
-            found.setdefault((one.broker, one.kind, result.bucket), []).append(index)
-    return {place: tuple(members) for place, members in found.items()}
+            members_of.setdefault((client.broker, client.kind, result.bucket), []).append(index)
+    return {place: tuple(members) for place, members in members_of.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,7 +330,7 @@ class BrokerRule:
             )
             return
         yield "the quota callback is Kafka's own"
-        if self.remembers_kinds is not False and any(one.after.value is None for one in grouping.targets):
+        if self.remembers_kinds is not False and any(target.after.value is None for target in grouping.targets):
             who = "brokers before 4.2 (these have no known version)" if self.remembers_kinds is None else "these brokers"
             yield (
                 f"{who} remember kinds of quotas that were removed since they started, which no snapshot shows. Clients without "

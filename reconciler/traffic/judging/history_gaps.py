@@ -42,7 +42,7 @@ _MOST_SHOWN: Final = 10
 
 def may_have_gaps(coverage: Sequence[Coverage]) -> bool:
     """Whether a hole fits into one broker's own history, beside the pauses that make it unusual."""
-    most = max(((one.end - one.start).total_seconds() for one in coverage), default=0.0)
+    most = max(((part.end - part.start).total_seconds() for part in coverage), default=0.0)
     return most > (_FEWEST_PAUSES + _SHORTEST_MIN - 1) * _MINUTE_S
 
 
@@ -57,9 +57,9 @@ def holes_of(
     """
     if not coverage:
         return {}
-    first = math.ceil(min(one.start for one in coverage).timestamp() / _MINUTE_S)
-    last = int(max(one.end for one in coverage).timestamp()) // _MINUTE_S
-    holes = {one.broker: _holes(_recorded(one, minutes.get(one.broker)), first, last) for one in coverage}
+    first = math.ceil(min(part.start for part in coverage).timestamp() / _MINUTE_S)
+    last = int(max(part.end for part in coverage).timestamp()) // _MINUTE_S
+    holes = {part.broker: _holes(_recorded(part, minutes.get(part.broker)), first, last) for part in coverage}
     noted = {broker: some for broker, some in (known or {}).items() if broker in holes}
     return holes | {broker: _joined(holes[broker], some[(some >= first) & (some < last)]) for broker, some in noted.items()}
 
@@ -78,16 +78,16 @@ def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tup
     """The same with the length of the whole history, and how much each broker lacks of it. ``holes``: from ``holes_of``."""
     if not coverage:
         return ()
-    first = math.ceil(min(one.start for one in coverage).timestamp() / _MINUTE_S)
-    last = int(max(one.end for one in coverage).timestamp()) // _MINUTE_S
+    first = math.ceil(min(part.start for part in coverage).timestamp() / _MINUTE_S)
+    last = int(max(part.end for part in coverage).timestamp()) // _MINUTE_S
     return tuple(
         replace(
-            one,
+            part,
             minutes=max(0, last - first),
-            minutes_missing=int(np.diff(holes[one.broker]).sum()),
-            first_missing=_moment(int(holes[one.broker][0, 0])) if len(holes[one.broker]) else None,
+            minutes_missing=int(np.diff(holes[part.broker]).sum()),
+            first_missing=_moment(int(holes[part.broker][0, 0])) if len(holes[part.broker]) else None,
         )
-        for one in coverage
+        for part in coverage
     )
 
 
@@ -96,21 +96,21 @@ def apply_history_needs(
 ) -> tuple[BucketVerdict, ...]:
     """What is clear only because the history shows too little is inconclusive; what is seen to be throttled stays so."""
     short = _short(provenance, needs) or _brokers_missing(provenance) or _lines_missing(provenance)
-    holes = {one.broker: why for one in provenance.coverage if (why := _hole(one, needs))}
+    holes = {part.broker: why for part in provenance.coverage if (why := _hole(part, needs))}
     return tuple(
-        replace(one, verdict=Verdict.INCONCLUSIVE, reason=why)
-        if one.verdict is Verdict.CLEAR
-        and one.limit_after is not None
-        and (why := short or holes.get(one.broker) or _throttled_then(one))
-        else one
-        for one in verdicts
+        replace(verdict, verdict=Verdict.INCONCLUSIVE, reason=why)
+        if verdict.verdict is Verdict.CLEAR
+        and verdict.limit_after is not None
+        and (why := short or holes.get(verdict.broker) or _throttled_then(verdict))
+        else verdict
+        for verdict in verdicts
     )
 
 
-def _recorded(one: Coverage, minutes: Integers | None) -> Integers:
+def _recorded(coverage: Coverage, minutes: Integers | None) -> Integers:
     if minutes is not None:
         return minutes
-    return np.arange(int(one.start.timestamp()) // _MINUTE_S, int(one.end.timestamp()) // _MINUTE_S + 1, dtype=np.int64)
+    return np.arange(int(coverage.start.timestamp()) // _MINUTE_S, int(coverage.end.timestamp()) // _MINUTE_S + 1, dtype=np.int64)
 
 
 def _holes(recorded: Integers, first: int, last: int) -> Integers:
@@ -138,7 +138,7 @@ def _short(provenance: Provenance, needs: HistoryNeeds) -> str | None:
 
 def _brokers_missing(provenance: Provenance) -> str | None:
     """By their number: a log does not say which broker wrote it, and its name may not either."""
-    recorded = [one.broker for one in provenance.coverage]
+    recorded = [part.broker for part in provenance.coverage]
     for named, source in ((provenance.named_brokers, "recorded answers name"), (provenance.cluster_brokers, "the cluster has")):
         if len(named) > len(recorded):
             return (
@@ -162,17 +162,18 @@ def _lines_missing(provenance: Provenance) -> str | None:
     )
 
 
-def _throttled_then(one: BucketVerdict) -> str | None:
-    if one.requests == 0 or one.throttled_then < _THROTTLED_THEN * one.requests:
+def _throttled_then(verdict: BucketVerdict) -> str | None:
+    if verdict.requests == 0 or verdict.throttled_then < _THROTTLED_THEN * verdict.requests:
         return None
+    share = 100 * verdict.throttled_then / verdict.requests
     return (
-        f"quotas throttled {100 * one.throttled_then / one.requests:.0f} % of its requests when they were recorded: the history "
+        f"quotas throttled {share:.0f} % of its requests when they were recorded: the history "
         "does not show how much its clients would send without"
     )
 
 
-def _hole(one: Coverage, needs: HistoryNeeds) -> str | None:
-    if 100 * one.share >= needs.coverage_percent or (gap := one.gap_words) is None:
+def _hole(coverage: Coverage, needs: HistoryNeeds) -> str | None:
+    if 100 * coverage.share >= needs.coverage_percent or (gap := coverage.gap_words) is None:
         return None
     return f"{gap}, and {needs.coverage_percent:g} % are needed (history.coveragePercent)"
 
@@ -181,7 +182,7 @@ def kind_assumptions(
     series: Sequence[Series], proposed: QuotaTable, window: Window, controller_window: Window, *, of_requests: bool, source: str
 ) -> Iterator[str]:
     """``of_requests``: single requests are known, not only sums of seconds. ``source``: as ``Provenance`` has it."""
-    kinds = {one.kind for one in series}
+    kinds = {client.kind for client in series}
     if Kind.REQUEST in kinds:
         yield (
             "request_percentage: nanoseconds of a thread, in percent of one. One throttle is at most "
@@ -230,17 +231,22 @@ def unlogged_factor(key: str, source: str) -> float:
 
 def apply_logged_time(verdicts: Sequence[BucketVerdict], source: str) -> tuple[BucketVerdict, ...]:
     """What the time that is not logged could carry above the limit is inconclusive."""
-    return tuple(_verdict(one, unlogged_factor(one.key, source)) for one in verdicts)
+    return tuple(_verdict(verdict, unlogged_factor(verdict.key, source)) for verdict in verdicts)
 
 
-def _verdict(one: BucketVerdict, factor: float) -> BucketVerdict:
-    if factor <= 1 or one.verdict is not Verdict.CLEAR or one.limit_after is None or one.peak * factor <= one.limit_after:
-        return one
+def _verdict(verdict: BucketVerdict, factor: float) -> BucketVerdict:
+    if (
+        factor <= 1
+        or verdict.verdict is not Verdict.CLEAR
+        or verdict.limit_after is None
+        or verdict.peak * factor <= verdict.limit_after
+    ):
+        return verdict
     return replace(
-        one,
+        verdict,
         verdict=Verdict.INCONCLUSIVE,
         reason=(
             f"the request log lacks the time of network threads. Brokers charged {LEAST_FACTOR:g} to {factor:g} times the logged "
-            f"time, so a logged peak of {one.peak:.3g} % may be {one.peak * factor:.3g} %"
+            f"time, so a logged peak of {verdict.peak:.3g} % may be {verdict.peak * factor:.3g} %"
         ),
     )

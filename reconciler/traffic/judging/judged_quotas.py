@@ -1,14 +1,33 @@
-"""How many of the changed quotas a history could judge: each changed quota with the rows of the report that it limits."""
+"""Which quotas a history could judge: changed quotas with their rows of the report, and quotas that limit no recorded client."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeAlias
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
-from reconciler.model import BucketName, BucketVerdict, Entity, JudgedQuotas, QuotaKey, UnjudgedChange, Verdict
-from reconciler.resolution import QuotaTable, Resolver
+from reconciler.model import (
+    NOT_RECORDED,
+    BucketName,
+    BucketVerdict,
+    Entity,
+    EntityType,
+    Finding,
+    JudgedQuotas,
+    NotJudged,
+    QuotaKey,
+    Severity,
+    Span,
+    UnjudgedChange,
+    UnusedQuota,
+    UnusedReason,
+    Verdict,
+    compose,
+    key_part,
+)
+from reconciler.resolution import AddressLimits, QuotaTable, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables
-from reconciler.traffic.kinds import KEY_OF_KIND
+from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 
 Quota: TypeAlias = tuple[Entity, str]
 RowPlace: TypeAlias = tuple[str, int, BucketName, bool]
@@ -17,7 +36,7 @@ _KNOWN: frozenset[Verdict] = frozenset({Verdict.THROTTLED, Verdict.POSSIBLE})
 
 def rows_of_quotas(series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables]) -> dict[Quota, set[RowPlace]]:
     """By quota the rows of the report whose clients it limits, before or after the change, or may limit."""
-    found: dict[Quota, set[RowPlace]] = {}
+    rows: dict[Quota, set[RowPlace]] = {}
     for target in grouping.targets:
         key = KEY_OF_KIND[target.kind].value
         bucket = target.bucket
@@ -25,12 +44,12 @@ def rows_of_quotas(series: Sequence[Series], grouping: Grouping, tables: Sequenc
         sides = [target.after, *(grouping.before_of_series[member] for member in target.members)]
         entities = {side.source for side in sides if side is not None and side.source is not None}
         if target.undecided:
-            one = series[target.members[0]]
+            client = series[target.members[0]]
             resolvers = [found_table for table in tables if isinstance(found_table := table[key], Resolver)]
-            entities |= {may.entity for table in resolvers for may in table.touches(one.user, one.client_id)}
+            entities |= {may.entity for table in resolvers for may in table.touches(client.user, client.client_id)}
         for entity in entities:
-            found.setdefault((entity, key), set()).add(place)
-    return found
+            rows.setdefault((entity, key), set()).add(place)
+    return rows
 
 
 def changed_quotas(before: QuotaTable | None, after: QuotaTable) -> set[Quota]:
@@ -51,12 +70,156 @@ def judged_quotas(
     unjudged: Iterable[UnjudgedChange],
 ) -> JudgedQuotas:
     """A quota is judged unless it limits no recorded traffic, or its worst row is inconclusive."""
-    verdict_of = {(one.key, one.broker, one.name, one.undecided): one.verdict for one in verdicts}
-    without_traffic = {(one.entity, one.key) for one in unjudged}
+    verdict_of = {(verdict.key, verdict.broker, verdict.name, verdict.undecided): verdict.verdict for verdict in verdicts}
+    without_traffic = {(change.entity, change.key) for change in unjudged}
     unknown = 0
     for quota in changed:
-        found = {verdict_of[place] for place in rows.get(quota, ()) if place in verdict_of}
-        unknown += quota not in without_traffic and Verdict.INCONCLUSIVE in found and not found & _KNOWN
+        states = {verdict_of[place] for place in rows.get(quota, ()) if place in verdict_of}
+        unknown += quota not in without_traffic and Verdict.INCONCLUSIVE in states and not states & _KNOWN
     return JudgedQuotas(
         changed=len(changed), judged=len(changed) - len(without_traffic) - unknown, without_traffic=len(without_traffic)
     )
+
+
+_Client: TypeAlias = tuple[str | None, str | None]
+_MOST_FINDINGS: Final = 50
+"""Of one key. The last one counts the rest."""
+
+
+def unjudged_changes(
+    series: Sequence[Series],
+    grouping: Grouping,
+    tables: Sequence[Tables],
+    quotas: tuple[QuotaTable | None, QuotaTable],
+    unused: Sequence[UnusedQuota],
+    kinds: Collection[Kind],
+) -> tuple[UnjudgedChange, ...]:
+    """Each quota that differs between ``quotas`` (before, after) and limits no series on either side, by entity and key.
+
+    ``kinds``: those of all recorded traffic, of metrics too.
+    ``tables``: the same quotas as brokers resolve them; none where a quota callback does. Earlier quotas that are not known
+    count as absent. A key without any quota after the change limits nothing, so its removals are left out. Where a quota
+    callback decides, only changes of kinds without any traffic are returned: which entity a callback takes a limit from is
+    not known.
+    """
+    before, after = quotas[0] or {}, quotas[1]
+    overridden = {(quota.entity, quota.key) for quota in unused if quota.reason is UnusedReason.HIDDEN}
+    changes = []
+    for kind, key in KEY_OF_KIND.items():
+        changed = _changed(key, before, after)
+        if not changed or not any(key in values for values in after.values()):
+            continue
+        limiting = _limiting(kind, series, grouping, tables)
+        for entity in changed:
+            if limiting is not None and entity not in limiting:
+                why = NotJudged.OVERRIDDEN if (entity, key.value) in overridden else NotJudged.NO_CLIENT
+                changes.append(
+                    UnjudgedChange(
+                        entity=entity,
+                        key=key.value,
+                        before=before.get(entity, {}).get(key),
+                        after=after.get(entity, {}).get(key),
+                        reason=why if kind in kinds else NotJudged.NO_TRAFFIC,
+                    )
+                )
+    return tuple(sorted(changes, key=lambda change: (change.entity.sort_key, change.key)))
+
+
+def unjudged_findings(unjudged: Sequence[UnjudgedChange], sources: Mapping[tuple[Entity, str], Span]) -> Iterator[Finding]:
+    """A warning for each change; of many changes of one key, the last warning counts the rest."""
+    for key, changes in itertools.groupby(sorted(unjudged, key=lambda change: change.key), key=lambda change: change.key):
+        some = list(changes)
+        for count, change in enumerate(some[:_MOST_FINDINGS], start=1):
+            rest = len(some) - count
+            more = f" {rest} more changed quotas of this key are not judged either." if count == _MOST_FINDINGS and rest else ""
+            yield Finding(
+                id=NOT_RECORDED,
+                severity=Severity.WARNING,
+                message=compose(
+                    "The backtest cannot judge {key} of {entity}: {why}. The effect of this change is not known.{more}",
+                    key=key_part(key),
+                    entity=change.entity,
+                    why=change.why,
+                    more=more,
+                ),
+                span=sources.get((change.entity, key)),
+                entity=change.entity,
+                key=QuotaKey(key),
+            )
+
+
+def _changed(key: QuotaKey, before: QuotaTable, after: QuotaTable) -> tuple[Entity, ...]:
+    entities = {entity for table in (before, after) for entity, values in table.items() if key in values}
+    differ = (entity for entity in entities if before.get(entity, {}).get(key) != after.get(entity, {}).get(key))
+    return tuple(sorted(differ, key=lambda entity: entity.sort_key))
+
+
+def _limiting(kind: Kind, series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables]) -> Collection[Entity] | None:
+    """The entities whose quotas limit a series of this kind, or may limit one whose client is not known whole.
+
+    ``None``: a quota callback decides about series of this kind.
+    """
+    if not tables and kind is not Kind.CONNECTION and any(client.kind is kind for client in series):
+        return None
+    limits = [table[kind.key] for table in tables]
+    entities: set[Entity] = set()
+    for client, target, earlier in zip(series, grouping.target_of_series, grouping.before_of_series, strict=True):
+        if client.kind is not kind:
+            continue
+        chosen = grouping.targets[target]
+        if chosen.undecided:
+            resolvers = [table for table in limits if isinstance(table, Resolver)]
+            entities.update(may.entity for table in resolvers for may in table.touches(client.user, client.client_id))
+        entities.update(winner.source for winner in (chosen.after, earlier) if winner is not None and winner.source is not None)
+    return entities
+
+
+def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: QuotaTable) -> tuple[UnusedQuota, ...]:
+    """Declared quotas that win for no recorded client, sorted. Those that stronger quotas override have a reason of their own.
+
+    Where the history has nothing at all of what a key limits, but for bytes, nothing is said of that key.
+    """
+    unused = []
+    clients_of: dict[Kind, set[_Client]] = {kind: set() for kind in KEY_OF_KIND}
+    for client in series:
+        clients_of[client.kind].add((client.user, client.client_id))
+    addresses = {client.ip for client in series if client.ip is not None}
+    for kind, key in KEY_OF_KIND.items():
+        clients = clients_of[kind]
+        if not clients and kind not in BYTES:
+            continue
+        by_address = kind is Kind.CONNECTION
+        winning, hidden = _of_addresses(addresses, proposed) if by_address else _of_clients(clients, Resolver(proposed, key))
+        for entity, values in declared.items():
+            if key in values and entity not in winning and (EntityType.IP in entity.types) == by_address:
+                reason = UnusedReason.HIDDEN if entity in hidden else UnusedReason.NO_CLIENT
+                unused.append(UnusedQuota(entity=entity, key=key.value, value=values[key], reason=reason))
+    return tuple(sorted(unused, key=lambda u: (u.entity.sort_key, u.key)))
+
+
+def _of_clients(clients: Iterable[_Client], resolver: Resolver) -> tuple[set[Entity], set[Entity]]:
+    """Whose quotas win for some of them, and whose do not where they could."""
+    winning: set[Entity] = set()
+    hidden: set[Entity] = set()
+    for user, client_id in clients:
+        if user is not None and client_id is not None:
+            winner = resolver.winner(user, client_id)
+            hidden.update(c.entity for c in resolver.candidates(user, client_id) if c is not None and c is not winner)
+            winning.update(() if winner is None else (winner.entity,))
+            continue
+        resolved = resolver.resolve_partly(user, client_id)
+        if resolved is None:
+            # Any of them may be in use.
+            winning.update(candidate.entity for candidate in resolver.touches(user, client_id))
+        else:
+            winning.update(() if resolved.source is None else (resolved.source,))
+            hidden.update(c.entity for c in resolved.overridden)
+    return winning, hidden
+
+
+def _of_addresses(addresses: Iterable[str], proposed: QuotaTable) -> tuple[set[Entity], set[Entity]]:
+    """The same for addresses."""
+    limits = AddressLimits(proposed)
+    resolved = [limits.resolve(address) for address in addresses]
+    winning = {quota.source for quota in resolved if quota.source is not None}
+    return winning, {c.entity for quota in resolved for c in quota.overridden}

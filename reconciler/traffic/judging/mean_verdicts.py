@@ -2,7 +2,7 @@
 
 A limited quota group is possible where a sample of the broker's own rate is above its limit, which proves no throttle: the rate
 is compared with the limit when a request comes. It is possible, too, where the highest sample with the margin of its resolution
-(``margins``) is above the limit.
+(``metric_advice``) is above the limit.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ import pyarrow as pa
 from reconciler.model import BucketVerdict, Member, MetricSamples, MetricSemantics, PeakBound, Verdict
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
 from reconciler.traffic.judging.judged_quotas import Quota, RowPlace, rows_of_quotas
-from reconciler.traffic.judging.margins import margin_factor
 from reconciler.traffic.judging.means import Mean, gauges_of, proven_by_sum
+from reconciler.traffic.judging.metric_advice import margin_factor
 from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
-from reconciler.traffic.kernels.binomial import share_interval
-from reconciler.traffic.kernels.sample_counts import NEVER
+from reconciler.traffic.kernels.sample_counts import NEVER, share_interval
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
 from reconciler.traffic.kinds import SAMPLED, Kind
@@ -65,17 +64,17 @@ class MeanVerdicts:
 
         What requests or whole seconds show of a group stays, unless only a metric proves a throttle.
         """
-        found = {(one.key, one.broker, one.name, one.undecided): one for one in verdicts}
-        for one in self.verdicts:
-            place = one.key, one.broker, one.name, one.undecided
-            known = found.get(place)
+        merged = {(verdict.key, verdict.broker, verdict.name, verdict.undecided): verdict for verdict in verdicts}
+        for verdict in self.verdicts:
+            place = verdict.key, verdict.broker, verdict.name, verdict.undecided
+            known = merged.get(place)
             if known is None:
-                found[place] = one
-            elif one.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
-                found[place] = replace(known, verdict=Verdict.THROTTLED, reason=one.reason, metrics=one.metrics)
+                merged[place] = verdict
+            elif verdict.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
+                merged[place] = replace(known, verdict=Verdict.THROTTLED, reason=verdict.reason, metrics=verdict.metrics)
             else:
-                found[place] = replace(known, metrics=one.metrics)
-        return tuple(sorted(found.values(), key=worst_first))
+                merged[place] = replace(known, metrics=verdict.metrics)
+        return tuple(sorted(merged.values(), key=worst_first))
 
 
 def sample_counts(table: pa.Table) -> dict[int, SampleCounts]:
@@ -98,7 +97,7 @@ def judge_means(
     """A group is throttled where a metric proves it. ``count``: goes through the gauges of some groups once more."""
     if not means:
         return MeanVerdicts()
-    series = [one.series for one in means]
+    series = [mean.series for mean in means]
     grouping = group_series(series, before, after)
     rows = rows_of_quotas(series, grouping, [after] if before is None else [before, after])
     worth = _worth_counting(means, grouping)
@@ -109,16 +108,16 @@ def judge_means(
 
 def _worth_counting(means: Sequence[Mean], grouping: Grouping) -> set[int]:
     """Targets of which the highest samples alone do not show whether any is above a limit, or what they add up to."""
-    found = set()
+    worth = set()
     for index, target in enumerate(grouping.targets):
         gauges = gauges_of(means, target.members)
         limits = [limit for limit in (target.after.value, _limit_before(index, grouping)) if limit is not None]
         if not gauges or not limits or target.undecided or target.kind not in SAMPLED:
             continue
-        total = sum(one.series.amount for one in gauges) / target.kind.amounts_a_unit
+        total = sum(mean.series.amount for mean in gauges) / target.kind.amounts_a_unit
         if len(gauges) > 1 or total > min(limits):
-            found.add(index)
-    return found
+            worth.add(index)
+    return worth
 
 
 def _limit_before(index: int, grouping: Grouping) -> float | None:
@@ -131,10 +130,10 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
     target = grouping.targets[index]
     members = [means[member] for member in target.members]
     limit, unit = target.after.value, target.kind.amounts_a_unit
-    proven = max(one.proven_rate(window) for one in members)
+    proven = max(mean.proven_rate(window) for mean in members)
     if counts is not None:
         proven = max(proven, proven_by_sum(counts.highest, window))
-    peak, most = proven / unit, max(one.possible_rate(window) for one in members) / unit
+    peak, most = proven / unit, max(mean.possible_rate(window) for mean in members) / unit
     certain = False
     if limit is not None and target.kind in SAMPLED and not target.undecided:
         fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
@@ -195,22 +194,22 @@ def _metrics(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
     window_s = window.expiry_ms / 1000
     if not gauges:
         deltas = [means[member] for member in target.members]
-        top = max(deltas, key=lambda one: one.series.amount / one.interval_us)
+        top = max(deltas, key=lambda mean: mean.series.amount / mean.interval_us)
         length_s = top.interval_us / 1e6
         return MetricSamples(
             semantics=top.semantics,
-            samples=sum(one.series.requests for one in deltas),
+            samples=sum(mean.series.requests for mean in deltas),
             highest=top.series.amount / length_s / unit,
             every_s=length_s,
             window_s=window_s,
-            throttled_then=sum(one.series.throttled for one in deltas),
-            most=max(one.possible_rate(window) for one in deltas) / unit,
+            throttled_then=sum(mean.series.throttled for mean in deltas),
+            most=max(mean.possible_rate(window) for mean in deltas) / unit,
             factor=margin_factor(top.semantics, length_s),
         )
-    longest = max(gauges, key=lambda one: one.series.requests)
+    longest = max(gauges, key=lambda mean: mean.series.requests)
     every_s = longest.since_us / 1e6
     samples = longest.series.requests if counts is None else counts.moments
-    highest = sum(one.series.amount for one in gauges) if counts is None else counts.highest
+    highest = sum(mean.series.amount for mean in gauges) if counts is None else counts.highest
     limits = None if target.undecided else target.after.value, _limit_before(index, grouping)
     over = None if limits[0] is None else counts.over if counts is not None else _none_over(highest / unit, limits[0])
     over_before = (
@@ -229,7 +228,7 @@ def _metrics(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
         over_before=over_before,
         share_low=low,
         share_high=high,
-        throttled_then=min(samples, sum(one.series.throttled for one in gauges)),
+        throttled_then=min(samples, sum(mean.series.throttled for mean in gauges)),
         factor=margin_factor(MetricSemantics.GAUGE, every_s),
     )
 
@@ -255,12 +254,12 @@ def _members(means: Sequence[Mean], grouping: Grouping, target: Target) -> tuple
     """The clients, each once. ``share``: of their highest samples, which need not be of one moment."""
     highest: dict[tuple[str | None, str | None], float] = {}
     limits: dict[tuple[str | None, str | None], float | None] = {}
-    for index, one in zip(target.members, means, strict=True):
-        name = one.series.user, one.series.client_id
+    for index, mean in zip(target.members, means, strict=True):
+        name = mean.series.user, mean.series.client_id
         if target.kind is Kind.CONNECTION:
             # Documents name an address where other members have their client-id.
-            name = "", one.series.ip
-        rate = one.series.amount / (one.interval_us / 1e6 or 1.0)
+            name = "", mean.series.ip
+        rate = mean.series.amount / (mean.interval_us / 1e6 or 1.0)
         highest[name] = max(rate, highest.get(name, 0.0))
         earlier = grouping.before_of_series[index]
         limits[name] = earlier.value if earlier else None
@@ -274,4 +273,4 @@ def _members(means: Sequence[Mean], grouping: Grouping, target: Target) -> tuple
 def _first(members: Sequence[Mean], counts: SampleCounts | None) -> datetime.datetime:
     if counts is not None and counts.first_over_ms is not None:
         return moment(counts.first_over_ms * 1000)
-    return moment(min(one.start_us for one in members))
+    return moment(min(mean.start_us for mean in members))

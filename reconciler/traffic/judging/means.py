@@ -29,16 +29,16 @@ from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kinds import Kind
 
 CLIENT: Final = ("broker", "kind", "user", "client_id", "ip", "semantics", "interval_us")
-FOLDS: Final = {
+MEAN_FOLDS: Final = {
     "amount": "max", "rows": "sum", "first_us": "min", "last_us": "max",
     "throttled": "sum", "since_us": "sum", "since_rows": "sum",
 }  # fmt: skip
 """How the rows of one client and length become one: its largest amount, how many rows, the first and the last time, how many
 were throttled, and of gauges the time since the samples before them, with how many have one."""
-SCHEMA: Final = pa.schema(
+MEANS: Final = pa.schema(
     [
         ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
-        ("ip", pa.string()), ("semantics", pa.string()), *((name, pa.int64()) for name in ("interval_us", *FOLDS)),
+        ("ip", pa.string()), ("semantics", pa.string()), *((name, pa.int64()) for name in ("interval_us", *MEAN_FOLDS)),
     ]
 )  # fmt: skip
 
@@ -101,8 +101,8 @@ def proven_by_sum(total: float, window: Window) -> float:
 
 
 def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
-    """``grouped``: one row for each combination of ``CLIENT``, with the columns of ``FOLDS``. Sorted."""
-    found = (
+    """``grouped``: one row for each combination of ``CLIENT``, with the columns of ``MEAN_FOLDS``. Sorted."""
+    means = (
         Mean(
             series=Series(
                 broker=row["broker"],
@@ -122,7 +122,7 @@ def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
         )
         for row in grouped.to_pylist()
     )
-    return tuple(sorted(found, key=lambda one: (one.series.sort_key, one.interval_us)))
+    return tuple(sorted(means, key=lambda mean: (mean.series.sort_key, mean.interval_us)))
 
 
 def _since(row: dict[str, int]) -> int:

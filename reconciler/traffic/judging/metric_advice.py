@@ -1,9 +1,16 @@
-"""The value to write where only metrics are known: the highest sample, times the margin of its resolution."""
+"""The value to write where only metrics are known: the highest sample, times the margin of its resolution.
+
+The margins are one table, by source and resolution. A metric misses what happens between its samples, so the highest sample is
+below the highest rate. A factor is the highest rate of a client, divided by the highest sample of it. It is an estimate and no
+proof: bursts that are shorter and rarer than those of the measured traffic exceed it. Source: ``benchmarks/traffic_sources``,
+published in ``docs/traffic-sources.md``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, QuotaKey
@@ -16,18 +23,58 @@ _WORDS: Final = {MetricSemantics.GAUGE: "gauges", MetricSemantics.DELTA: "counte
 _NO_ADVICE: Final[dict[str, Any]] = {"recommended": None, "recommended_reason": None}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolutionMargin:
+    """``factor``: a safe limit, divided by the highest sample, of samples ``every_s`` seconds apart."""
+
+    every_s: float
+    factor: float
+
+
+_AVERAGES: Final = (ResolutionMargin(every_s=15, factor=2.8), ResolutionMargin(every_s=30, factor=5.3))
+MARGINS: Final[Mapping[MetricSemantics, tuple[ResolutionMargin, ...]]] = {
+    MetricSemantics.GAUGE: (
+        ResolutionMargin(every_s=5, factor=1.3),
+        ResolutionMargin(every_s=15, factor=1.9),
+        ResolutionMargin(every_s=30, factor=2.9),
+        ResolutionMargin(every_s=60, factor=3.3),
+    ),
+    MetricSemantics.DELTA: _AVERAGES,
+    MetricSemantics.MEAN: _AVERAGES,
+}
+"""Rising in both. Safe in 99 % of runs, for the traffic that needs most. Gauges: of a day of history; an hour of gauges 15 s or
+more apart has no factor that is of use for bursty clients. Averages: of an hour. Averages of 60 s have none: it would be 28."""
+_JITTER: Final = 1.1
+"""Samples up to so many times the longest interval apart have its factor: no clock is exact."""
+
+
+def margin_factor(semantics: MetricSemantics, every_s: float) -> float | None:
+    """For samples so far apart (0: not known), between two rows of the table in proportion; ``None``: no recommendation."""
+    rows = MARGINS[semantics]
+    if every_s <= 0 or every_s > rows[-1].every_s * _JITTER:
+        return None
+    for below, above in itertools.pairwise(rows):
+        if below.every_s * _JITTER < every_s <= above.every_s:
+            part = (every_s - below.every_s) / (above.every_s - below.every_s)
+            return round(below.factor + part * (above.factor - below.factor), 2)
+    return next((row.factor for row in rows if every_s <= row.every_s * _JITTER), None)
+
+
 def recommend_from_metrics(verdicts: Sequence[BucketVerdict], *, days: float, brokers: int) -> tuple[BucketVerdict, ...]:
     """The same with ``recommended`` and the reason, one value for all brokers of a quota group, where metrics alone are known.
 
     No value is called safe: no metric shows that no request was throttled. ``days``: the length of the history.
     """
     groups: dict[tuple[object, ...], list[tuple[BucketVerdict, MetricSamples]]] = {}
-    for one in verdicts:
-        if one.metrics is not None and not one.undecided:
-            groups.setdefault((one.key, one.name), []).append((one, one.metrics))
+    for verdict in verdicts:
+        if verdict.metrics is not None and not verdict.undecided:
+            groups.setdefault((verdict.key, verdict.name), []).append((verdict, verdict.metrics))
     advice = {place: _advice(everywhere, days, brokers) for place, everywhere in groups.items()}
     return tuple(
-        one if one.requests or one.undecided else replace(one, **advice.get((one.key, one.name), _NO_ADVICE)) for one in verdicts
+        verdict
+        if verdict.requests or verdict.undecided
+        else replace(verdict, **advice.get((verdict.key, verdict.name), _NO_ADVICE))
+        for verdict in verdicts
     )
 
 
@@ -35,11 +82,13 @@ def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: flo
     key = QuotaKey(everywhere[0][0].key)
     if key is QuotaKey.CONTROLLER_MUTATION_RATE:
         return _NO_ADVICE
-    coarse = next((one for _, one in everywhere if one.factor is None), None)
+    coarse = next((samples for _, samples in everywhere if samples.factor is None), None)
     if coarse is not None:
         why = f"{_samples_words(coarse)} do not show how high short bursts are, so no value is recommended"
         return {"recommended": None, "recommended_reason": why}
-    _, factor, top = max(((one.highest * (one.factor or 1), one.factor or 1, one) for _, one in everywhere), key=lambda f: f[0])
+    _, factor, top = max(
+        ((samples.highest * (samples.factor or 1), samples.factor or 1, samples) for _, samples in everywhere), key=lambda f: f[0]
+    )
     margin, loss = margin_of(days), broker_loss_factor(key, brokers)
     wanted = safe_limit(key, top.highest * factor * (1 + margin) * loss)
     value, text = max(wanted, SMALLEST[key])
@@ -51,7 +100,7 @@ def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: flo
         reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"
     if value > wanted[0]:
         reason += f". Recommended values are {text} or more"
-    if (share := max(one.censored_share for _, one in everywhere)) > CENSORED_SHARE:
+    if (share := max(samples.censored_share for _, samples in everywhere)) > CENSORED_SHARE:
         reason += f". Quotas throttled these clients in {100 * share:.0f} % of the samples, so it is a lower bound"
     return {
         "recommended": value,

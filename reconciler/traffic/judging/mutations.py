@@ -42,11 +42,11 @@ def topics_as_requests(
 ) -> pa.RecordBatch:
     """The same topics with the columns of ``REQUESTS``, under the limits after the change. ``identity``: those that it copies.
 
-    There is no rate; a throttle is that of a topic's own moment.
+    The rate is null, and a throttle is that of a topic's own moment.
     """
     group, topics, places = _in_order(columns)
     limit, count = float(limits[group]), len(places)
-    found = effects(topics, limit, window)
+    judged = effects(topics, limit, window)
     low, high = throttle_band(topics, limit, window, most_ms=noise_ms)
     return pa.RecordBatch.from_pydict(
         {
@@ -56,11 +56,11 @@ def topics_as_requests(
             "amount": topics.amounts,
             "rate": pa.nulls(count, pa.float64()),
             "limit": pa.array(np.full(count, limit), from_pandas=True),
-            "throttle_ms": found.throttle,
+            "throttle_ms": judged.throttle,
             "low": low,
             "high": high,
             "part": columns[_PART][places],
-            "refused": found.refused,
+            "refused": judged.refused,
         }
     )
 
@@ -80,22 +80,22 @@ def tokens_by_seconds(
     groups: Collection[int],
     window: Window,
 ) -> dict[int, GroupVerdict]:
-    """The same, as far as sums of seconds can tell. ``cells``: batches of series keys, seconds and amounts, in any order."""
+    """The same as bounds from sums of seconds. ``cells``: batches of series keys, seconds and amounts, in any order."""
     of_series, seconds, amounts = (np.concatenate(column) for column in zip(*_NO_CELLS, *cells, strict=True))
     order = np.argsort(of_series, kind="stable")
     of_series = of_series[order]
     before, after = limits_of(grouping.groups)
     members: dict[int, list[int]] = {}
-    for index, one in enumerate(series):
+    for index, client in enumerate(series):
         for group in grouping.groups_of_series[index]:
             if group in groups:
-                members.setdefault(group, []).append(one.key)
-    found = {}
+                members.setdefault(group, []).append(client.key)
+    verdicts = {}
     for group, keys in sorted(members.items()):
         begins, ends = (np.searchsorted(of_series, keys, side=side) for side in ("left", "right"))
-        mine = np.concatenate([order[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)])
-        found[group] = judge_seconds(group, seconds[mine], amounts[mine], (before[group], after[group]), window)
-    return found
+        rows = np.concatenate([order[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)])
+        verdicts[group] = judge_seconds(group, seconds[rows], amounts[rows], (before[group], after[group]), window)
+    return verdicts
 
 
 def drop_duplicate_accounting(series: Sequence[Series], grouping: Grouping) -> frozenset[int]:
@@ -107,7 +107,9 @@ def drop_duplicate_accounting(series: Sequence[Series], grouping: Grouping) -> f
     accounts: dict[bool, list[int]] = {True: [], False: []}
     for number in mutations:
         accounts[grouping.targets[number].broker == CONTROLLER].append(number)
-    topics = {by: sum(series[m].requests for n in found for m in grouping.targets[n].members) for by, found in accounts.items()}
+    topics = {
+        by: sum(series[m].requests for n in targets for m in grouping.targets[n].members) for by, targets in accounts.items()
+    }
     if not all(topics.values()):
         return frozenset()
     return frozenset(accounts[topics[True] <= topics[False]])

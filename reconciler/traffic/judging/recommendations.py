@@ -60,14 +60,14 @@ def add_recommendations(
     ``source``: as ``Provenance`` has it.
     """
     buckets: dict[_Place, list[BucketVerdict]] = {}
-    for one in verdicts:
-        buckets.setdefault(_place(one), []).append(one)
+    for verdict in verdicts:
+        buckets.setdefault(_place(verdict), []).append(verdict)
     advice = {place: _advice(everywhere, days, brokers, source, censored=censored) for place, everywhere in buckets.items()}
-    return tuple(replace(one, **advice[_place(one)]) for one in verdicts)
+    return tuple(replace(verdict, **advice[_place(verdict)]) for verdict in verdicts)
 
 
-def _place(one: BucketVerdict) -> _Place:
-    return one.key, one.user, one.client_id, (one.tags, one.undecided)
+def _place(verdict: BucketVerdict) -> _Place:
+    return verdict.key, verdict.user, verdict.client_id, (verdict.tags, verdict.undecided)
 
 
 def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str, *, censored: bool) -> dict[str, Any]:
@@ -78,8 +78,8 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
     safe, safe_text = safe_limit(key, least)
     wanted = safe_limit(key, least * (1 + margin) * loss)
     value, text = max(wanted, SMALLEST[key])
-    enough = all(one.active_seconds >= ENOUGH_SECONDS for one in everywhere)
-    most = max(min(one.p999, _least_safe(one)) for one in everywhere)
+    enough = all(verdict.active_seconds >= ENOUGH_SECONDS for verdict in everywhere)
+    most = max(min(verdict.p999, _least_safe(verdict)) for verdict in everywhere)
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker. "
         f"{text} adds {100 * margin:.0f} % because the history is {length_words(days)} long "
@@ -102,8 +102,8 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
     }
 
 
-def _least_safe(one: BucketVerdict) -> float:
-    return one.peak if one.least_safe is None else one.least_safe
+def _least_safe(verdict: BucketVerdict) -> float:
+    return verdict.peak if verdict.least_safe is None else verdict.least_safe
 
 
 def length_words(days: float) -> str:
@@ -171,17 +171,17 @@ def quota_fits(verdicts: Sequence[BucketVerdict], *, source: str = "") -> tuple[
     ``Provenance`` has it.
     """
     limited: dict[tuple[Entity, str], list[BucketVerdict]] = {}
-    for one in verdicts:
-        if one.entity is not None and one.limit_after and one.active_seconds:
-            limited.setdefault((one.entity, one.key), []).append(one)
-    fits = [fit for found in limited.values() if (fit := _fit(found, source)) is not None]
+    for verdict in verdicts:
+        if verdict.entity is not None and verdict.limit_after and verdict.active_seconds:
+            limited.setdefault((verdict.entity, verdict.key), []).append(verdict)
+    fits = [fit for rows in limited.values() if (fit := _fit(rows, source)) is not None]
     return tuple(sorted(fits, key=lambda f: (f.fit is Fit.LOOSE, -f.share, f.entity.sort_key, f.key)))
 
 
-def _fit(found: Sequence[BucketVerdict], source: str) -> QuotaFit | None:
-    if any(one.verdict is Verdict.THROTTLED for one in found):
+def _fit(verdicts: Sequence[BucketVerdict], source: str) -> QuotaFit | None:
+    if any(verdict.verdict is Verdict.THROTTLED for verdict in verdicts):
         return None
-    fullest = max(found, key=lambda one: (_share(one), -one.broker, one.name))
+    fullest = max(verdicts, key=lambda verdict: (_share(verdict), -verdict.broker, verdict.name))
     share = _share(fullest)
     if (
         share > 1
@@ -196,15 +196,15 @@ def _fit(found: Sequence[BucketVerdict], source: str) -> QuotaFit | None:
         limit=fullest.limit_after,
         fit=Fit.NEAR if share > NEAR else Fit.LOOSE,
         share=share,
-        buckets=len(found),
+        buckets=len(verdicts),
         fullest=fullest.name,
         broker=fullest.broker,
     )
 
 
-def _share(one: BucketVerdict) -> float:
+def _share(verdict: BucketVerdict) -> float:
     # A bin of the histogram that p999 is read from may end above the peak.
-    return min(one.p999, one.peak) / (one.limit_after or 1.0)
+    return min(verdict.p999, verdict.peak) / (verdict.limit_after or 1.0)
 
 
 @dataclass(slots=True)
@@ -240,7 +240,7 @@ def _uses(grouping: Grouping, capacity: Mapping[str, float]) -> Iterator[Capacit
                 continue
             seen.add((target.broker, target.kind, earlier.bucket))
             before.setdefault((target.broker, target.kind), _Sum()).add(earlier.value)
-    for (broker, kind), found in sorted(after.items(), key=lambda item: (item[0][0], item[0][1].value)):
+    for (broker, kind), limits in sorted(after.items(), key=lambda item: (item[0][0], item[0][1].value)):
         key = KEY_OF_KIND[kind].value
         if key in capacity:
             known = before.get((broker, kind))
@@ -249,7 +249,7 @@ def _uses(grouping: Grouping, capacity: Mapping[str, float]) -> Iterator[Capacit
                 key=key,
                 capacity=capacity[key],
                 before=known.limits if known else None,
-                after=found.limits,
-                buckets=found.buckets,
-                unlimited=found.unlimited,
+                after=limits.limits,
+                buckets=limits.buckets,
+                unlimited=limits.unlimited,
             )

@@ -84,35 +84,35 @@ def target_fields(index: int, grouping: Grouping) -> TargetFields:
     )
 
 
-def request_verdicts(found: ExactResult, series: Sequence[Series], grouping: Grouping) -> dict[int, BucketVerdict]:
+def request_verdicts(result: ExactResult, series: Sequence[Series], grouping: Grouping) -> dict[int, BucketVerdict]:
     """By target, of those whose group was judged request by request."""
-    judged = (index for index in range(len(grouping.targets)) if index in found.groups)
-    return {index: _of_requests(found, series, grouping, index) for index in judged}
+    judged = (index for index in range(len(grouping.targets)) if index in result.groups)
+    return {index: _of_requests(result, series, grouping, index) for index in judged}
 
 
 def seconds_verdicts(
-    found: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window
+    judged_groups: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window
 ) -> dict[int, BucketVerdict]:
     """By target, of those whose group was judged by whole seconds."""
-    judged = (index for index in range(len(grouping.targets)) if index in found)
-    return {index: _of_seconds(found, series, grouping, index, window) for index in judged}
+    judged = (index for index in range(len(grouping.targets)) if index in judged_groups)
+    return {index: _of_seconds(judged_groups, series, grouping, index, window) for index in judged}
 
 
-def _of_requests(found: ExactResult, series: Sequence[Series], grouping: Grouping, index: int) -> BucketVerdict:
-    target, fields, whole = grouping.targets[index], target_fields(index, grouping), found.groups[index]
+def _of_requests(result: ExactResult, series: Sequence[Series], grouping: Grouping, index: int) -> BucketVerdict:
+    target, fields, whole = grouping.targets[index], target_fields(index, grouping), result.groups[index]
     side, unit, known = whole.sides[AFTER], target.kind.amounts_a_unit, bool(fields["limits_before"])
-    counts = {m: found.series.get(m, _NOTHING) for m in target.members}
+    counts = {m: result.series.get(m, _NOTHING) for m in target.members}
     verdict, reason = _decided(
         target, Verdict.THROTTLED if side.throttled else Verdict.CLEAR, proven=target.kind is Kind.MUTATION
     )
-    over_before = max((found.groups[g].sides[BEFORE].seconds_over for g in groups_before(grouping, index)), default=0)
+    over_before = max((result.groups[g].sides[BEFORE].seconds_over for g in groups_before(grouping, index)), default=0)
     return BucketVerdict(
         **fields,
         verdict=verdict,
         reason=reason,
         requests=sum(series[m].requests for m in target.members),
         throttled_then=sum(series[m].throttled for m in target.members),
-        throttled_before=sum(one.throttled_before for one in counts.values()) if known else None,
+        throttled_before=sum(count.throttled_before for count in counts.values()) if known else None,
         throttled=side.throttled,
         refused=_refused(whole, target.kind),
         partly_refused=whole.sides[PARTLY].throttled if len(whole.sides) > PARTLY else None,
@@ -127,7 +127,7 @@ def _of_requests(found: ExactResult, series: Sequence[Series], grouping: Groupin
         peak=whole.peak / unit,
         p999=whole.p999 / unit,
         least_safe=whole.safe / unit,
-        members=_members(target, series, grouping, {m: one.amount_over for m, one in counts.items()}),
+        members=_members(target, series, grouping, {m: count.amount_over for m, count in counts.items()}),
     )
 
 
@@ -138,16 +138,16 @@ def _refused(whole: ExactVerdict, kind: Kind) -> int | None:
 
 
 def _of_seconds(
-    found: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, index: int, window: Window
+    judged_groups: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, index: int, window: Window
 ) -> BucketVerdict:
-    target, fields, whole = grouping.targets[index], target_fields(index, grouping), found[index]
+    target, fields, whole = grouping.targets[index], target_fields(index, grouping), judged_groups[index]
     side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
     certain = side.certain
     if target.kind.refuses and certain:
-        # What is refused leaves no debt, so only the first is proven; and none is when sizes would have been cut.
+        # Refused requests are not recorded, so only the first violation is certain. If fetch sizes would be capped, none is.
         certain = 0 if target.kind is Kind.FETCH and _may_be_cut(target, series, window) else 1
     first = side.first_certain if certain else side.first_possible
-    before = (found[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in found)
+    before = (judged_groups[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in judged_groups)
     verdict, reason = _decided(
         target, Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR, proven=True
     )
@@ -235,13 +235,13 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping, amoun
     excess = sum(amount_over.values())
     members = []
     for index in sorted(target.members, key=lambda m: (-series[m].amount, series[m].sort_key)):
-        one, earlier = series[index], grouping.before_of_series[index]
+        client, earlier = series[index], grouping.before_of_series[index]
         members.append(
             Member(
-                user=one.user,
-                client_id=one.client_id,
-                share=one.amount / total if total else 0.0,
-                requests=one.requests,
+                user=client.user,
+                client_id=client.client_id,
+                share=client.amount / total if total else 0.0,
+                requests=client.requests,
                 limit_before=earlier.value if earlier else None,
                 share_of_excess=amount_over[index] / excess if excess else None,
             )
@@ -262,17 +262,17 @@ def enrich_verdicts(
 ) -> tuple[BucketVerdict, ...]:
     """The same verdicts with everything that the report says of them, worst first."""
     target_of, moved = target_numbers(grouping), regroupings(grouping)
-    found = []
-    for one in verdicts:
-        how = None if one.undecided else moved.get(target_of[row_of(one)])
-        found.append(one if how is None else replace(one, regrouped=how[0], buckets_before=how[1]))
+    named = []
+    for verdict in verdicts:
+        how = None if verdict.undecided else moved.get(target_of[row_of(verdict)])
+        named.append(verdict if how is None else replace(verdict, regrouped=how[0], buckets_before=how[1]))
     days = (provenance.end - provenance.start).total_seconds() / _DAY_S
     held_back = provenance.throttled_then + provenance.censored
     advised = add_recommendations(
-        found,
+        named,
         days=days,
         censored=held_back > _CENSORED_SHARE * provenance.requests,
-        brokers=sum(one.broker != CONTROLLER for one in provenance.coverage),
+        brokers=sum(part.broker != CONTROLLER for part in provenance.coverage),
         source=provenance.source,
     )
     logged = apply_logged_time(advised, provenance.source)
@@ -281,10 +281,10 @@ def enrich_verdicts(
 
 def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:
     """The rows, on all brokers, of the worst quota groups that the change touches or that are over a limit."""
-    shown = [one for one in verdicts if one.changed or one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
-    known = [one for one in shown if not one.undecided]
-    chosen = {(one.key, one.name) for one in worst_of_buckets(known)[:most]}
-    return tuple(one for one in verdicts if not one.undecided and (one.key, one.name) in chosen)
+    shown = [verdict for verdict in verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
+    known = [verdict for verdict in shown if not verdict.undecided]
+    chosen = {(verdict.key, verdict.name) for verdict in worst_of_buckets(known)[:most]}
+    return tuple(verdict for verdict in verdicts if not verdict.undecided and (verdict.key, verdict.name) in chosen)
 
 
 def target_numbers(grouping: Grouping) -> Mapping[_Row, int]:
@@ -296,9 +296,9 @@ def target_numbers(grouping: Grouping) -> Mapping[_Row, int]:
     }
 
 
-def row_of(one: BucketVerdict) -> _Row:
-    """What tells the rows of a report apart, of those whose clients are known."""
-    return one.key, one.broker, one.user, one.client_id, one.tags
+def row_of(verdict: BucketVerdict) -> _Row:
+    """What identifies a row of the report whose clients are known."""
+    return verdict.key, verdict.broker, verdict.user, verdict.client_id, verdict.tags
 
 
 def regroupings(grouping: Grouping) -> Mapping[int, tuple[Regrouped, tuple[BucketName, ...]]]:
@@ -318,7 +318,7 @@ def regroupings(grouping: Grouping) -> Mapping[int, tuple[Regrouped, tuple[Bucke
     for place, numbers in targets_of.items():
         for number in numbers:
             places_of.setdefault(number, []).append(place)
-    found = {}
+    regrouped = {}
     for index, places in places_of.items():
         target = grouping.targets[index]
         merged, split = len(places) > 1, any(targets_of[place] != {index} for place in places)
@@ -328,10 +328,10 @@ def regroupings(grouping: Grouping) -> Mapping[int, tuple[Regrouped, tuple[Bucke
         names = sorted(
             {BucketName(user=b.user, client_id=b.client_id, other=b.other) for _, _, b in places if b != target.bucket}
         )
-        found[index] = how, tuple(names[:_MOST_NAMED])
-    return found
+        regrouped[index] = how, tuple(names[:_MOST_NAMED])
+    return regrouped
 
 
 def _limited(grouping: Grouping, target: int, before: Resolved | None) -> _Place | None:
-    one = grouping.targets[target]
-    return None if one.undecided or before is None or before.value is None else (one.broker, one.kind, before.bucket)
+    group = grouping.targets[target]
+    return None if group.undecided or before is None or before.value is None else (group.broker, group.kind, before.bucket)

@@ -36,14 +36,18 @@ def worth_playing(verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict
     """By target: the worst of those that are certainly throttled for their bytes; of other kinds no measurement vouches."""
     number_of = target_numbers(grouping)
     hit = [v for v in verdicts if v.verdict is Verdict.THROTTLED and v.key in _KEYS and not v.undecided and v.limit_after]
-    return {number_of[row_of(one)]: one for one in hit[:MOST_BUCKETS]}
+    return {number_of[row_of(verdict)]: verdict for verdict in hit[:MOST_BUCKETS]}
 
 
-def add_waiting(verdicts: Sequence[BucketVerdict], grouping: Grouping, found: Mapping[int, Waiting]) -> tuple[BucketVerdict, ...]:
+def add_waiting(
+    verdicts: Sequence[BucketVerdict], grouping: Grouping, played: Mapping[int, Waiting]
+) -> tuple[BucketVerdict, ...]:
     """The same verdicts, with what their clients go through where that was played."""
     number_of = target_numbers(grouping)
-    waiting = (None if one.undecided else found.get(number_of[row_of(one)]) for one in verdicts)
-    return tuple(one if known is None else replace(one, waiting=known) for one, known in zip(verdicts, waiting, strict=True))
+    waiting = (None if verdict.undecided else played.get(number_of[row_of(verdict)]) for verdict in verdicts)
+    return tuple(
+        verdict if known is None else replace(verdict, waiting=known) for verdict, known in zip(verdicts, waiting, strict=True)
+    )
 
 
 def waiting_of(table: pa.Table) -> dict[int, Waiting]:
@@ -84,10 +88,10 @@ class Player:
                 if number != group:
                     rows += self._row(group, kept, total)
                     group, kept, count, total = number, [], 0, 0
-                mine = batch.part(np.flatnonzero(of_group == number))
-                total += len(mine)
+                part = batch.part(np.flatnonzero(of_group == number))
+                total += len(part)
                 if count < self.most:
-                    kept.append(mine.part(slice(self.most - count)))
+                    kept.append(part.part(slice(self.most - count)))
                     count += len(kept[-1])
         rows += self._row(group, kept, total)
         yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
@@ -102,20 +106,20 @@ class Player:
         sent = Sent(times_ms=time_of(whole.keys), records=whole.records, overhead=whole.overhead, connections=whole.rows)
         limit = self.limits[group]
         result = play(sent, limit=limit, refuses=self.refuses[group], window=self.window)
-        found = outcome_of(sent, result, limit=limit, window=self.window)
-        pulses = found.pulses
+        outcome = outcome_of(sent, result, limit=limit, window=self.window)
+        pulses = outcome.pulses
         return [
             {
                 "group": group,
                 "connections": len(np.unique(sent.connections)),
                 "requests": len(whole),
                 "complete": result.complete and len(whole) == total,
-                "throughput": found.throughput,
-                "throughput_of_limit": found.throughput_of_limit,
-                "waited": found.waited,
-                "wait_median_s": found.wait_median_s,
-                "wait_longest_s": found.wait_longest_s,
-                "behind_longest_s": found.behind_longest_s,
+                "throughput": outcome.throughput,
+                "throughput_of_limit": outcome.throughput_of_limit,
+                "waited": outcome.waited,
+                "wait_median_s": outcome.wait_median_s,
+                "wait_longest_s": outcome.wait_longest_s,
+                "behind_longest_s": outcome.behind_longest_s,
                 "pulse_of_limit": pulses.of_limit if pulses else None,
                 "pulse_s": pulses.length_s if pulses else None,
                 "pulse_every_s": pulses.every_s if pulses else None,

@@ -65,8 +65,8 @@ class BandStream:
 
     def _ready(self) -> Bands:
         known = (self._found != _UNKNOWN).all(axis=0)
-        found = self._found[:, known]
-        bands = Bands(self._rows[known], found.min(axis=0), found.max(axis=0))
+        ranges = self._found[:, known]
+        bands = Bands(self._rows[known], ranges.min(axis=0), ranges.max(axis=0))
         self._rows, self._found = self._rows[~known], self._found[:, ~known]
         return bands
 

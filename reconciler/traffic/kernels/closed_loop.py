@@ -44,7 +44,7 @@ class Sent:
 class Played:
     """What became of them. ``charged_ms`` and ``amounts``: every charge, in the order of time.
 
-    By request: ``done_ms``, when the last of it was charged (-1: it was not), and ``throttled_ms``, all it was told to wait.
+    By request: ``done_ms``, when the last of it was charged (-1: it was not), and ``throttled_ms``, its throttle times added up.
     """
 
     charged_ms: Integers
@@ -111,12 +111,12 @@ def play(sent: Sent, *, limit: float, refuses: bool, window: Window, capped: boo
 
 def service_ms(sent: Sent) -> dict[int, int]:
     """What an answer takes, by connection: the shorter ones of its recorded gaps, as a client in a hurry has them."""
-    found = {}
+    services = {}
     for connection in np.unique(sent.connections).tolist():
         gaps = np.diff(sent.times_ms[sent.connections == connection])
         quick = int(np.quantile(gaps, _QUICK)) if len(gaps) else 0
-        found[connection] = min(_LONGEST_SERVICE_MS, max(0, quick - PAUSE_MS))
-    return found
+        services[connection] = min(_LONGEST_SERVICE_MS, max(0, quick - PAUSE_MS))
+    return services
 
 
 _PULSE: Final = 1.5

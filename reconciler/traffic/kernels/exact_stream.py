@@ -181,10 +181,10 @@ class QuotaReplay:
         cap = np.where(cuts[groups] & ~np.isnan(limits), np.minimum(cap, _LONG_MAX), _LONG_MAX)
         return np.minimum(records, cap.astype(np.int64))
 
-    def _roll_back(self, groups: Integers, limits: Doubles, live: Spans, found: tuple[Doubles, Integers]) -> None:
+    def _roll_back(self, groups: Integers, limits: Doubles, live: Spans, replayed: tuple[Doubles, Integers]) -> None:
         """Go through the groups that violate, request by request: what stayed charged decides the next one."""
         assert self._side is not None
-        rate, throttle = found
+        rate, throttle = replayed
         kept = len(self._charged) - len(groups)
         first = first_places(groups)
         for begin, end in zip(first.tolist(), [*first[1:].tolist(), len(groups)], strict=True):
@@ -221,7 +221,7 @@ class QuotaReplay:
 
 _INT_MAX: Final = 2**31 - 1
 _EXACT: Final = 2**52
-"""Far enough below where doubles stop to hold every whole number."""
+"""Far enough below the size from which doubles skip whole numbers."""
 _NEAR: Final = 3
 """A largest sum is so near to what its formula gives in doubles, or nearer."""
 
@@ -253,7 +253,7 @@ class FetchRollback:
         return rate, throttles(rate, self.window_ms, np.full(len(amounts), self.limit), caps)
 
     def _largest_sums(self, highest: float) -> Integers | None:
-        """For each request the largest sum that is not throttled; ``None`` where there is no such thing.
+        """For each request the largest sum that is not throttled; ``None`` where no such sum exists.
 
         A throttle so long that it is narrowed to a negative one throttles no request.
         """

@@ -43,7 +43,7 @@ class ExactVerdict:
 
 
 OF_ALL: Final = ("requests", "active")
-SIDE_FIELDS: Final = tuple(one.name for one in fields(ExactSide))
+SIDE_FIELDS: Final = tuple(field.name for field in fields(ExactSide))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _side(counts: Sequence[int]) -> ExactSide:
 
 
 class ReplayTotals:
-    """Add batches that hold whole seconds, in order."""
+    """Add batches in order. No second is in two of them."""
 
     def __init__(self, sides: int, window: Window) -> None:
         pause = -(-window.expiry_ms // 1000)
@@ -131,14 +131,14 @@ class ReplayTotals:
         at = first_places(counts[0])
         groups, counts = counts[0, at], np.add.reduceat(counts[1:], at, axis=1)
         peaks, firsts = np.maximum.reduceat(peaks, at), np.minimum.reduceat(firsts, at, axis=1) if self._sides else firsts
-        found = np.empty((width, len(groups)), dtype=np.int64)
-        found[: len(OF_ALL)] = counts[: len(OF_ALL)]
+        figures = np.empty((width, len(groups)), dtype=np.int64)
+        figures[: len(OF_ALL)] = counts[: len(OF_ALL)]
         for number, runs in enumerate(self._runs):
             throttled, over = counts[len(OF_ALL) + 2 * number :][:2]
             first = np.where(throttled > 0, firsts[number], NONE)
-            found[len(OF_ALL) + len(SIDE_FIELDS) * number :][: len(SIDE_FIELDS)] = throttled, over, first, *runs.columns(groups)
+            figures[len(OF_ALL) + len(SIDE_FIELDS) * number :][: len(SIDE_FIELDS)] = throttled, over, first, *runs.columns(groups)
         # A sampled rate does not depend on the limit, and a broker throttles only above the limit.
-        return ExactColumns(groups, found, peaks, self._histograms.highest(NEARLY_ALL)[1], safe=peaks)
+        return ExactColumns(groups, figures, peaks, self._histograms.highest(NEARLY_ALL)[1], safe=peaks)
 
 
 def _added(values: Flags | Integers, at: Integers) -> Integers:

@@ -56,11 +56,11 @@ class Episodes:
     def columns(self, groups: Integers) -> Integers:
         """The same for rising ``groups``, all that there are: a row of lengths, 0 for none, and one of first seconds."""
         longest = self.longest()
-        found = np.stack((np.zeros(len(groups), dtype=np.int64), np.full(len(groups), NONE)))
+        runs = np.stack((np.zeros(len(groups), dtype=np.int64), np.full(len(groups), NONE)))
         if longest:
             places = np.searchsorted(groups, np.fromiter(longest, dtype=np.int64))
-            found[:, places] = np.asarray(list(longest.values()), dtype=np.int64).T
-        return found
+            runs[:, places] = np.asarray(list(longest.values()), dtype=np.int64).T
+        return runs
 
     def _close(self) -> None:
         if self._open is not None:
@@ -73,16 +73,16 @@ class Episodes:
         order = np.lexsort((begins, -lengths, owners))
         owners, begins, lengths = owners[order], begins[order], lengths[order]
         for place in np.flatnonzero(np.diff(owners, prepend=-1)):
-            owner, found = int(owners[place]), (int(lengths[place]), int(begins[place]))
+            owner, episode = int(owners[place]), (int(lengths[place]), int(begins[place]))
             known = self._best.get(owner)
-            if known is None or (-found[0], found[1]) < (-known[0], known[1]):
-                self._best[owner] = found
+            if known is None or (-episode[0], episode[1]) < (-known[0], known[1]):
+                self._best[owner] = episode
 
 
 BINS: Final = 4096
 _PER_OCTAVE: Final = 32
 _ONE: Final = 512
-"""The bin that begins at 1; the lowest begins at 2^-16 and holds everything below it too."""
+"""The bin that begins at 1; the lowest begins at 2^-16 and counts everything below it, too."""
 
 
 NEARLY_ALL: Final = 0.999
@@ -97,12 +97,12 @@ def bins_of(rates: Doubles) -> Integers:
     return np.asarray(np.clip(places + _ONE, 0, BINS - 1), dtype=np.int64)
 
 
-def top_of(one: int) -> float:
+def top_of(number: int) -> float:
     """The upper edge of a bin: no rate in it is above."""
-    return float(2.0 ** ((one + 1 - _ONE) / _PER_OCTAVE))
+    return float(2.0 ** ((number + 1 - _ONE) / _PER_OCTAVE))
 
 
-_TOPS: Final = np.asarray([top_of(one) for one in range(BINS)])
+_TOPS: Final = np.asarray([top_of(number) for number in range(BINS)])
 
 
 class Histograms:

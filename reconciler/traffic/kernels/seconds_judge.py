@@ -48,7 +48,7 @@ class SideVerdict:
     longest_from: int | None
 
 
-SIDE_FIELDS: Final = tuple(one.name for one in fields(SideVerdict))
+SIDE_FIELDS: Final = tuple(field.name for field in fields(SideVerdict))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ class SecondsJudge:
         ``capped``: by group number, whether Kafka caps a throttle before it narrows it to 32 bits. ``None``: it caps none.
         """
         self._rule, self._reach = rule, reach(rule)
-        self._throttled = tuple(ThrottledRates.of(one, capped, rule) for one in limits)
+        self._throttled = tuple(ThrottledRates.of(side, capped, rule) for side in limits)
         self._parts = _Parts()
         self._histograms = Histograms()
         self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._throttled)
@@ -137,10 +137,12 @@ class SecondsJudge:
         if not len(keys):
             return
         all_keys, all_amounts = np.concatenate((self._tail_keys, keys)), np.concatenate((self._tail_amounts, amounts))
-        found = bounds(all_keys, all_amounts, self._rule)
+        bounded = bounds(all_keys, all_amounts, self._rule)
         new = slice(len(self._tail_keys), None)
         self._tail_keys, self._tail_amounts = all_keys[-self._reach :].copy(), all_amounts[-self._reach :].copy()
-        self._judge(keys >> SECOND_BITS, keys & _SECOND, amounts, Bounds(found.lower[new], found.expected[new], found.upper[new]))
+        self._judge(
+            keys >> SECOND_BITS, keys & _SECOND, amounts, Bounds(bounded.lower[new], bounded.expected[new], bounded.upper[new])
+        )
 
     def verdicts(self) -> Iterator[GroupVerdict]:
         """One a group that had cells, by number. Ends the stream."""
@@ -162,16 +164,16 @@ class SecondsJudge:
         )
         return VerdictColumns(groups, np.stack(whole), np.concatenate((top, p999[None])), tuple(sides))
 
-    def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, found: Bounds) -> None:
+    def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, bounded: Bounds) -> None:
         first = first_places(groups)
         here = groups[first]
         ones = np.ones(len(groups), dtype=np.int64)
         self._parts.totals.append(np.stack((here, np.add.reduceat(ones, first), np.add.reduceat(amounts, first))))
-        upper, expected = np.maximum.reduceat(found.upper, first), np.maximum.reduceat(found.expected, first)
+        upper, expected = np.maximum.reduceat(bounded.upper, first), np.maximum.reduceat(bounded.expected, first)
         self._parts.peaks.append(np.stack((here.astype(np.float64), upper, expected)))
-        self._histograms.add(groups, found.upper)
+        self._histograms.add(groups, bounded.upper)
         for throttled, side, runs in zip(self._throttled, self._sides, self._runs, strict=True):
-            over = found.over(throttled.at(groups))
+            over = bounded.over(throttled.at(groups))
             side.append(np.stack((here, *(row for flags in over for row in _count_and_first(flags, seconds, first)))))
             runs.feed(groups, seconds, over[1])
 

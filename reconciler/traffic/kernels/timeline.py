@@ -51,13 +51,13 @@ def _sample_starts(times_ms: Integers, sample_ms: int) -> Integers:
     # these chains are followed at once, a step at a time.
     begin = np.flatnonzero(np.diff(times_ms, prepend=times_ms[0] - sample_ms) >= sample_ms)
     end = np.append(begin[1:], len(times_ms))
-    found = [begin]
+    starts = [begin]
     while len(begin):
         following = np.searchsorted(times_ms, times_ms[begin] + sample_ms)
         goes_on = following < end
         begin, end = following[goes_on], end[goes_on]
-        found.append(begin)
-    return np.sort(np.concatenate(found))
+        starts.append(begin)
+    return np.sort(np.concatenate(starts))
 
 
 UNCAPPED: Final = 2**62
@@ -65,15 +65,15 @@ UNCAPPED: Final = 2**62
 
 def throttles(rate: Doubles, window_ms: Integers, limits: Doubles, caps_ms: Integers | None = None) -> Integers:
     """``sampled_rate.throttle_ms`` for many requests; a limit that is NaN throttles no request, a cap of ``UNCAPPED`` is none."""
-    found = np.zeros(len(rate), dtype=np.int64)
+    throttle = np.zeros(len(rate), dtype=np.int64)
     over = np.flatnonzero(rate > limits)
     plain = over[limits[over] > 0]
     exact = (rate[plain] - limits[plain]) / limits[plain] * window_ms[plain]
     floor = np.floor(exact)
     rounded = np.where(exact - floor >= 0.5, floor + 1, floor)
     most = float(UNCAPPED) if caps_ms is None else caps_ms[plain].astype(np.float64)
-    found[plain] = np.minimum(rounded, most).astype(np.int64).astype(np.int32)
+    throttle[plain] = np.minimum(rounded, most).astype(np.int64).astype(np.int32)
     for place in over[limits[over] <= 0].tolist():
         cap = None if caps_ms is None or caps_ms[place] == UNCAPPED else int(caps_ms[place])
-        found[place] = throttle_ms(float(rate[place]), int(window_ms[place]), float(limits[place]), cap)
-    return found
+        throttle[place] = throttle_ms(float(rate[place]), int(window_ms[place]), float(limits[place]), cap)
+    return throttle

@@ -1,6 +1,6 @@
 """Controller mutations: Kafka's token bucket (KIP-599), permissive and strict, and what is proven without playing it.
 
-Source: Kafka's ``TokenBucket`` and ``ControllerMutationQuotaManager``. A bucket holds at most ``limit x samples x W`` tokens, is
+Source: Kafka's ``TokenBucket`` and ``ControllerMutationQuotaManager``. A bucket has at most ``limit x samples x W`` tokens, is
 full at first, and refills by ``limit`` a second. Permissive (older API versions) takes the tokens whatever is left; strict
 refuses a topic while the tokens are below zero, and a refused one takes none. A request of several topics asks for each in turn,
 so part of it may be refused. Requests are distinguished by their time, order and sender.
@@ -160,8 +160,8 @@ def least_unthrottled(times_ms: Integers, amounts: Integers, strict: Flags, wind
 
 
 def _throttles(times_ms: Integers, amounts: Integers, strict: Flags, limit: float, window: Window) -> bool:
-    found = play(times_ms, amounts, strict.astype(np.int64), limit, window)
-    return bool((~found.admitted | (found.throttle > 0)).any())
+    played = play(times_ms, amounts, strict.astype(np.int64), limit, window)
+    return bool((~played.admitted | (played.throttle > 0)).any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def topic_order(topics: Topics, parts: Integers) -> Integers:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """On each topic: whether it is delayed or refused, whether it is refused, and the throttle in ms that its answer tells."""
+    """On each topic: whether it is delayed or refused, whether it is refused, and the throttle in ms of its answer."""
 
     held: Flags
     refused: Flags
@@ -236,21 +236,21 @@ def effects(topics: Topics, limit: float, window: Window) -> Effects:
     if math.isnan(limit):
         none = np.zeros(len(topics.times_ms), dtype=np.bool_)
         return Effects(none, none, none.astype(np.int64))
-    found = play(topics.times_ms, topics.amounts, topics.strict.astype(np.int64), limit, window)
-    return Effects(~found.admitted | (found.throttle > 0), ~found.admitted, found.throttle)
+    played = play(topics.times_ms, topics.amounts, topics.strict.astype(np.int64), limit, window)
+    return Effects(~played.admitted | (played.throttle > 0), ~played.admitted, played.throttle)
 
 
 def throttle_band(topics: Topics, limit: float, window: Window, *, most_ms: int = NOISE_MS) -> tuple[Integers, Integers]:
     """The least and the most that each topic's throttle is when times are off by the noise of ``band``."""
-    found = [effects(topics, limit, window).throttle]
+    throttles = [effects(topics, limit, window).throttle]
     for number in range(REPLAYS):
         # The topics of a request come at one time.
         times = topics.times_ms + noise_ms(topics.order, number, most_ms)
         moved = np.argsort(times, kind="stable")
         throttle = np.empty_like(times)
         throttle[moved] = effects(replace(topics, times_ms=times).part(moved), limit, window).throttle
-        found.append(throttle)
-    return np.minimum.reduce(found), np.maximum.reduce(found)
+        throttles.append(throttle)
+    return np.minimum.reduce(throttles), np.maximum.reduce(throttles)
 
 
 def partly_refused(topics: Topics, refused: Flags) -> Flags:
@@ -271,16 +271,16 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     Its safe limit is the least that would have throttled nothing. Its one row's sides are before, after, ``REFUSED`` and
     ``PARTLY``.
     """
-    found = [effects(topics, limit, window) for limit in limits]
-    refused = found[-1].refused
+    judged = [effects(topics, limit, window) for limit in limits]
+    refused = judged[-1].refused
     keys = pack(np.full(len(topics.times_ms), group, dtype=np.int64), topics.times_ms)
     since_first = (topics.times_ms - topics.times_ms[:1]) / 1000.0
     peak = least_limit(since_first, since_first, topics.amounts, window)
     totals = ReplayTotals(4, window)
     rates = np.full(len(keys), peak)
-    over = totals.add(keys, rates, [*(one.held for one in found), refused, partly_refused(topics, refused)])
+    over = totals.add(keys, rates, [*(side.held for side in judged), refused, partly_refused(topics, refused)])
     batch = Batch(keys, topics.order, topics.amounts, np.zeros_like(topics.amounts), topics.series)
-    sides = tuple(Judged(topics.amounts, rates, np.where(one.held, np.maximum(one.throttle, 1), 0)) for one in found)
+    sides = tuple(Judged(topics.amounts, rates, np.where(side.held, np.maximum(side.throttle, 1), 0)) for side in judged)
     safe = least_unthrottled(topics.times_ms, topics.amounts, topics.strict, window)
     return replace(totals.columns(), safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
 
@@ -294,19 +294,19 @@ def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequ
     Whether requests are refused or delayed is not known: only the first second that is over can be proven to be, as what is
     refused takes no tokens.
     """
-    found, places = np.unique(seconds, return_inverse=True)
+    distinct, places = np.unique(seconds, return_inverse=True)
     # Sums of doubles are exact here: partitions are far below 2^53.
     sums = np.bincount(places, weights=amounts).astype(np.int64)
-    begins = (found - found[:1]).astype(np.float64)
+    begins = (distinct - distinct[:1]).astype(np.float64)
     upper, expected = least_limit(begins, begins + 1, sums, window), least_limit(begins, begins, sums, window)
     return GroupVerdict(
         group=group,
-        active=len(found),
+        active=len(distinct),
         amount=int(sums.sum()),
         peak_upper=upper,
         peak_expected=expected,
         p999=upper,
-        sides=tuple(_side(found, sums, limit, window) for limit in limits),
+        sides=tuple(_side(distinct, sums, limit, window) for limit in limits),
     )
 
 
@@ -325,13 +325,13 @@ def _bounds(seconds: Integers, amounts: Integers, limit: float, window: Window) 
 def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) -> SideVerdict:
     if math.isnan(limit):
         return _NOTHING
-    found = _bounds(seconds, amounts, limit, window)
+    bounded = _bounds(seconds, amounts, limit, window)
     if limit <= 0:
         # Such limits refuse new clients and pass old ones by, and which these are is not known.
-        nothing = np.zeros_like(found.overdrawn)
-        found = TokenBounds(nothing, nothing, found.estimate, nothing)
-    certain, possible = np.flatnonzero(found.overdrawn & found.fits), np.flatnonzero(~found.in_credit | found.overdrawn)
-    over = ((found.estimate < 0) & ~found.in_credit) | found.overdrawn
+        nothing = np.zeros_like(bounded.overdrawn)
+        bounded = TokenBounds(nothing, nothing, bounded.estimate, nothing)
+    certain, possible = np.flatnonzero(bounded.overdrawn & bounded.fits), np.flatnonzero(~bounded.in_credit | bounded.overdrawn)
+    over = ((bounded.estimate < 0) & ~bounded.in_credit) | bounded.overdrawn
     # Nothing of before a longer pause is missing in the bucket: that long, it fills whole.
     runs = Episodes(math.ceil(window.expiry_ms / 1000))
     runs.feed(np.zeros_like(seconds), seconds, over)

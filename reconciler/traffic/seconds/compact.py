@@ -99,7 +99,7 @@ class Compaction:
             totals: dict[str, FileTotals] = {}
             for batch in _without_copies(batches):
                 self._add_by_file(totals, batch)
-            done = {run.index[_path_of(file)]: one.write(run.target(_path_of(file))) for file, one in totals.items()}
+            done = {run.index[_path_of(file)]: of_file.write(run.target(_path_of(file))) for file, of_file in totals.items()}
             return run.publish(done)
 
     def on_spark(self, rows: KeptRows) -> tuple[Segment, ...]:
@@ -111,11 +111,11 @@ class Compaction:
                 totals: dict[str, FileTotals] = {}
                 for batch in batches:
                     self._add_by_file(totals, batch)
-                found = []
-                for file, one in totals.items():
+                saved = []
+                for file, of_file in totals.items():
                     folder = saved_in / uuid.uuid4().hex
-                    found.append({"file": file, "folder": str(folder), "summary": one.save(folder)})
-                yield pa.RecordBatch.from_pylist(found, schema=_SAVED)
+                    saved.append({"file": file, "folder": str(folder), "summary": of_file.save(folder)})
+                yield pa.RecordBatch.from_pylist(saved, schema=_SAVED)
 
             parts: dict[Path, list[tuple[str, str]]] = {}
             for row in rows.share_results(save, _SAVED).to_pylist():
@@ -123,10 +123,10 @@ class Compaction:
 
             def merge(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
                 for number in numbers:
-                    one = FileTotals(self.number)
+                    of_file = FileTotals(self.number)
                     for folder, summary in parts[run.paths[number]]:
-                        one.add_saved(Path(folder), summary)
-                    yield _summary_row(number, one.write(run.target(run.paths[number])))
+                        of_file.add_saved(Path(folder), summary)
+                    yield _summary_row(number, of_file.write(run.target(run.paths[number])))
 
             return run.publish(run.on_workers(rows.spark, merge, [path for path in run.paths if path in parts]))
 
@@ -137,11 +137,11 @@ class Compaction:
 
             def add_up(numbers: Sequence[int]) -> Iterator[pa.RecordBatch]:
                 for number in numbers:
-                    one = FileTotals(self.number)
+                    of_file = FileTotals(self.number)
                     for part in parts[run.paths[number]]:
                         for batch in read_part(part, COUNTED):
-                            one.add_rows(batch)
-                    yield _summary_row(number, one.write(run.target(run.paths[number])))
+                            of_file.add_rows(batch)
+                    yield _summary_row(number, of_file.write(run.target(run.paths[number])))
 
             return run.publish(run.on_workers(spark, add_up, run.paths))
 
@@ -189,13 +189,13 @@ class _Run:
     def publish(self, summaries: Mapping[int, FileSummary]) -> tuple[Segment, ...]:
         """A segment for each file, after all of them were checked; a file without rows has none."""
         files, folder = self._of.files, self._of.folder
-        found = {path: summaries.get(number) or FileTotals().write(self.target(path)) for path, number in self.index.items()}
-        self._require_one_cluster(found)
-        for path, summary in found.items():
+        known = {path: summaries.get(number) or FileTotals().write(self.target(path)) for path, number in self.index.items()}
+        self._require_one_cluster(known)
+        for path, summary in known.items():
             statuses = summary.statuses
             require_readable(statuses.get(UNREADABLE, 0), sum(statuses.values()), self._of.max_unreadable, files=[str(path)])
         segments = []
-        for path, summary in found.items():
+        for path, summary in known.items():
             source = files[path]
             segment = Segment(
                 id=source.id,
@@ -222,10 +222,10 @@ class _Run:
         save_client_totals(folder)
         return tuple(segments)
 
-    def _require_one_cluster(self, found: Mapping[Path, FileSummary]) -> None:
+    def _require_one_cluster(self, summaries: Mapping[Path, FileSummary]) -> None:
         """Of these files and those that were compacted before; an earlier version of the same file is gone afterwards."""
         named: dict[str, str] = {}
-        for path, summary in found.items():
+        for path, summary in summaries.items():
             named |= dict.fromkeys(summary.clusters, str(path))
         again = {source.id for source in self._of.files.values()}
         for segment in self._of.folder.segments():
@@ -239,11 +239,11 @@ _SUMMARIES: Final = pa.schema([("file", pa.int32()), ("summary", pa.string())])
 
 
 def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    found = list(batches)
-    if not found or _BEGINS_LINE not in found[0].schema.names:
-        yield from found
+    held = list(batches)
+    if not held or _BEGINS_LINE not in held[0].schema.names:
+        yield from held
         return
-    yield from mark_copies(pa.Table.from_batches(found)).to_batches()
+    yield from mark_copies(pa.Table.from_batches(held)).to_batches()
 
 
 def _summary_row(number: int, summary: FileSummary) -> pa.RecordBatch:

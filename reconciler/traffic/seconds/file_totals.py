@@ -19,11 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.traffic.client_totals import ClientCounts, covered, statuses
-from reconciler.traffic.columns.charged import ChargedRows, charged_rows, moments
+from reconciler.traffic.client_totals import FOLDS, NAMES, SCHEMA, count_batch, count_minutes, covered, minutes_of, statuses
+from reconciler.traffic.columns.charged import ChargedRows, charged_rows
 from reconciler.traffic.columns.group_index import client_seconds
+from reconciler.traffic.judging.grouping import client_order
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
+from reconciler.traffic.seconds.folder import SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
+from reconciler.traffic.shuffle.rows import PartialSums
 from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF
 from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, IDENTITY
 
@@ -49,12 +51,9 @@ class Client(NamedTuple):
     ip: str | None = None
 
     @property
-    def sort_key(self) -> tuple[int, str, bool, str, bool, str, bool, str]:
+    def sort_key(self) -> tuple[int | str, ...]:
         """By broker, kind, user, client-id and address; a name that is not known comes first."""
-        return (
-            self.broker, self.kind, self.user is not None, self.user or "",
-            self.client_id is not None, self.client_id or "", self.ip is not None, self.ip or "",
-        )  # fmt: skip
+        return client_order(*self)
 
 
 def client_number(client: Client) -> int:
@@ -77,13 +76,13 @@ def number_clients(clients: Sequence[Client], number: Callable[[Client], int] = 
     given: dict[int, int] = {}
     kept: set[int] = set()
     for place in sorted(range(len(clients)), key=lambda place: clients[place].sort_key):
-        found = wanted[place]
-        if found in kept:
-            while found in taken:
-                found = found - found % _HALF + (found + 1) % _HALF
-            taken.add(found)
-        kept.add(found)
-        given[place] = found
+        free = wanted[place]
+        if free in kept:
+            while free in taken:
+                free = free - free % _HALF + (free + 1) % _HALF
+            taken.add(free)
+        kept.add(free)
+        given[place] = free
     return [given[place] for place in range(len(clients))]
 
 
@@ -116,7 +115,7 @@ class FileSummary:
         document = json.loads(text)
         minutes = {int(broker): _ranges(ranges) for broker, ranges in document["minutes"].items()}
         return cls(
-            coverage=tuple(Covered(**{**one, "minutes": _ranges(one["minutes"])}) for one in document["coverage"]),
+            coverage=tuple(Covered(**{**part, "minutes": _ranges(part["minutes"])}) for part in document["coverage"]),
             statuses=document["statuses"],
             minutes=minutes,
             clusters=tuple(document["clusters"]),
@@ -131,7 +130,7 @@ class FileTotals:
     def __init__(self, number: Callable[[Client], int] = client_number) -> None:
         self._number = number
         self._clients: dict[Client, int] = {}
-        self._totals, self._counts = _Totals(), ClientCounts()
+        self._totals, self._counts = _Totals(), PartialSums(SCHEMA, NAMES, FOLDS)
         self._minutes: dict[int, set[int]] = {}
         self._clusters: set[str] = set()
         self._copies_of: set[str] = set()
@@ -140,7 +139,8 @@ class FileTotals:
     def add_rows(self, rows: pa.RecordBatch) -> None:
         """Rows with the columns ``client_totals.COUNTED``, and with ``CLUSTER`` and ``COPY_OF`` where these are known."""
         self._add(charged_rows(rows), rows)
-        self._add_moments(*moments(rows))
+        for broker, minutes in minutes_of(pa.Table.from_batches(count_minutes([rows]))).items():
+            self._minutes.setdefault(broker, set()).update(minutes.tolist())
         if CLUSTER in rows.schema.names:
             self._clusters.update(rows.column(CLUSTER).unique().drop_null().to_pylist())
         if COPY_OF in rows.schema.names:
@@ -166,7 +166,7 @@ class FileTotals:
         totals = pq.read_table(folder / _TOTALS_OF_PART)
         client, second, amount = (np.asarray(column.to_numpy(), dtype=np.int64) for column in totals.columns)
         self._totals.add(place[client], second, amount)
-        self._counts.add_table(pq.read_table(folder / _COUNTS_OF_PART))
+        self._counts.add(pq.read_table(folder / _COUNTS_OF_PART))
         known = FileSummary.from_json(summary)
         for broker, ranges in known.minutes.items():
             self._minutes.setdefault(broker, set()).update(minutes_in(ranges).tolist())
@@ -191,16 +191,12 @@ class FileTotals:
         place = self._places(zip(*names, strict=True))
         client, second, amount = client_seconds(rows, np.ones(rows.clients, dtype=np.bool_))
         self._totals.add(place[client], second, amount)
-        self._counts.add(rows, batch)
-
-    def _add_moments(self, ts_us: Integers, broker: Integers) -> None:
-        for one in np.unique(broker).tolist():
-            self._minutes.setdefault(one, set()).update(np.unique(ts_us[broker == one] // MINUTE_US).tolist())
+        self._counts.add(count_batch(rows, batch))
 
     def _places(self, clients: Iterator[tuple[int, str, str | None, str | None, str | None]]) -> Integers:
         known = self._clients
-        found = [known.setdefault(Client(*client), len(known)) for client in clients]
-        return np.asarray(found, dtype=np.int64)
+        places = [known.setdefault(Client(*client), len(known)) for client in clients]
+        return np.asarray(places, dtype=np.int64)
 
     def _series(self, charged: pa.Table, numbers: Integers) -> pa.Table:
         place = self._places(zip(*(charged.column(name).to_pylist() for name in IDENTITY), strict=True))
@@ -208,9 +204,9 @@ class FileTotals:
         return pa.table(columns | {name: charged.column(counted) for name, counted in _FIGURES.items()}).sort_by("series")
 
     def _summary(self, counted: pa.Table) -> FileSummary:
-        minutes = {broker: ranges_of(found) for broker, found in sorted(self._minutes.items())}
+        minutes = {broker: ranges_of(minutes_of) for broker, minutes_of in sorted(self._minutes.items())}
         return FileSummary(
-            coverage=tuple(replace(one, minutes=minutes[one.broker]) for one in covered(counted)),
+            coverage=tuple(replace(part, minutes=minutes[part.broker]) for part in covered(counted)),
             statuses=statuses(counted),
             minutes=minutes,
             clusters=tuple(sorted(self._clusters)),

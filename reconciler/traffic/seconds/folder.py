@@ -1,6 +1,6 @@
 """The folder that ``compact`` fills: one segment for each file of recorded traffic, whole or not there at all.
 
-    DIR/segments/ID.json     written last, and atomically: what the segment is of, and which folder holds it
+    DIR/segments/ID.json     written last, and atomically: what the segment is of, and the folder of its files
     DIR/clients/DIGEST.parquet  the clients of all segments, added up: only to save time, made anew when the segments are others
     DIR/data/ID-RUN/         its Parquet files; a folder that no document names is left over from a run that was cut short
 
@@ -95,14 +95,14 @@ class Segment:
     clusters: tuple[str, ...] = ()
     """The ids of clusters that its lines name; only a few lines of logs name any."""
     copies: int = 0
-    """Lines that do not count here, since a line of the same run is the same request."""
+    """Lines that this segment leaves out, since a line of the same run is the same request."""
     copies_of: tuple[str, ...] = ()
     """The ids of the segments in which those lines count."""
 
     @property
     def requests(self) -> int:
         """Charged ones, of all brokers."""
-        return sum(one.requests for one in self.coverage)
+        return sum(part.requests for part in self.coverage)
 
 
 def _covered(document: dict[str, Any]) -> Covered:
@@ -128,8 +128,8 @@ class SegmentFolder:
 
     def files(self, segments: Sequence[Segment], part: str) -> list[str]:
         """The Parquet files of a part of these segments, from the root: Spark's working directory is another."""
-        found = (path for segment in segments for path in sorted(self.data(segment, part).glob("*.parquet")))
-        return [str(path.absolute()) for path in found]
+        paths = (path for segment in segments for path in sorted(self.data(segment, part).glob("*.parquet")))
+        return [str(path.absolute()) for path in paths]
 
     def clients(self, segments: Sequence[Segment]) -> Path:
         """Where the clients of exactly these segments are kept, added up; it need not be there."""
@@ -179,7 +179,7 @@ class SegmentFolder:
             document = json.loads(path.read_text(encoding="utf-8"))
             if document.pop("format_version").split(".")[0] not in _READABLE:
                 raise TrafficError(f"{path} is of another version of this tool: run compact again, into an empty folder")
-            document["coverage"] = tuple(_covered(one) for one in document["coverage"])
+            document["coverage"] = tuple(_covered(part) for part in document["coverage"])
             document |= {name: tuple(document.get(name, ())) for name in ("clusters", "copies_of")}
             segment = Segment(**document)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

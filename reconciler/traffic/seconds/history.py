@@ -39,7 +39,7 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in
-from reconciler.traffic.shuffle.rows import LocalRows, Rows
+from reconciler.traffic.shuffle.rows import LocalRows, Rows, add_up
 from reconciler.traffic.sources.normal_form import IDENTITY
 from reconciler.traffic.traffic_source import Facts, Source
 
@@ -160,37 +160,37 @@ def read_totals(history: History, keys: Sequence[int] | Integers) -> Iterator[Se
     clients = np.unique(np.asarray(keys, dtype=np.int64))
 
     def read(file: SecondsFile) -> list[tuple[Integers, Integers, Integers]]:
-        found = []
+        totals = []
         for series, seconds, amounts in file.batches(clients):
-            mine = clients[np.minimum(np.searchsorted(clients, series), len(clients) - 1)] == series
-            found.append((series[mine], seconds[mine], amounts[mine]))
-        return found
+            wanted = clients[np.minimum(np.searchsorted(clients, series), len(clients) - 1)] == series
+            totals.append((series[wanted], seconds[wanted], amounts[wanted]))
+        return totals
 
     files = history.files() if len(clients) else []
     log_event(_log, "files opened", files=len(files), first=[file.path for file in files[:1]], clients=len(clients))
     with ThreadPoolExecutor() as pool:
-        for found in pool.map(read, files):
-            yield from found
+        for totals in pool.map(read, files):
+            yield from totals
 
 
 def _clients_with_keys(numbered: pa.Table) -> tuple[pa.Table, bool]:
     """One row a client with its ``key``; and whether a key is not the number of its client in every segment."""
     folds = [*_FIGURES.items(), ("series", "min"), ("series", "count")]
-    found = numbered.unify_dictionaries().combine_chunks().group_by(list(IDENTITY)).aggregate(folds)
-    number = np.asarray(found.column("series_min").to_numpy(), dtype=np.int64)
+    added = numbered.unify_dictionaries().combine_chunks().group_by(list(IDENTITY)).aggregate(folds)
+    number = np.asarray(added.column("series_min").to_numpy(), dtype=np.int64)
     numbers, clients = np.unique(numbered.column("series").to_numpy(), return_counts=True)
-    unclear = (found.column("series_count").to_numpy() > 1) | np.isin(number, numbers[clients > 1])
+    unclear = (added.column("series_count").to_numpy() > 1) | np.isin(number, numbers[clients > 1])
     key = number.copy()
     count = int(np.count_nonzero(unclear))
     key[unclear] = np.setdiff1d(np.arange(count + len(numbers)), numbers)[:count]
-    columns = {name: found.column(name) for name in IDENTITY}
-    columns |= {name: found.column(f"{name}_{fold}") for name, fold in _FIGURES.items()}
+    columns = {name: added.column(name) for name in IDENTITY}
+    columns |= {name: added.column(f"{name}_{fold}") for name, fold in _FIGURES.items()}
     return pa.table(columns | {"key": pa.array(key)}), bool(count)
 
 
 def _renumberings(folder: SegmentFolder, segments: Sequence[Segment], series: Sequence[Series]) -> dict[str, Renumbering]:
-    known, keys = KnownClients.of(series), np.asarray([one.key for one in series], dtype=np.int64)
-    found = {}
+    known, keys = KnownClients.of(series), np.asarray([client.key for client in series], dtype=np.int64)
+    renumberings = {}
     for segment in segments:
         clients = segment_clients(folder, segment)
         if not clients.num_rows:
@@ -201,8 +201,8 @@ def _renumberings(folder: SegmentFolder, segments: Sequence[Segment], series: Se
             raise TrafficError(f"{folder.root}: {segment.id} has one number for two clients: remove it and run compact again")
         order = np.argsort(numbers)
         order = order[(numbers != key)[order]]
-        found[segment.folder] = Renumbering(numbers[order], key[order])
-    return found
+        renumberings[segment.folder] = Renumbering(numbers[order], key[order])
+    return renumberings
 
 
 def _any_between(numbers: Integers, known: pq.Statistics) -> bool:
@@ -248,9 +248,7 @@ def _sum_clients(folder: SegmentFolder, segments: Sequence[Segment]) -> pa.Table
     table = _read_clients(folder.files(segments, SERIES), _CLIENTS)
     if not table.num_rows:
         return table
-    added = table.group_by(["series", *IDENTITY]).aggregate([(name, fold) for name, fold in _FIGURES.items()])
-    renamed = {f"{name}_{fold}": name for name, fold in _FIGURES.items()}
-    return added.rename_columns([renamed.get(name, name) for name in added.column_names]).select(list(_CLIENTS))
+    return add_up(table, ("series", *IDENTITY), _FIGURES)
 
 
 def _read_clients(files: Sequence[str], columns: Sequence[str]) -> pa.Table:
@@ -308,37 +306,37 @@ class SecondsSource:
         return ()
 
     def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
-        """Totals have no gauges."""
+        """As ``TrafficSource.sample_counts``: totals have no gauges."""
         del series, grouping, groups
         return {}
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """Its clients."""
+        """As ``TrafficSource.series``."""
         return self._history.series
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
-        """Verdicts of these groups."""
+        """As ``TrafficSource.by_seconds``."""
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
         return judge_seconds(self._rows(index), index.keyed, expected, grouping.groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """Verdicts of these groups; mutations are few, so it is done here."""
+        """As ``TrafficSource.mutations``, in this process: mutations are few."""
         keys = KeyIndex.of(self.series, grouping, groups).keys
-        found = tokens_by_seconds(read_totals(self._history, keys), self.series, grouping, groups, window)
-        return seconds_verdicts(found, self.series, grouping, window)
+        judged = tokens_by_seconds(read_totals(self._history, keys), self.series, grouping, groups, window)
+        return seconds_verdicts(judged, self.series, grouping, window)
 
     def minutes(self) -> Mapping[int, Integers]:
         """What ``compact`` saw of each of a broker's files; of an old one, all between its first and its last request."""
-        found: dict[int, list[tuple[int, int]]] = {}
+        ranges_of: dict[int, list[tuple[int, int]]] = {}
         for segment in self._history.segments:
             for part in segment.coverage:
                 known = part.minutes or ((part.start_us // MINUTE_US, part.end_us // MINUTE_US),)
-                found.setdefault(part.broker, []).extend(known)
-        return {broker: minutes_in(ranges) for broker, ranges in found.items()}
+                ranges_of.setdefault(part.broker, []).extend(known)
+        return {broker: minutes_in(ranges) for broker, ranges in ranges_of.items()}
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """Of these few groups."""
+        """As ``TrafficSource.rates``."""
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
         return plot_points(self._rows(index), index.keyed, expected, lines)
 
@@ -348,7 +346,7 @@ class SecondsSource:
         return SecondsSource(part.folder, self._session, most_here=self._most_here, history=part)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing is kept."""
 
     def _rows(self, index: KeyIndex) -> Rows[SecondTotals]:
         """The totals of these clients: in this process where they are few, else on Spark."""
@@ -372,7 +370,7 @@ class SecondsSource:
         """The largest number of totals that series can have: one for each request, and for each second of the history."""
         wanted = set(keys.tolist())
         seconds = sum((c.end_us - c.start_us) // 1_000_000 + 1 for s in self._history.segments for c in s.coverage)
-        return sum(min(one.requests, seconds) for one in self.series if one.key in wanted)
+        return sum(min(client.requests, seconds) for client in self.series if client.key in wanted)
 
 
 def _facts(history: History) -> Facts:

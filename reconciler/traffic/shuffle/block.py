@@ -18,7 +18,7 @@ import pyarrow as pa
 from reconciler.traffic.kernels.timeline import Integers
 
 Columns: TypeAlias = Sequence[Integers]
-"""Columns of one length. The first holds the keys: a group's number, and a time in the bits below."""
+"""Columns of one length. The first has the keys: a group's number, and a time in the bits below."""
 Narrow: TypeAlias = np.ndarray[tuple[int], np.dtype[np.signedinteger]]
 """Whole numbers of any width."""
 

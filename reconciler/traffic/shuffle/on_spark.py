@@ -79,16 +79,16 @@ class _SparkRows(ABC, Generic[Item]):
         folds = [getattr(F, fold)(name).alias(name) for name, fold in work.folds.items()]
         whole = partial.groupBy(*work.keys).agg(*folds) if folds else partial.distinct()
         with logged_stages(_log, self._spark, "rows added up", what=work.name) as event:
-            found = whole.select(*work.schema.names).toArrow()
-            event["results"] = found.num_rows
-        return found
+            totals = whole.select(*work.schema.names).toArrow()
+            event["results"] = totals.num_rows
+        return totals
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""
         with logged_stages(_log, self._spark, "groups judged", what=work.name, rows=sum(work.rows)) as event:
-            found = self._judged(work).toArrow()
-            event["results"] = found.num_rows
-        return found
+            results = self._judged(work).toArrow()
+            event["results"] = results.num_rows
+        return results
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""
@@ -177,7 +177,7 @@ class FrameRows(_SparkRows[pa.RecordBatch]):
 
 
 class KeptRows(_SparkRows[pa.RecordBatch]):
-    """Rows that are dear to read, such as text: read once, and kept by Spark as blocks of Arrow batches until ``close``."""
+    """Rows that take long to read, such as text: read once, and kept by Spark as blocks of Arrow batches until ``close``."""
 
     def __init__(self, spark: SparkSession, blocks: DataFrame) -> None:
         """``blocks``: batches, all of one schema, as binary values."""
@@ -222,8 +222,8 @@ class KeptRows(_SparkRows[pa.RecordBatch]):
         """Whether one combination of ``keys``, rows of ``schema``, is there twice."""
         whole = self._run(lambda batches: map(keys, batches), (), schema, few=False)
         with logged_stages(_log, self._spark, "rows kept") as event:
-            event["repeats"] = found = whole.groupBy(*schema.names).count().where("count > 1").limit(1).count() > 0
-        return found
+            event["repeats"] = repeats = whole.groupBy(*schema.names).count().where("count > 1").limit(1).count() > 0
+        return repeats
 
     def rewrite(self, number: Callable[[pa.RecordBatch], Integers], rewrite: Callable[[pa.Table], pa.Table]) -> None:
         """Replace all rows by what ``rewrite`` makes of tables; rows of one ``number`` are in one table."""
@@ -233,9 +233,9 @@ class KeptRows(_SparkRows[pa.RecordBatch]):
         def spread(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 partition = np.mod(number(batch), partitions)
-                for one in np.unique(partition).tolist():
-                    chosen = batch.take(pa.array(np.flatnonzero(partition == one)))
-                    yield pa.RecordBatch.from_arrays([pa.array([one], pa.int32()), _kept(chosen).column(0)], schema=_SPREAD)
+                for place in np.unique(partition).tolist():
+                    chosen = batch.take(pa.array(np.flatnonzero(partition == place)))
+                    yield pa.RecordBatch.from_arrays([pa.array([place], pa.int32()), _kept(chosen).column(0)], schema=_SPREAD)
 
         def collect(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             batches = [batch for block in blocks for batch in _batches(block.column("rows"))]

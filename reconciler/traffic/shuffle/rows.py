@@ -1,17 +1,18 @@
 """Rows in shares, and the two things done with all of them: add up by name, and judge group by group after a shuffle.
 
 ``Rows`` is the interface of an engine. ``LocalRows`` is the one in this process, ``on_spark`` has the others. The functions that
-read, send and judge are the same for each of them.
+read, send and judge are the same for each of them. ``RowsBetween`` narrows any of them to a stretch of time.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reconciler.logs import timed_event
 from reconciler.traffic.kernels.timeline import Integers
@@ -81,8 +82,8 @@ class Rows(Protocol[Item]):
 class LocalRows(Generic[Item]):
     """Rows in this process. ``items`` reads all of them, with these columns at least; it is called for each pass.
 
-    ``together``: totals that the first one asked for brings along in the same pass, because reading is dear. ``slices``:
-    read the rows of stretches of time, and how many there are; no two have rows of one millisecond.
+    ``together``: totals that the first one asked for computes in the same pass, because reading takes most of the time.
+    ``slices``: read the rows of stretches of time, with the number of rows of each; no two have rows of one millisecond.
     """
 
     def __init__(
@@ -101,32 +102,32 @@ class LocalRows(Generic[Item]):
         if work in self._together and self._known:
             return self._known[work.name]
         works = self._together if work in self._together else (work,)
-        with timed_event(_log, "rows added up", what=", ".join(one.name for one in works), engine="this process") as event:
-            found = self._total(works)
-            event["results"] = found[work.name].num_rows
+        with timed_event(_log, "rows added up", what=", ".join(asked.name for asked in works), engine="this process") as event:
+            totals = self._total(works)
+            event["results"] = totals[work.name].num_rows
         if work in self._together:
-            self._known = found
-        return found[work.name]
+            self._known = totals
+        return totals[work.name]
 
     def _total(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
         if len(works) == 1:
             (work,) = works
             batches = work.count(self._items(work.columns))
             return {work.name: add_up(pa.Table.from_batches(batches, schema=work.schema), work.keys, work.folds)}
-        sums = {work.name: RunningTotal(work) for work in works}
+        sums = [PartialSums(work.schema, work.keys, work.folds) for work in works]
         for item in self._items(tuple(dict.fromkeys(name for work in works for name in work.columns))):
-            for running in sums.values():
-                running.add(item)
-        return {name: running.table() for name, running in sums.items()}
+            for work, partial in zip(works, sums, strict=True):
+                partial.add(pa.Table.from_batches(work.count([item]), schema=work.schema))
+        return {work.name: partial.table() for work, partial in zip(works, sums, strict=True)}
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""
         with timed_event(_log, "groups judged", what=work.name, engine="this process") as event:
             parts = [list(columns) for columns in work.send(self._items(work.columns)) if len(columns[0])]
             pieces = cut_into_pieces(sort_by_key(parts)) if parts else iter(())
-            found = pa.Table.from_batches(work.judge(pieces), schema=work.schema)
-            event |= {"rows": sum(len(part[0]) for part in parts), "results": found.num_rows}
-        return found
+            results = pa.Table.from_batches(work.judge(pieces), schema=work.schema)
+            event |= {"rows": sum(len(part[0]) for part in parts), "results": results.num_rows}
+        return results
 
     def in_slices(self) -> list[tuple[float, LocalRows[Item]]]:
         """The same rows in the order of time, and the share of each. One slice where the source does not know more."""
@@ -143,26 +144,26 @@ class LocalRows(Generic[Item]):
         """Nothing is kept."""
 
 
-class RunningTotal(Generic[Item]):
-    """Adds up item by item; what is held does not grow with their number."""
+class PartialSums:
+    """Adds up tables of one schema by keys. Memory does not grow with their number."""
 
-    def __init__(self, work: Totals[Item]) -> None:
-        self._work = work
-        self._held: list[pa.Table] = [work.schema.empty_table()]
+    def __init__(self, schema: pa.Schema, keys: Sequence[str], folds: Mapping[str, str]) -> None:
+        """``keys`` and ``folds``: as ``add_up``."""
+        self._keys, self._folds = keys, folds
+        self._held: list[pa.Table] = [schema.empty_table()]
         self._rows = 0
 
-    def add(self, item: Item) -> None:
-        """One more."""
-        more = pa.Table.from_batches(self._work.count([item]), schema=self._work.schema)
-        self._held.append(more)
-        self._rows += more.num_rows
+    def add(self, table: pa.Table) -> None:
+        """Add the rows of ``table``."""
+        self._held.append(table)
+        self._rows += table.num_rows
         if self._rows > _MOST_HELD:
             self._held = [self.table()]
             self._rows = 0
 
     def table(self) -> pa.Table:
         """One row for each combination of keys."""
-        return add_up(pa.concat_tables(self._held), self._work.keys, self._work.folds)
+        return add_up(pa.concat_tables(self._held), self._keys, self._folds)
 
 
 def add_up(table: pa.Table, keys: Sequence[str], folds: Mapping[str, str]) -> pa.Table:
@@ -170,3 +171,49 @@ def add_up(table: pa.Table, keys: Sequence[str], folds: Mapping[str, str]) -> pa
     grouped = table.group_by(list(keys), use_threads=False).aggregate(list(folds.items()))
     columns = [grouped.column(f"{name}_{folds[name]}" if name in folds else name) for name in table.schema.names]
     return pa.table([column.cast(field.type) for column, field in zip(columns, table.schema, strict=True)], schema=table.schema)
+
+
+T = TypeVar("T")
+_TIME: Final = "ts_us"
+
+
+class RowsBetween:
+    """Rows of ``rows`` whose time (microseconds since 1970) is ``start_us`` or later, and before ``end_us``."""
+
+    def __init__(self, rows: Rows[pa.RecordBatch], start_us: int, end_us: int) -> None:
+        self._rows = rows
+        self._start_us = start_us
+        self._end_us = end_us
+
+    def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:
+        """As ``Rows.total``."""
+        return self._rows.total(replace(work, columns=_with_time(work.columns), count=self._narrowed(work.count)))
+
+    def judge(self, work: GroupWork[pa.RecordBatch]) -> pa.Table:
+        """As ``Rows.judge``."""
+        return self._rows.judge(self._narrowed_work(work))
+
+    def judge_in_order(self, works: Sequence[GroupWork[pa.RecordBatch]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """As ``Rows.judge_in_order``."""
+        return self._rows.judge_in_order([self._narrowed_work(work) for work in works], by)
+
+    def close(self) -> None:
+        """The rows belong to the source of all of them."""
+
+    def _narrowed_work(self, work: GroupWork[pa.RecordBatch]) -> GroupWork[pa.RecordBatch]:
+        return replace(work, columns=_with_time(work.columns), send=self._narrowed(work.send))
+
+    def _narrowed(self, read: Callable[[Iterable[pa.RecordBatch]], T]) -> Callable[[Iterable[pa.RecordBatch]], T]:
+        # Workers of Spark get the two numbers, and not these rows.
+        start_us, end_us = self._start_us, self._end_us
+        return lambda batches: read(_between(batches, start_us, end_us))
+
+
+def _with_time(columns: tuple[str, ...]) -> tuple[str, ...]:
+    return columns if _TIME in columns else (*columns, _TIME)
+
+
+def _between(batches: Iterable[pa.RecordBatch], start_us: int, end_us: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        time = batch.column(_TIME)
+        yield batch.filter(pc.and_(pc.greater_equal(time, start_us), pc.less(time, end_us)))

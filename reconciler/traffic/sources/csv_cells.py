@@ -136,8 +136,8 @@ def _first_text(stream: pa.NativeFile, begin: int, header: int) -> tuple[int, by
 
 def _columns(header: bytes, body: bytes, names: Sequence[str], delimiter: str) -> pa.RecordBatch:
     """Rows that have too few cells have no others; of rows that have too many the last ones are left out."""
-    found = _by_arrow(header, body, names, delimiter) if _lines_are_whole(body) else None
-    return found or _line_by_line(header, body, names, delimiter)
+    columns = _by_arrow(header, body, names, delimiter) if _lines_are_whole(body) else None
+    return columns or _line_by_line(header, body, names, delimiter)
 
 
 def _lines_are_whole(body: bytes) -> bool:
@@ -152,7 +152,7 @@ def _lines_are_whole(body: bytes) -> bool:
 def _by_arrow(header: bytes, body: bytes, names: Sequence[str], delimiter: str) -> pa.RecordBatch | None:
     text = header.removeprefix(_BOM) + body
     try:
-        found = arrow_csv.read_csv(
+        table = arrow_csv.read_csv(
             pa.BufferReader(text),
             read_options=arrow_csv.ReadOptions(use_threads=False, block_size=len(text) + 1),
             parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
@@ -168,13 +168,13 @@ def _by_arrow(header: bytes, body: bytes, names: Sequence[str], delimiter: str) 
         )
     except (pa.ArrowException, KeyError):
         return None
-    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in found.columns], names=found.column_names)
+    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], names=table.column_names)
 
 
 def _line_by_line(header: bytes, body: bytes, names: Sequence[str], delimiter: str) -> pa.RecordBatch:
-    there = _names(header, delimiter)
+    columns = _names(header, delimiter)
     cells: dict[str, list[bytes | None]] = {name: [] for name in names}
-    places = {name: there.index(name) if name in there else -1 for name in cells}
+    places = {name: columns.index(name) if name in columns else -1 for name in cells}
     for line in body.split(b"\n"):
         text = line.rstrip(b"\r").decode("utf-8", "replace")
         if not text:
@@ -236,17 +236,17 @@ def read_scaled(column: pa.Array, factor: int) -> tuple[Integers, Flags]:
         negative, whole, part, valid = _of_text(pc.utf8_trim_whitespace(texts(column)))
     valid = valid & (whole <= (_LONG_MAX - factor) // factor) & (whole >= 0)
     whole, part = np.where(valid, whole, 0), np.where(valid, part, 0)
-    found = whole * factor + (part * factor + _MICRO // 2) // _MICRO
-    return np.where(negative, -found, found), valid
+    scaled = whole * factor + (part * factor + _MICRO // 2) // _MICRO
+    return np.where(negative, -scaled, scaled), valid
 
 
 def _of_text(text: pa.Array) -> tuple[Flags, Integers, Integers, Flags]:
     """Sign, whole part, millionths, and where there is a number."""
-    found = pc.extract_regex(text, pattern=_NUMBER)
-    valid = np.array(found.is_valid().to_numpy(zero_copy_only=False))
-    negative = np.asarray(pc.fill_null(pc.equal(found.field("sign"), "-"), pa.scalar(value=False)).to_numpy(zero_copy_only=False))
-    whole = _whole(found.field("whole"))
-    part = _fraction(found.field("part"), _DIGITS + 1)
+    parts = pc.extract_regex(text, pattern=_NUMBER)
+    valid = np.array(parts.is_valid().to_numpy(zero_copy_only=False))
+    negative = np.asarray(pc.fill_null(pc.equal(parts.field("sign"), "-"), pa.scalar(value=False)).to_numpy(zero_copy_only=False))
+    whole = _whole(parts.field("whole"))
+    part = _fraction(parts.field("part"), _DIGITS + 1)
     part = (part + 5) // 10
     odd = np.flatnonzero(~valid & np.asarray(text.is_valid().to_numpy(zero_copy_only=False)))
     if len(odd):
@@ -272,19 +272,19 @@ def _decimal(text: str) -> int | None:
 def moments_of_text(column: pa.Array, zone: str) -> Moments:
     """Of dates with times of the day; ``zone`` is that of a text without an offset."""
     text = pc.replace_substring(pc.utf8_trim_whitespace(texts(column)), ",", ".")
-    found = pc.extract_regex(text, pattern=_TEXT)
-    valid = np.asarray(found.is_valid().to_numpy(zero_copy_only=False))
+    parts = pc.extract_regex(text, pattern=_TEXT)
+    valid = np.asarray(parts.is_valid().to_numpy(zero_copy_only=False))
     year, month, day, hour, minute, second = (
-        _whole(found.field(name)) for name in ("year", "month", "day", "hour", "minute", "second")
+        _whole(parts.field(name)) for name in ("year", "month", "day", "hour", "minute", "second")
     )
     valid = valid & (month >= 1) & (month <= 12) & (hour < 24) & (minute < 60) & (second < 60)
     months = np.where(valid, (year - 1970) * 12 + month - 1, 0)
     first, after = (((months + more).astype("datetime64[M]").astype("datetime64[D]")).astype(np.int64) for more in (0, 1))
     valid = valid & (day >= 1) & (day <= after - first)
-    wall = ((first + day - 1) * _DAY_S + hour * 3600 + minute * 60 + second) * SECOND_US + _fraction(found.field("part"), _DIGITS)
+    wall = ((first + day - 1) * _DAY_S + hour * 3600 + minute * 60 + second) * SECOND_US + _fraction(parts.field("part"), _DIGITS)
     wall = np.where(valid, wall, 0)
-    offset_s = _numpy(map_distinct(found.field("zone"), _offset_s, pa.int64()))
-    local = np.asarray(pc.fill_null(pc.equal(found.field("zone"), ""), pa.scalar(value=True)).to_numpy(zero_copy_only=False))
+    offset_s = _numpy(map_distinct(parts.field("zone"), _offset_s, pa.int64()))
+    local = np.asarray(pc.fill_null(pc.equal(parts.field("zone"), ""), pa.scalar(value=True)).to_numpy(zero_copy_only=False))
     if not local.any() or zone == "UTC":
         return Moments(wall - offset_s * SECOND_US, valid, np.zeros(len(wall), dtype=np.bool_))
     here, unclear = _in_zone(wall, zone)
@@ -301,10 +301,10 @@ def moments_of_timestamps(column: pa.Array, zone: str) -> Moments:
     return Moments(micros, valid, unclear & valid)
 
 
-def map_distinct(column: pa.Array, one: Callable[[str], object], kind: pa.DataType) -> pa.Array:
+def map_distinct(column: pa.Array, value_of: Callable[[str], object], kind: pa.DataType) -> pa.Array:
     """What ``one`` makes of each text, asked once for each distinct text; null stays null."""
     encoded = texts(column).dictionary_encode()
-    return pa.array([one(text) for text in encoded.dictionary.to_pylist()], type=kind).take(encoded.indices)
+    return pa.array([value_of(text) for text in encoded.dictionary.to_pylist()], type=kind).take(encoded.indices)
 
 
 def texts(column: pa.Array) -> pa.Array:
@@ -315,13 +315,15 @@ def texts(column: pa.Array) -> pa.Array:
         try:
             return column.cast(pa.string())
         except pa.ArrowInvalid:
-            return pa.array([one if one is None else one.decode("utf-8", "replace") for one in column.to_pylist()], pa.string())
+            return pa.array(
+                [cell if cell is None else cell.decode("utf-8", "replace") for cell in column.to_pylist()], pa.string()
+            )
     return column.cast(pa.string())
 
 
 def _offset_s(text: str) -> int:
-    found = re.fullmatch(r"([+-])(\d{2}):?(\d{2})?", text)
-    return (-1 if found[1] == "-" else 1) * (int(found[2]) * 3600 + int(found[3] or 0) * 60) if found else 0
+    match = re.fullmatch(r"([+-])(\d{2}):?(\d{2})?", text)
+    return (-1 if match[1] == "-" else 1) * (int(match[2]) * 3600 + int(match[3] or 0) * 60) if match else 0
 
 
 def _in_zone(wall: Integers, zone: str) -> tuple[Integers, Flags]:

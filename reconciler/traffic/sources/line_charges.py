@@ -148,10 +148,10 @@ class LineReader:
             return self._with_time(entry, line, free=entry.status == FOLLOWER)
         if api == SHARE_FETCH:
             return self._with_time(Entry(UNSIZED, Kind.FETCH.value), line, free=False)
-        found = [self._alone(api, line)] if self._time else []
+        entries = [self._alone(api, line)] if self._time else []
         if isinstance(line, TopicsLine):
-            found += _topic_entries(api, line, begins=not found)
-        return found or [Entry(OTHER_API, Kind.MUTATION.value)]
+            entries += _topic_entries(api, line, begins=not entries)
+        return entries or [Entry(OTHER_API, Kind.MUTATION.value)]
 
     def _with_time(self, entry: Entry, line: LogLine, *, free: bool) -> list[Entry]:
         if free or not self._time:
@@ -306,9 +306,9 @@ def mutations(api: int, request: TopicsRequest | None, answer: TopicsAnswer | No
     asked = request.topics or [AskedTopic(name=name) for name in request.topic_names or ()]
     answers = answer.topics or answer.results or answer.responses or []
     named: dict[tuple[str | None, str | None], AnsweredTopic] = {}
-    for one in answers:
-        named.setdefault((one.name, None), one)
-        named.setdefault((None, one.topic_id), one)
+    for answered in answers:
+        named.setdefault((answered.name, None), answered)
+        named.setdefault((None, answered.topic_id), answered)
     for topic in asked:
         its = named.get((topic.name, None) if topic.name is not None else (None, topic.topic_id))
         partitions = _partitions(api, topic, its)

@@ -45,7 +45,7 @@ class LineClock:
         self._moment: Moment | None = None
 
     def read(self, raw: bytes, end: int) -> Moment | None:
-        """The moment of a line whose message begins at ``end``; ``None`` where there is no time, or no such day."""
+        """The moment of a line whose message begins at ``end``; ``None`` without a time or a day of the calendar."""
         if raw[0:1] == b"[" and raw[20:21] == b"," and raw[_COMMON_LENGTH + 1 : _COMMON_LENGTH + 2] == b"]":
             milliseconds = raw[21:24]
             if end > _COMMON_LENGTH and milliseconds.isdigit():
@@ -60,10 +60,10 @@ class LineClock:
         return self._any_layout(second) if _COMMON.fullmatch(second) else None
 
     def _any_layout(self, head: bytes) -> Moment | None:
-        found = _DATE.search(head)
-        if not found:
+        match = _DATE.search(head)
+        if not match:
             return None
-        day, clock, fraction, hours, minutes, zulu = (part.decode("ascii") if part else "" for part in found.groups())
+        day, clock, fraction, hours, minutes, zulu = (part.decode("ascii") if part else "" for part in match.groups())
         try:
             wall = datetime.datetime.fromisoformat(f"{day} {clock}.{fraction.ljust(6, '0')}")
             if zulu:

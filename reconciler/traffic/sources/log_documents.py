@@ -238,8 +238,8 @@ def decode_any(document: bytes) -> LogLine | None:
 def produce_error_codes(line: ProduceLine) -> list[int | None]:
     """The error codes of all partitions of a produce answer."""
     answer = bytes(line.response)
-    found = _decoded(_of_codes, answer) if answer.startswith(b"{") else None
-    topics = found.responses or [] if found else []
+    codes = _decoded(_of_codes, answer) if answer.startswith(b"{") else None
+    topics = codes.responses or [] if codes else []
     return [partition.error_code for topic in topics for partition in topic.partition_responses or []]
 
 

@@ -54,17 +54,17 @@ def named_brokers(api: int | None, raw: bytes) -> str | None:
         listed, _ = _decoder.raw_decode(raw[begin + len(_BROKERS) - 1 :].decode("utf-8", "replace")) if begin >= 0 else ([], 0)
     except (ValueError, RecursionError):
         return None
-    ids = (one.get("nodeId", one.get("brokerId")) for one in listed if isinstance(one, dict))
-    found = sorted({number for number in ids if isinstance(number, int)})
-    return ",".join(map(str, found)) or None
+    ids = (node.get("nodeId", node.get("brokerId")) for node in listed if isinstance(node, dict))
+    numbers = sorted({number for number in ids if isinstance(number, int)})
+    return ",".join(map(str, numbers)) or None
 
 
 def require_one(clusters: Mapping[str, str]) -> None:
     """Raise ``TrafficError`` for more than one cluster's id; each with what is of it."""
     if len(clusters) < 2:
         return
-    said = ", ".join(f"{escaped(name)} ({whose})" for name, whose in sorted(clusters.items()))
-    raise TrafficError(f"recorded traffic is of {len(clusters)} clusters, {said}: give --traffic of one cluster at a time")
+    names = ", ".join(f"{escaped(name)} ({whose})" for name, whose in sorted(clusters.items()))
+    raise TrafficError(f"recorded traffic is of {len(clusters)} clusters, {names}: give --traffic of one cluster at a time")
 
 
 def line_keys(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -123,23 +123,23 @@ class RequestNumbers:
         self._hashes: dict[tuple[str, str], int] = {}
 
     def of(self, connection: str, client_id: str, correlation_id: int | None) -> int | None:
-        """``connection``: as Kafka logs it, ``LOCAL:PORT-REMOTE:PORT-...``; the remote port tells nothing about the client."""
+        """``connection``: as Kafka logs it, ``LOCAL:PORT-REMOTE:PORT-...``; the remote port does not identify the client."""
         if correlation_id is None:
             return None
         key = connection, client_id
-        found = self._hashes.get(key)
-        if found is None:
+        number = self._hashes.get(key)
+        if number is None:
             if len(self._hashes) >= _CLIENTS_KEPT:
                 self._hashes.clear()
             address = connection.split("-", 2)[1].rpartition(":")[0] if connection.count("-") else connection
             text = f"{address}\0{client_id}".encode("utf-8", "surrogatepass")
             digest = hashlib.blake2b(text, digest_size=4).digest()
-            found = self._hashes[key] = int.from_bytes(digest, "little", signed=True) << 32
-        return found | (correlation_id & _LOW)
+            number = self._hashes[key] = int.from_bytes(digest, "little", signed=True) << 32
+        return number | (correlation_id & _LOW)
 
 
 def usual_step(numbers: Integers) -> float | None:
-    """The median distance between consecutive correlation ids of one client; ``None``: too few requests to tell.
+    """The median distance between consecutive correlation ids of one client; ``None``: too few requests.
 
     ``numbers``: values of ``REQUEST_NUMBER``, shape (n,), in any order and some of them several times. Of a whole log it is 1;
     of a random sample of the lines it is near 1 divided by the sampled share.

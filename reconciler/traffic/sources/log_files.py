@@ -75,8 +75,8 @@ def number_brokers(arguments: Sequence[tuple[int | None, str, Sequence[str]]]) -
     _number(known, nameless)
     _refuse_shared(known)
     logs = tuple(BrokerFiles(broker=b, files=tuple(sorted(known[b]))) for b in sorted(known))
-    for one in logs:
-        log_event(_log, "request logs listed", broker=one.broker, files=one.files)
+    for log in logs:
+        log_event(_log, "request logs listed", broker=log.broker, files=log.files)
     return logs
 
 

@@ -94,7 +94,7 @@ class MappedFiles:
                 columns = batch.slice(0, _FIRST_ROWS)
                 self._require_plausible_times(columns, part.path)
                 status = rows_of(_normal(columns, self.mapping)).column("status").to_pylist()
-                if any(one != UNREADABLE for one in status):
+                if any(name != UNREADABLE for name in status):
                     return
                 rows += len(status)
                 break
@@ -103,9 +103,9 @@ class MappedFiles:
             raise TrafficError(f"recorded traffic {self.parts[0].path}: none of its first {rows} rows can be read: {why}")
 
     def _require_plausible_times(self, batch: pa.RecordBatch, file: str) -> None:
-        one = self.mapping.fields["ts"]
-        if one.column in batch.schema.names and not pa.types.is_temporal(batch.column(one.column).type):
-            require_plausible_times(texts(batch.column(one.column)).drop_null().slice(0, 20).to_pylist(), one, file)
+        field = self.mapping.fields["ts"]
+        if field.column in batch.schema.names and not pa.types.is_temporal(batch.column(field.column).type):
+            require_plausible_times(texts(batch.column(field.column)).drop_null().slice(0, 20).to_pylist(), field, file)
 
 
 def mapped_rows(parts: Iterable[MappedPart], mapping: TrafficMapping, *, with_file: bool = False) -> Iterator[pa.RecordBatch]:
@@ -142,9 +142,9 @@ def _utc(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def require_mapped(files: Sequence[str], there: Iterable[Sequence[str]], mapping: TrafficMapping) -> None:
+def require_mapped(files: Sequence[str], columns: Iterable[Sequence[str]], mapping: TrafficMapping) -> None:
     """Raise ``TrafficError`` when none of the files, with these columns, has a column that the mapping names."""
-    known = {name for names in there for name in names}
+    known = {name for names in columns for name in names}
     missing = sorted(set(mapping.columns) - known)
     if missing:
         raise TrafficError(
@@ -156,28 +156,28 @@ def require_mapped(files: Sequence[str], there: Iterable[Sequence[str]], mapping
 def _why_unreadable(batch: pa.RecordBatch, mapping: TrafficMapping) -> str:
     """Which column is to blame, with one of its values."""
     checks: dict[str, Callable[[], Iterable[bool]]] = {
-        "ts": lambda: ((found := _moments(batch, mapping.fields["ts"])).valid & is_in_time(found.micros)).tolist(),
+        "ts": lambda: ((moments := _moments(batch, mapping.fields["ts"])).valid & is_in_time(moments.micros)).tolist(),
         "broker": lambda: _broker(batch, mapping.fields["broker"]).is_valid().to_pylist(),
         "kind": lambda: _kind(batch, mapping.fields["kind"]).is_valid().to_pylist(),
-        "amount": lambda: ((found := _amount(batch, mapping.fields["amount"]))[1] & (found[0] >= 0)).tolist(),
+        "amount": lambda: ((moments := _amount(batch, mapping.fields["amount"]))[1] & (moments[0] >= 0)).tolist(),
     }
     for name, check in checks.items():
-        one = mapping.fields[name]
+        field = mapping.fields[name]
         good = check()
         if not any(good):
-            value = texts(batch.column(one.column))[0].as_py() if one.column in batch.schema.names else one.constant
-            return f"columns.{name}: {value!r} in column {one.column!r} {_what_is_wrong(name, one, batch)}"
+            value = texts(batch.column(field.column))[0].as_py() if field.column in batch.schema.names else field.constant
+            return f"columns.{name}: {value!r} in column {field.column!r} {_what_is_wrong(name, field, batch)}"
     return "no row has a time, a broker, a kind and an amount"
 
 
-def _what_is_wrong(name: str, one: Field, batch: pa.RecordBatch) -> str:
+def _what_is_wrong(name: str, field: Field, batch: pa.RecordBatch) -> str:
     if name != "ts":
         return f"gives no {name}"
-    found = _moments(batch, one)
-    if not found.valid.any():
-        return f"is not a time (unit: {one.how.get('unit', 'text')})"
-    year = 1970 + int(found.micros[found.valid][0] // (SECOND_US * 31_556_952))
-    return f"with unit {one.how.get('unit', 'text')} is in the year {year}: times lie between 2000 and 2100. Set the right unit"
+    moments = _moments(batch, field)
+    if not moments.valid.any():
+        return f"is not a time (unit: {field.how.get('unit', 'text')})"
+    year = 1970 + int(moments.micros[moments.valid][0] // (SECOND_US * 31_556_952))
+    return f"with unit {field.how.get('unit', 'text')} is in the year {year}: times lie between 2000 and 2100. Set the right unit"
 
 
 def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
@@ -214,20 +214,20 @@ def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _value(batch: pa.RecordBatch, one: Field) -> pa.Array:
+def _value(batch: pa.RecordBatch, field: Field) -> pa.Array:
     """A column as it is; of a Parquet file that lacks it, null."""
-    if one.column is None:
-        return pa.repeat(one.constant, batch.num_rows)
-    if one.column not in batch.schema.names:
+    if field.column is None:
+        return pa.repeat(field.constant, batch.num_rows)
+    if field.column not in batch.schema.names:
         return pa.nulls(batch.num_rows, pa.string())
-    column = batch.column(one.column)
+    column = batch.column(field.column)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return texts(column) if pa.types.is_binary(column.type) else column
 
 
-def _moments(batch: pa.RecordBatch, one: Field) -> Moments:
-    unit, column = one.how.get("unit", "text"), _value(batch, one)
+def _moments(batch: pa.RecordBatch, field: Field) -> Moments:
+    unit, column = field.how.get("unit", "text"), _value(batch, field)
     if unit != "text":
         if unit == "ns":
             nanos, valid = read_scaled(column, 1)
@@ -235,45 +235,45 @@ def _moments(batch: pa.RecordBatch, one: Field) -> Moments:
         else:
             micros, valid = read_scaled(column, _TICKS[unit])
         return Moments(micros, valid, np.zeros(len(micros), dtype=np.bool_))
-    zone = str(one.how.get("timezone", "UTC"))
+    zone = str(field.how.get("timezone", "UTC"))
     return moments_of_timestamps(column, zone) if pa.types.is_timestamp(column.type) else moments_of_text(column, zone)
 
 
-def _interval(batch: pa.RecordBatch, one: Field | None) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    if one is None:
+def _interval(batch: pa.RecordBatch, field: Field | None) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    if field is None:
         return np.zeros(batch.num_rows, dtype=np.int64), np.ones(batch.num_rows, dtype=np.bool_)
-    return read_scaled(_value(batch, one), 1_000 if one.how.get("unit", "s") == "ms" else SECOND_US)
+    return read_scaled(_value(batch, field), 1_000 if field.how.get("unit", "s") == "ms" else SECOND_US)
 
 
-def _amount(batch: pa.RecordBatch, one: Field) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    return read_scaled(_value(batch, one), _UNITS[one.how.get("unit", "B")])
+def _amount(batch: pa.RecordBatch, field: Field) -> tuple[Integers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    return read_scaled(_value(batch, field), _UNITS[field.how.get("unit", "B")])
 
 
-def _broker(batch: pa.RecordBatch, one: Field) -> pa.Array:
-    pattern = re.compile(str(one.how["pattern"])) if "pattern" in one.how else None
+def _broker(batch: pa.RecordBatch, field: Field) -> pa.Array:
+    pattern = re.compile(str(field.how["pattern"])) if "pattern" in field.how else None
 
     def broker(text: str) -> int | None:
-        found = pattern.search(text) if pattern else None
-        digits = (found[1] or "" if found else "") if pattern else text.strip()
+        match = pattern.search(text) if pattern else None
+        digits = (match[1] or "" if match else "") if pattern else text.strip()
         number = int(digits) if re.fullmatch(r"[+-]?\d{1,10}", digits, re.ASCII) else None
         return number if number is not None and -_INT32 <= number < _INT32 else None
 
-    return map_distinct(_value(batch, one), broker, pa.int32())
+    return map_distinct(_value(batch, field), broker, pa.int32())
 
 
-def _kind(batch: pa.RecordBatch, one: Field) -> pa.Array:
-    if one.column is None:
-        return _value(batch, one)
-    words = one.how.get("values") or {kind.value: kind.value for kind in Kind}
-    return map_distinct(_value(batch, one), words.get, pa.string())
+def _kind(batch: pa.RecordBatch, field: Field) -> pa.Array:
+    if field.column is None:
+        return _value(batch, field)
+    words = field.how.get("values") or {kind.value: kind.value for kind in Kind}
+    return map_distinct(_value(batch, field), words.get, pa.string())
 
 
-def _name(batch: pa.RecordBatch, one: Field | None) -> pa.Array:
-    if one is None:
+def _name(batch: pa.RecordBatch, field: Field | None) -> pa.Array:
+    if field is None:
         return pa.nulls(batch.num_rows, pa.string())
-    if one.column is None:
-        return pa.repeat(str(one.constant), batch.num_rows)
-    strip, encoded = str(one.how.get("strip") or ""), bool(one.how.get("encoded"))
+    if field.column is None:
+        return pa.repeat(str(field.constant), batch.num_rows)
+    strip, encoded = str(field.how.get("strip") or ""), bool(field.how.get("encoded"))
 
     def name(text: str) -> str | None:
         text = text.removeprefix(strip)
@@ -282,12 +282,12 @@ def _name(batch: pa.RecordBatch, one: Field | None) -> pa.Array:
         # A plus is itself: Kafka writes a blank as %20.
         return None if re.search(r"%(?![0-9A-Fa-f]{2})", text) else urllib.parse.unquote(text, errors="replace")
 
-    found = map_distinct(_value(batch, one), name, pa.string())
-    return pc.fill_null(found, "") if one.how.get("missing") == "empty" else found
+    names = map_distinct(_value(batch, field), name, pa.string())
+    return pc.fill_null(names, "") if field.how.get("missing") == "empty" else names
 
 
-def _flag(batch: pa.RecordBatch, one: Field, kind: pa.DataType) -> pa.Array:
-    column = _value(batch, one)
+def _flag(batch: pa.RecordBatch, field: Field, kind: pa.DataType) -> pa.Array:
+    column = _value(batch, field)
     if pa.types.is_boolean(kind):
         return map_distinct(column, lambda text: _WORDS.get(text.strip().lower()), kind)
     values, valid = read_scaled(column, 1)

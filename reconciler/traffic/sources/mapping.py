@@ -28,7 +28,7 @@ _TICKS_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Where one thing is: in a ``column``, or the same ``constant`` for all rows; ``how`` holds the other settings."""
+    """Where one thing is: in a ``column``, or the same ``constant`` for all rows; ``how`` has the other settings."""
 
     column: str | None = None
     constant: str | int | float | None = None
@@ -51,17 +51,17 @@ class TrafficMapping:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it names, each once."""
-        return tuple(dict.fromkeys(one.column for one in self.fields.values() if one.column))
+        return tuple(dict.fromkeys(field.column for field in self.fields.values() if field.column))
 
     def form_of(self, file: Path) -> str:
         """What a file is. Raises ``TrafficError`` when its name does not say."""
         name = file.name.removesuffix(".gz").removesuffix(".zst")
-        found = self.form or _FORMATS.get(Path(name).suffix)
-        if found is None:
+        form = self.form or _FORMATS.get(Path(name).suffix)
+        if form is None:
             raise TrafficError(
                 f"recorded traffic {file}: its name ends neither in .parquet nor in .csv: set format in the mapping"
             )
-        return found
+        return form
 
 
 def read_mapping(path: Path) -> TrafficMapping:
@@ -129,8 +129,8 @@ def _findings(content: bytes, file: str) -> Iterator[Finding]:
         return
     root = stream.documents[0]
     refused = check(root, _SCHEMA)
-    for found in refused:
-        yield finding(found.kind.value, found.message, found.line, found.column)
+    for refusal in refused:
+        yield finding(refusal.kind.value, refusal.message, refusal.line, refusal.column)
     if not refused:
         for message, line, column in _contradictions(root):
             yield finding("wrong-value", message, line, column)
@@ -153,8 +153,8 @@ def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
             yield str(error), *ts.keys["timezone"]
         if ts.data.get("unit", "text") != "text":
             yield "columns.ts: numbers since 1970 are UTC, and timezone is for text and timestamps", *ts.keys["timezone"]
-    if isinstance(broker, YamlMapping) and "pattern" in broker.items and (said := _no_pattern(str(broker.data["pattern"]))):
-        yield f"columns.broker: {said}", *broker.keys["pattern"]
+    if isinstance(broker, YamlMapping) and "pattern" in broker.items and (reason := _no_pattern(str(broker.data["pattern"]))):
+        yield f"columns.broker: {reason}", *broker.keys["pattern"]
     spec = _inside(root, "spec")
     if spec.data.get("semantics", "event") != "event" and "interval" not in columns.items:
         yield "rows of counters and rates need columns.interval", *spec.keys["semantics"]
@@ -178,11 +178,11 @@ def _inside(node: YamlNode, *path: str) -> YamlMapping:
 def _mapping(spec: Any) -> TrafficMapping:
     fields = {
         name: Field(
-            column=said.get("column"),
-            constant=said.get("constant"),
-            how={key: value for key, value in said.items() if key not in ("column", "constant")},
+            column=column.get("column"),
+            constant=column.get("constant"),
+            how={key: value for key, value in column.items() if key not in ("column", "constant")},
         )
-        for name, said in spec.get("columns", {}).items()
+        for name, column in spec.get("columns", {}).items()
     }
     return TrafficMapping(
         fields=fields,

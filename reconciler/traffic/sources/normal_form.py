@@ -1,6 +1,6 @@
 """The canonical traffic schema: one row an observation, whatever it was read from, and its form as Parquet (the normal form).
 
-``kind``, ``amount`` and the identity say what was charged to whom; ``semantics`` says whether a row is a single request
+``kind``, ``amount`` and the identity are what was charged to which client. By ``semantics`` a row is a single request
 (``event``), a difference of counters (``delta``), a broker's own sampled rate at a moment (``gauge``) or a rate over a time
 (``mean``). Only events can be judged request by request. A null ``user`` or ``client_id`` is not known; an empty one is really
 empty.
@@ -29,7 +29,7 @@ COLUMNS: Final = (
     ("tie", "bigint"), ("ip", "string"), ("strict", "boolean"), ("part", "int"),
 )  # fmt: skip
 """``ts``: the charge time, or the end of the interval; UTC, microseconds. ``amount``: bytes (produce, fetch), nanoseconds of a
-thread (request), partitions (mutation), connections (connection). ``overhead``: the part of ``amount`` that is no records, which
+thread (request), partitions (mutation), connections (connection). ``overhead``: the part of ``amount`` that is not records, which
 a fetch quota does not cut. ``tie``: orders requests of one microsecond.
 
 A mutation has one row for each topic of its request: the same ``ts`` and ``tie``, and ``part`` counts the topics from 0 in the
@@ -56,7 +56,7 @@ UNCLEAR: Final = "unclear local time"
 RECORDED_THROTTLE: Final = "recorded_throttle_ms"
 """The column: for how long the broker throttled a request when it was recorded."""
 IDENTITY_COLUMNS: Final = ("connection", "correlation_id", RECORDED_THROTTLE)
-"""What tells requests apart; it makes rows large."""
+"""They identify a request, and make rows large."""
 
 CHARGED: Final = "charged"
 EMPTY_THROTTLED: Final = "empty-throttled"
@@ -75,7 +75,7 @@ DUPLICATE: Final = "duplicate"
 """Another line of the same connection, number and time is counted: a log was copied, or is given under two names."""
 UNREADABLE: Final = "unreadable"
 SILENT: Final = "silent-minute"
-"""A minute that a recorder watched, and in which the broker charged nobody."""
+"""A minute that a recorder watched, and in which the broker charged no client."""
 FIRST_US: Final = 946_684_800_000_000
 END_US: Final = 4_102_444_800_000_000
 """The years 2000 to 2099, as microseconds since 1970: any other time comes from a damaged row or a wrong unit."""
@@ -185,16 +185,16 @@ def ties_of(batch: pa.RecordBatch) -> pa.Array:
 
     The topics of one request stay together.
     """
-    said = _column(batch, "tie", pa.int64())
-    if "tie" in batch.schema.names and not said.null_count:
-        return said
+    given = _column(batch, "tie", pa.int64())
+    if "tie" in batch.schema.names and not given.null_count:
+        return given
     alone = ~are_known(_column(batch, "part", pa.int32()))
     mixed = np.where(alone, integers(_column(batch, "amount", pa.int64())), 0).astype(np.uint64)
     for name in ("user", "client_id", "ip", "kind"):
         mixed = (mixed ^ _name_hashes(batch, name)) * np.uint64(0xBF58476D1CE4E5B9)
         mixed ^= mixed >> np.uint64(29)
     made = pa.array((mixed >> np.uint64(1)).astype(np.int64))
-    return pc.coalesce(said, made)
+    return pc.coalesce(given, made)
 
 
 def is_in_time(ts_us: Integers) -> Flags:
@@ -226,7 +226,7 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
         return pa.nulls(batch.num_rows, kind)
     column = batch.column(name)
     if kind == pa.int32():
-        # A number that 32 bits do not hold is not a broker.
+        # A number of more than 32 bits is not a broker.
         wide = integers(pc.cast(column, pa.int64(), safe=False))
         return pa.array(wide, mask=~are_known(column) | (wide < -(2**31)) | (wide >= 2**31)).cast(kind)
     return pc.cast(column, kind, safe=False)
@@ -237,9 +237,9 @@ def _times(batch: pa.RecordBatch) -> pa.Array:
     column = batch.column("ts")
     finer, coarser = _TICKS[column.type.unit]
     ticks = integers(pc.cast(column, pa.int64()))
-    # In its own unit, since 64 bits of microseconds do not hold every number of seconds.
-    there = are_known(column) & (ticks >= FIRST_US * finer // coarser) & (ticks < END_US * finer // coarser)
-    return pa.array(np.where(there, ticks, 0) * coarser // finer, mask=~there)
+    # In its own unit, since 64 bits of microseconds are too few for every number of seconds.
+    usable = are_known(column) & (ticks >= FIRST_US * finer // coarser) & (ticks < END_US * finer // coarser)
+    return pa.array(np.where(usable, ticks, 0) * coarser // finer, mask=~usable)
 
 
 def _names(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:

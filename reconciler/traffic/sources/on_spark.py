@@ -1,25 +1,45 @@
-"""Recorded traffic on Spark: each worker reads parts of the files, many small ones in one task."""
+"""Recorded traffic on Spark, as rows of the canonical traffic schema.
+
+Of files that all workers see, each worker reads parts, many small ones in one task. Datasets, which are addresses and tables, go
+through Spark's own readers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Final
+import datetime
+import itertools
+import logging
+import urllib.parse
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+import pyarrow.compute as pc
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import DateType
 
+from reconciler.errors import TrafficError, UsageError
+from reconciler.logs import log_event, timed_event
+from reconciler.model import escaped
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.shuffle.on_spark import KeptRows, ReadRows, least_tasks, split_work
+from reconciler.traffic.shuffle.on_spark import FrameRows, KeptRows, ReadRows, least_tasks, split_work
+from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import LINE_KEYS, line_keys, mark_copies
-from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, log_parts
-from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_rows
+from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, is_request_log, log_parts, number_brokers
+from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_batch, mapped_rows, require_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
-from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Part, read_part
+from reconciler.traffic.sources.normal_form import canonical_rows, file_columns, require_columns
+from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, read_part
 from reconciler.traffic.sources.recorder_files import recorder_rows
 from reconciler.traffic.sources.request_log import parse_lines, schema
+from reconciler.traffic.spark_jobs import reason
 
 _LOG_BYTES_A_TASK: Final = 4_000_000
 """As stored, perhaps compressed."""
@@ -35,15 +55,15 @@ def normal_form_rows(spark: SparkSession, parts: Sequence[Part]) -> ReadRows[Par
 
 def mapped_file_rows(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, with_file: bool = False) -> KeptRows:
     """The same of mapped files, read once and kept. Raises ``TrafficError`` as ``MappedFiles``."""
-    found = MappedFiles.of(files, mapping)
-    found.require_readable_beginning()
+    mapped = MappedFiles.of(files, mapping)
+    mapped.require_readable_beginning()
 
     def read(share: Sequence[MappedPart]) -> Iterator[pa.RecordBatch]:
         return mapped_rows(share, mapping, with_file=with_file)
 
-    sizes = [part.rows * _BYTES_A_MAPPED_ROW if isinstance(part, Part) else part.size for part in found.parts]
+    sizes = [part.rows * _BYTES_A_MAPPED_ROW if isinstance(part, Part) else part.size for part in mapped.parts]
     tasks = max(least_tasks(spark), sum(sizes) // _MAPPED_BYTES_A_TASK)
-    return KeptRows.of_shares(spark, split_work(found.parts, sizes, tasks), read)
+    return KeptRows.of_shares(spark, split_work(mapped.parts, sizes, tasks), read)
 
 
 def recorder_file_rows(spark: SparkSession, files: Sequence[str], *, with_file: bool = False) -> KeptRows:
@@ -92,3 +112,206 @@ def mark_repeats(rows: KeptRows, also: Sequence[str]) -> KeptRows:
         rows.close()
         raise
     return rows
+
+
+_log: Final = logging.getLogger(__name__)
+_PATH: Final = "_metadata.file_path"
+_MOST_FILES: Final = 100_000
+"""Of which the names are looked at."""
+_TABLE_FORMATS: Final = {"_delta_log": "a Delta table", "metadata": "an Iceberg table"}
+"""Folders of tables: their files alone have rows that the table no longer has."""
+_FORMATS: Final = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".csv": "csv"}
+_ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
+_DAYS: Final = frozenset({"dt", "ds", "date", "day"})
+"""Usual names of the columns by which a Hive layout is cut into days."""
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """The files of datasets. ``logs``: those with request logs, by broker; none when the datasets are ``format`` or a table."""
+
+    logs: tuple[BrokerFiles, ...] = ()
+    format: str | None = None
+
+
+def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
+    """What the files at these addresses are. Raises ``TrafficError`` when there are none, or none that can be read."""
+    if datasets[0].is_table:
+        return Listing()
+    logs: list[tuple[int | None, str, list[str]]] = []
+    formats: set[str] = set()
+    for dataset in datasets:
+        with timed_event(_log, "dataset listed", dataset=dataset.name) as event:
+            names = _names(spark, dataset)
+            event["files"] = len(names)
+        known = {form for name in names if (form := form_of(name)) is not None}
+        if not known and (lines := [name for name in names if is_request_log(PurePosixPath(name).name)]):
+            logs.append((dataset.broker, _root(dataset, lines), lines))
+        elif len(known) == 1:
+            formats |= known
+        else:
+            kinds = f"files of several kinds ({', '.join(sorted(known))})" if known else "no request log and no Parquet"
+            raise TrafficError(f"recorded traffic {escaped(dataset.name)}: there are {kinds}. Name one folder with one kind")
+    if len(formats) + bool(logs) > 1:
+        raise UsageError("--traffic names addresses with different kinds of files: give one kind at a time")
+    if formats:
+        (form,) = formats
+        if form == "parquet":
+            _refuse_tables(spark, datasets)
+        return Listing(format=form)
+    return Listing(logs=number_brokers(logs))
+
+
+def _root(dataset: Dataset, names: Sequence[str]) -> str:
+    """The dataset's address as it stands in those of its files, where Spark may write ``file:`` with other slashes."""
+    path = urllib.parse.urlsplit(dataset.name).path.rstrip("/")
+    before, same, _ = names[0].partition(path)
+    return before + path if same else names[0].rpartition("/")[0]
+
+
+def form_of(name: str) -> str | None:
+    """Spark's name for the format of a file, by its ending."""
+    path = PurePosixPath(name)
+    ending = PurePosixPath(path.stem).suffix if path.suffix in _ZIPPED else path.suffix
+    return _FORMATS.get(ending)
+
+
+def frame_rows(
+    spark: SparkSession,
+    datasets: Sequence[Dataset],
+    form: str | None,
+    mapping: TrafficMapping | None,
+    between: Between | None = None,
+) -> FrameRows:
+    """Rows of tables, or of files of one format, in a stretch of time. Spark reads their columns anew for each pass.
+
+    Raises ``TrafficError`` when a column is missing or has another type.
+    """
+    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
+    where = escaped(str(datasets[0]))
+    if mapping is None:
+        require_columns(frame.limit(0).toArrow().schema, where)
+        narrowed = frame if between is None else days_between(frame, between).where(_is_between(between))
+        return FrameRows(spark, narrowed, file_columns, canonical_rows)
+    require_mapped([where], [frame.columns], mapping)
+    known = set(frame.columns)
+    names = tuple(name for name in mapping.columns if name in known)
+
+    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        return _narrowed(mapped_batch(batch, mapping), between).select(list(columns))
+
+    return FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: names, convert)
+
+
+def days_between(frame: DataFrame, between: Between) -> DataFrame:
+    """The rows of the days of this time and of the days beside them, by columns such as ``dt=2026-11-20`` in a Hive layout.
+
+    Nothing is known of the time zone in which those days begin.
+    """
+    day = datetime.timedelta(days=1)
+    first, last = (datetime.datetime.fromtimestamp(us / 1e6, datetime.UTC).date() for us in (between.after_us, between.until_us))
+    for field in frame.schema.fields:
+        if field.name.lower() in _DAYS and isinstance(field.dataType, DateType):
+            frame = frame.where(F.col(field.name).between(first - day, last + day))
+    return frame
+
+
+def _is_between(between: Between) -> Column:
+    ts = F.col("ts")
+    return (ts > F.timestamp_micros(F.lit(between.after_us))) & (ts <= F.timestamp_micros(F.lit(between.until_us)))
+
+
+def _narrowed(batch: pa.RecordBatch, between: Between | None) -> pa.RecordBatch:
+    """Without the rows of other times; those whose time cannot be read stay, since they are counted."""
+    if between is None:
+        return batch
+    ts_us = batch.column("ts_us")
+    inside = pc.and_(pc.greater(ts_us, between.after_us), pc.less_equal(ts_us, between.until_us))
+    return batch.filter(pc.fill_null(inside, pa.scalar(value=True)))
+
+
+def log_rows(
+    spark: SparkSession,
+    logs: Sequence[BrokerFiles],
+    *,
+    log_timezone: str,
+    also: Sequence[str],
+    kinds: Collection[Kind],
+    between: Between | None = None,
+) -> KeptRows:
+    """Rows of request logs, which Spark unpacks and cuts into lines, with the columns ``also``, read once and kept.
+
+    Raises ``UsageError`` for an unknown time zone.
+    """
+    zone = check_zone(log_timezone)
+    brokers = {file: log.broker for log in logs for file in log.files}
+    # Bytes, since a damaged line need not be text.
+    lines = spark.read.text(list(brokers)).select(F.col(_PATH).alias("file"), F.col("value").cast("binary").alias("line"))
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for file, part in itertools.groupby(_lines(batches), key=lambda line: line[0]):
+            texts = (line for _, line in part)
+            for batch in parse_lines(texts, broker=brokers[file], file=file, zone=zone, kinds=kinds, also=also):
+                yield _narrowed(batch, between)
+
+    return mark_repeats(KeptRows.of_frame(spark, lines, read), also)
+
+
+def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
+    for batch in batches:
+        files = batch.column("file").to_pylist()
+        yield from zip(files, (line + b"\n" for line in batch.column("line").to_pylist()), strict=True)
+
+
+def _frame(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: TrafficMapping | None) -> DataFrame:
+    if datasets[0].is_table:
+        return spark.read.table(datasets[0].name)
+    options: Mapping[str, str] = {}
+    match form:
+        case "parquet" | "orc":
+            # Files of other days may have columns that one file lacks.
+            options = {"mergeSchema": "true"}
+        case "csv":
+            options = {"header": "true", "sep": "," if mapping is None else mapping.delimiter}
+    return spark.read.format(form or "parquet").options(**options).load([dataset.name for dataset in datasets])
+
+
+def _names(spark: SparkSession, dataset: Dataset) -> list[str]:
+    """The addresses of its files, sorted. A reader of whole files lists them, and opens none for their names alone."""
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    rows = _load(dataset, lambda: reader.load(dataset.name).select(_PATH).limit(_MOST_FILES).collect())
+    names = sorted(row[0] for row in rows)
+    if not names:
+        raise TrafficError(f"recorded traffic {escaped(dataset.name)}: there are no files")
+    return names
+
+
+def _refuse_tables(spark: SparkSession, datasets: Sequence[Dataset]) -> None:
+    for dataset in datasets:
+        for folder, words in _TABLE_FORMATS.items():
+            names = _exists(spark, f"{dataset.name.rstrip('/')}/{folder}")
+            if any(name.endswith((".metadata.json", ".json")) for name in names):
+                raise TrafficError(
+                    f"recorded traffic {escaped(dataset.name)} is {words}. Its files also have rows that were replaced, so name "
+                    "it as table:CATALOG.DATABASE.TABLE"
+                )
+
+
+def _exists(spark: SparkSession, address: str) -> list[str]:
+    try:
+        frame = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(address).select(_PATH)
+        return [row[0] for row in frame.limit(100).collect()]
+    except AnalysisException:
+        return []
+
+
+def _load(dataset: Dataset, load: Callable[[], Found]) -> Found:
+    try:
+        return load()
+    except (PySparkException, Py4JError) as error:
+        # Spark's own refusals are sentences, what its file systems raise is not.
+        text = str(error)
+        first = text.strip().splitlines()[0] if isinstance(error, AnalysisException) else reason(text)
+        log_event(_log, "dataset not readable", dataset=dataset.name, error=first)
+        raise TrafficError(f"recorded traffic {escaped(str(dataset))} cannot be read: {escaped(first)}") from None

@@ -73,11 +73,11 @@ class Part:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
-        there = [name for name in columns if name in self.columns]
+        present = [name for name in columns if name in self.columns]
         names = [name for name in _DICTIONARIES if name in self.columns]
         with pq.ParquetFile(self.path, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
             groups = list(range(self.first, self.end))
-            batches = file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=there, use_threads=False)
+            batches = file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=present, use_threads=False)
             yield from batches if self.between is None else map(self.between.rows_of, batches)
 
 

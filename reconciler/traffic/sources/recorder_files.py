@@ -91,8 +91,8 @@ def recorder_files_in(path: Path) -> tuple[str, ...]:
     """A file, or the recorder's files below a folder, by name; a complete one instead of itself still open."""
     if path.is_file():
         return (str(path.resolve()),)
-    found = {file.name.removesuffix(_OPEN): file for file in sorted(path.rglob("quota-recorder-*"), key=_complete_last)}
-    return tuple(str(file.resolve()) for _, file in sorted(found.items()) if is_recorder_file(file))
+    files = {file.name.removesuffix(_OPEN): file for file in sorted(path.rglob("quota-recorder-*"), key=_complete_last)}
+    return tuple(str(file.resolve()) for _, file in sorted(files.items()) if is_recorder_file(file))
 
 
 def require_one_recorder(files: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """The broker's request log (JSON since Kafka 2.8) as rows of what is charged, as Arrow batches and without Spark.
 
-A line that holds ``Completed request:`` gives a row for each thing it is charged for: bytes of produce and fetch, time of
+A line with ``Completed request:`` gives a row for each thing it is charged for: bytes of produce and fetch, time of
 threads, topics created or deleted. ``status`` says what became of it; ``CHARGED`` rows carry the series (broker, kind, user,
 client id), the charge time and the amount. A line that is charged for nothing has one row. The schema is ``COLUMNS``.
 """
@@ -49,7 +49,7 @@ a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins
 SELF_EVIDENCE: Final = (CLUSTER, NAMED_BROKERS, REQUEST_NUMBER)
 """Further columns: what a log shows of itself."""
 LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
-"""What a request log can tell. A connection has no line of its own."""
+"""The kinds that a request log has. A connection has no line of its own."""
 
 _TYPES: Final = {
     "status": pa.string(), "broker": pa.int32(), "kind": pa.string(), "user": pa.string(), "client_id": pa.string(),
@@ -147,7 +147,7 @@ class _RowReader:
         self._request_numbers = RequestNumbers()
 
     def rows(self, raw: bytes, at: int) -> Iterable[_Row]:
-        """``at``: where the marker is; a name may hold another one, behind it."""
+        """``at``: where the marker is; a name may contain another one, behind it."""
         start = at + len(MARKER)
         api = api_key(raw, start)
         if not self._reader.wants(api):
@@ -162,9 +162,9 @@ class _RowReader:
         answered_us = moment.micros + 500 - waited
         if not FIRST_US <= answered_us < END_US:
             return (self._without_line(self._reader.unusable(api, UNREADABLE), detail=self._detail(raw)),)
-        found = [self._reader.unusable(api, UNCLEAR_TIME)] if moment.unclear else self._reader.entries(api, line)
+        entries = [self._reader.unusable(api, UNCLEAR_TIME)] if moment.unclear else self._reader.entries(api, line)
         cluster = cluster_id(api, raw), named_brokers(api, raw)
-        return [self._row(api, line, user, answered_us, entry, cluster) for entry in found]
+        return [self._row(api, line, user, answered_us, entry, cluster) for entry in entries]
 
     def _row(
         self, api: int, line: LogLine, user: str, answered_us: int, entry: Entry, cluster: tuple[str | None, str | None]

@@ -1,18 +1,26 @@
-"""What a session needs of the machine: packages, and for a driver of its own a Java."""
+"""What a Spark session needs before it starts: packages, a Java for a driver of its own, and the settings of the user.
+
+Settings are taken as Spark's own programs take them: ``KEY=VALUE`` and a properties file. Values may be secrets.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import io
 import logging
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import MissingDependencyError
+import javaproperties
+
+from reconciler.errors import FileAccessError, MissingDependencyError, UsageError
 from reconciler.logs import log_event
+from reconciler.model import escaped
 
 _log: Final = logging.getLogger(__name__)
 MINIMUM_JAVA: Final = 17
@@ -82,8 +90,38 @@ def require_java() -> None:
 
 
 def _java_major(text: str) -> int | None:
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if not found:
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
+    if not match:
         return None
-    major = int(found[1])
-    return int(found[2]) if major == 1 and found[2] else major
+    major = int(match[1])
+    return int(match[2]) if major == 1 and match[2] else major
+
+
+_PREFIX: Final = "spark."
+
+
+def read_spark_settings(pairs: Sequence[str], properties_file: Path | None) -> tuple[tuple[str, str], ...]:
+    """The settings of ``--properties-file``, then those of ``--conf``, which win.
+
+    Raises ``UsageError`` for a pair without a value or a key that does not begin with ``spark.``, and ``FileAccessError`` for
+    a file that cannot be read.
+    """
+    settings: dict[str, str] = {}
+    if properties_file is not None:
+        try:
+            content = properties_file.read_bytes()
+        except OSError as error:
+            raise FileAccessError(f"--properties-file {properties_file} cannot be read: {error.strerror or error}") from error
+        try:
+            settings |= javaproperties.load(io.BytesIO(content))
+        except ValueError:
+            # From None: the library's error repeats a piece of the value.
+            raise UsageError(f"{properties_file} is not a Java properties file: it has a malformed \\u escape") from None
+        if wrong := [key for key in settings if not key.startswith(_PREFIX)]:
+            raise UsageError(f"{properties_file}: the key {escaped(wrong[0])!r} does not begin with spark.")
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals or not key.startswith(_PREFIX):
+            raise UsageError(f"--conf takes KEY=VALUE with a key that begins with spark., not {escaped(key)!r}")
+        settings[key] = value
+    return tuple((key, value.strip()) for key, value in settings.items())
