@@ -28,7 +28,9 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
         help="read times of logs without an offset in this time zone [default: %(default)s]",
     )
     group.add_argument(
-        "--mapping", metavar="FILE", help="read other Parquet or CSV files, with their columns as in this TrafficMapping"
+        "--mapping",
+        metavar="FILE",
+        help="read other Parquet or CSV files, or other metrics of a server, as in this TrafficMapping",
     )
     group.add_argument(
         "--max-unreadable",
@@ -135,6 +137,15 @@ def add_prometheus_login_options(parser: argparse.ArgumentParser, *, store: bool
     )
 
 
+def add_known_clients_option(parser: argparse.ArgumentParser) -> None:
+    """``--known-clients``."""
+    options.section(parser, "Traffic").add_argument(
+        "--known-clients",
+        metavar="FILE",
+        help="look these clients up in metric names, too: JSON lines of user and client-id",
+    )
+
+
 def prometheus_request(
     traffic: Sequence[str],
     *,
@@ -175,7 +186,7 @@ def prometheus_request(
         until=end,
         store=Path(store) if store else _cache_folder(),
         http_config=Path(login) if login else None,
-        match=tuple(map(_matcher, match)) or server.match,
+        match=tuple(map(label_matcher, match)) or server.match,
     )
 
 
@@ -201,7 +212,8 @@ def _cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-quotas" / "prometheus"
 
 
-def _matcher(text: str) -> LabelMatcher:
+def label_matcher(text: str) -> LabelMatcher:
+    """A ``--match``. Raises ``UsageError``."""
     from reconciler.model import LabelMatcher, escaped
 
     try:

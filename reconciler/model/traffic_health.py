@@ -13,6 +13,8 @@ class SourceForm(enum.StrEnum):
     """What was examined."""
 
     PROMETHEUS = "prometheus"
+    EXPORTERS = "exporters"
+    """Pages of exporters, each read once."""
     FILES = "files"
 
 

@@ -16,6 +16,12 @@ _RULES: Final = (
         "prints, or check the rules and the targets of the server.",
     ),
     Rule(
+        id="exporter-unreadable",
+        severity=Severity.ERROR,
+        explanation="The page of an exporter cannot be read. Nothing is known about its broker: check the address, and whether "
+        "the broker runs with the exporter.",
+    ),
+    Rule(
         id="identity-unknown",
         severity=Severity.WARNING,
         explanation="The client of a series is not known. The jmx_exporter's example kafka-kraft-3_0_0 makes metric names of "

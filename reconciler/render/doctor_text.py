@@ -21,7 +21,9 @@ def traffic_health_lines(health: TrafficHealth) -> tuple[Block, ...]:
 
 def _lines(health: TrafficHealth) -> Iterator[Block]:
     time = ""
-    if health.since is not None and health.until is not None:
+    if health.form is SourceForm.EXPORTERS and health.until is not None:
+        time = f", {health.until:%Y-%m-%d %H:%M:%S} UTC"
+    elif health.since is not None and health.until is not None:
         time = f", {health.since:%Y-%m-%d %H:%M} to {health.until:%Y-%m-%d %H:%M} UTC"
     yield line(("Traffic of ", Style.STRONG), (display_name(health.source), Style.STRONG), time)
     for layout in health.layouts:

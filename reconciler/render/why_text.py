@@ -25,6 +25,7 @@ from reconciler.text import amount, count_of, duration, rate, shown
 _SHOWN: Final = 5
 _LABEL: Final = 13
 _ROW: Final = 72
+_LOWER_BOUND: Final = "A throttled client sends less than it wants to, so this is a lower bound"
 _TONES: Final = {
     IncidentAnswer.THROTTLED: Style.BAD,
     IncidentAnswer.POSSIBLE: Style.WARN,
@@ -127,11 +128,10 @@ def _cause(report: IncidentReport, one: IncidentGroup) -> Iterator[Block]:
         yield line(("  filled by", Style.FAINT))
         excess = any(member.share_of_excess is not None for member in one.members)
         shares = [(m, m.share_of_excess if excess else m.share) for m in one.members[:_SHOWN]]
-        yield table(
-            _MEMBERS,
-            ((member_name(m), f"{100 * (share or 0.0):.0f} %", f"{m.requests:,}") for m, share in shares),
-            indent=4,
-        )
+        # Samples of rates show whose they are, and no single request.
+        columns = _MEMBERS if any(member.requests for member in one.members) else _MEMBERS[:-1]
+        rows_of_members = ((member_name(m), f"{100 * (share or 0.0):.0f} %", f"{m.requests:,}") for m, share in shares)
+        yield table(columns, (row[: len(columns)] for row in rows_of_members), indent=4)
         if len(one.members) > _SHOWN:
             yield line((f"    and {count_of(len(one.members) - _SHOWN, 'more client')}", Style.FAINT))
 
@@ -156,12 +156,14 @@ def _over_words(report: IncidentReport, one: IncidentGroup) -> str | None:
 
 
 def _pass_words(one: IncidentGroup) -> str | None:
-    if one.would_pass is None:
+    if one.would_pass is None and one.recommended is None:
         return None
+    if one.would_pass is None:
+        return f"not known from samples. Recommended: {amount(one.key, one.recommended)}. {_LOWER_BOUND}"
     words = f"{amount(one.key, one.would_pass)} or more for the traffic of this incident"
     if one.recommended is not None and one.recommended > one.would_pass:
         words += f"; recommended {amount(one.key, one.recommended)}"
-    return f"{words}. A throttled client sends less than it wants to, so this is a lower bound"
+    return f"{words}. {_LOWER_BOUND}"
 
 
 def _other(one: IncidentGroup) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.recommendations import safe_limit
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.last_moment import RecordedRate, last_rates
+    from reconciler.traffic.last_moment import RecordedRate, last_rates, last_totals
     from reconciler.traffic.live_samples import AnsweredSamples, read_answer
     from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         SeriesReader,
         Unattributed,
         broker_of,
+        names_to_read,
         read_series,
         selector_of,
     )
@@ -155,8 +156,10 @@ __all__ = [
     "incident_report",
     "keep_rows",
     "last_rates",
+    "last_totals",
     "local_path",
     "look_first",
+    "names_to_read",
     "open_traffic",
     "page_facts",
     "parse_dataset",

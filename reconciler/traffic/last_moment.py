@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.seconds.folder import SegmentFolder
+from reconciler.traffic.seconds.history import open_history, read_totals
 from reconciler.traffic.sources.metric_layouts import MetricSeries
 from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, OF_METRICS
 
@@ -56,11 +59,31 @@ def last_rates(batches: Iterable[pa.RecordBatch]) -> list[RecordedRate]:
     return made + [_sum(series, rows, end_s) for series, rows in sums.items()]
 
 
+def last_totals(folder: Path) -> list[RecordedRate]:
+    """The rates at the end of per-second totals. Raises ``TrafficError`` as ``open_history``."""
+    history = open_history(SegmentFolder(folder))
+    ends = {segment.folder: max((one.end_us for one in segment.coverage), default=0) // 1_000_000 for segment in history.segments}
+    end_s = max(ends.values()) + 1
+    late = tuple(segment for segment in history.segments if ends[segment.folder] >= end_s - WINDOW_S)
+    kept = replace(history, segments=late, seconds=(end_s - WINDOW_S, end_s))
+    by_key = {
+        one.key: MetricSeries(broker=one.broker, kind=one.kind, user=one.user, client_id=one.client_id, ip=one.ip)
+        for one in history.series
+    }
+    sums: dict[MetricSeries, list[tuple[float, float, bool]]] = defaultdict(list)
+    for keys, seconds, amounts in read_totals(kept, list(by_key)):
+        for key, second, amount in zip(keys.tolist(), seconds.tolist(), amounts.tolist(), strict=True):
+            series = by_key[key]
+            # The total of a second is complete when the next one begins.
+            sums[series].append((second + 1.0, amount / series.amounts_a_unit, False))
+    return [_sum(series, rows, float(end_s)) for series, rows in sums.items()]
+
+
 def _last_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     kept: list[pa.Table] = []
     end_us = 0
     for batch in batches:
-        table = pa.table({name: batch.column(name) for name in ("status", *_COLUMNS)})
+        table = pa.table({name: _column(batch, name) for name in ("status", *_COLUMNS)})
         table = table.filter(pc.is_in(table["status"], value_set=_USED))
         if not table.num_rows:
             continue
@@ -71,6 +94,11 @@ def _last_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for table in kept:
         for batch in table.filter(pc.greater(table["ts_us"], end_us - WINDOW_S * 1_000_000)).to_batches():
             yield from batch.to_pylist()
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Of nulls where a form of traffic does not have it: single requests have no interval."""
+    return batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows)
 
 
 def _series_of(row: dict[str, Any]) -> MetricSeries:

@@ -58,6 +58,9 @@ class HealthQuestion:
     now: datetime.datetime
     brokers: tuple[int, ...] = ()
     quotas: Mapping[Entity, Mapping[str, float]] | None = None
+    form: SourceForm = SourceForm.PROMETHEUS
+    unreadable: tuple[str, ...] = ()
+    """Why pages of exporters cannot be read."""
 
 
 def examine_metrics(found: MetricTargets, question: HealthQuestion) -> TrafficHealth:
@@ -69,7 +72,7 @@ def examine_metrics(found: MetricTargets, question: HealthQuestion) -> TrafficHe
     findings = sorted(examination.findings(), key=lambda finding: (finding.severity.rank, finding.id))
     return TrafficHealth(
         source=question.source,
-        form=SourceForm.PROMETHEUS,
+        form=question.form,
         since=question.since,
         until=question.until,
         layouts=tuple(_layouts(of_clients)),
@@ -156,6 +159,8 @@ class _Examination:
 
     def findings(self) -> Iterator[Finding]:
         """In no order."""
+        for problem in self._question.unreadable:
+            yield _finding("exporter-unreadable", Severity.ERROR, compose("{problem}", problem=name_part(problem)))
         if not self._targets:
             yield _finding(
                 "no-client-series",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -115,6 +115,12 @@ class MetricTargets:
                     case _:
                         self.add_series(labels, times)
         self._compact()
+
+    def add_page(self, series: Iterable[Mapping[str, str]], *, at_s: float) -> None:
+        """The series of an exporter's page, which was read at ``at_s``."""
+        times_ms = np.asarray([round(at_s * 1000)], dtype=np.int64)
+        for labels in series:
+            self.add_series(labels, times_ms)
 
     def add_series(self, labels: Mapping[str, str], times_ms: Integers) -> None:
         """A series of clients, or one that looks like it."""

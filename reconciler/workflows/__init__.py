@@ -58,7 +58,8 @@ if TYPE_CHECKING:
         series_reader,
     )
     from reconciler.workflows.git_repository import source_of
-    from reconciler.workflows.headroom import HeadroomReader, open_headroom
+    from reconciler.workflows.headroom import HeadroomReader, HeadroomRequest, open_headroom
+    from reconciler.workflows.headroom_sources import is_page
     from reconciler.workflows.import_quotas import ImportSummary, import_files
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
     from reconciler.workflows.load import find_repository_root, stop_on
@@ -119,6 +120,7 @@ __all__ = [
     "GitHubTarget",
     "GivenBaseline",
     "HeadroomReader",
+    "HeadroomRequest",
     "ImportSummary",
     "IncidentRequest",
     "Intent",
@@ -170,6 +172,7 @@ __all__ = [
     "has_failed",
     "import_files",
     "is_clean",
+    "is_page",
     "is_prometheus",
     "is_unknown",
     "load_every_intent",

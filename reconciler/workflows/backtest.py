@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,14 +27,15 @@ from reconciler.planning import difference, quotas_after
 from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
 from reconciler.workflows.broker_model import ModelOptions, broker_model
-from reconciler.workflows.client_names import names_of
-from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, trusted_reader
+from reconciler.workflows.client_names import names_of, read_client_names
+from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
+from reconciler.workflows.traffic_mapping import metric_rules, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic import BacktestRequest, Between, Kind, Traffic, TrafficMapping, TrafficSource
+    from reconciler.traffic import BacktestRequest, Between, Kind, Traffic, TrafficSource
     from reconciler.workflows.plan import Intent
 
 
@@ -62,6 +63,8 @@ class BacktestOptions:
     """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
     prometheus: PrometheusRequest | None = None
     """The server to read, in place of ``traffic``."""
+    known_clients: Path | None = None
+    """Clients to look up among series of a server that have their names in the metric name only."""
     between: Between | None = None
     """Only rows of Parquet of this time."""
 
@@ -183,15 +186,18 @@ def fetch_samples(
     if options.prometheus is None:
         return options, ()
     entities = (*(proposal.current or ()), *proposal.proposed, *proposal.declared)
-    mapping = _trusted_mapping(options, proposal.trusted)
-    if mapping is not None and not mapping.metrics:
-        raise UsageError("The mapping has columns of files. For a Prometheus server, write spec.metrics")
+    rules = metric_rules(read_trusted_mapping(options.mapping, proposal.trusted), what="a Prometheus server")
+    names = names_of(entities) | read_client_names(options.known_clients, proposal.trusted)
+    if options.prometheus.names is not None:
+        names |= options.prometheus.names
+    request = replace(options.prometheus, names=names, rules=rules)
     pages = fetch_prometheus(
-        replace(options.prometheus, names=names_of(entities), rules=mapping.metrics if mapping is not None else ()),
+        request,
         now=datetime.datetime.now(datetime.UTC),
         progress=progress,
         read_file=trusted_reader(proposal.trusted),
     )
+    require_samples(pages, request)
     return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None), pages.notes
 
 
@@ -219,7 +225,9 @@ def open_recorded(
     )
 
     settings = read_spark_settings(options.spark_conf, options.spark_properties)
-    traffic = find_traffic(options.traffic, _trusted_mapping(options, proposal.trusted), between=options.between)
+    if options.prometheus is None:
+        _require_trusted_traffic(options.traffic, proposal.trusted)
+    traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, proposal.trusted), between=options.between)
     if options.exact and not traffic.of_requests:
         raise UsageError(
             "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
@@ -252,22 +260,18 @@ def open_recorded(
         yield recorded
 
 
-def _trusted_mapping(options: BacktestOptions, trusted: TrustedTree | None) -> TrafficMapping | None:
-    """The mapping, if there is any. With ``trusted`` it is the reference's, and traffic that git tracks has to be, too."""
-    from reconciler.traffic import local_path, parse_dataset, parse_mapping, read_mapping, split_argument
+def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree | None) -> None:
+    """Raise ``UntrustedError`` for files that git tracks and that are not those of the reference."""
+    from reconciler.traffic import local_path, parse_dataset, split_argument
 
     if trusted is None:
-        return read_mapping(options.mapping) if options.mapping else None
+        return
     files = trusted.files
-    for argument in () if options.prometheus else options.traffic:
+    for argument in arguments:
         dataset = parse_dataset(argument)
         path = str(split_argument(argument)[1]) if dataset is None else local_path(dataset)
         if path is not None:
             files.require_same_below(path)
-    if options.mapping is None:
-        return None
-    found = files.read(str(options.mapping))
-    return parse_mapping(found.content, found.source)
 
 
 def _limited_kinds(proposal: Proposal) -> frozenset[Kind]:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import UsageError
-from reconciler.integrations import HttpLogin, PrometheusApi
+from reconciler.errors import TrafficError, UsageError
+from reconciler.integrations import ExporterPage, HttpLogin, PrometheusApi
 from reconciler.model import (
     BrokerTraffic,
     CurrentState,
@@ -26,16 +26,19 @@ from reconciler.model import (
 )
 from reconciler.ports import Progress
 from reconciler.text import count_of, list_some
-from reconciler.workflows.client_names import names_of
-from reconciler.workflows.plan import read_known_clients
+from reconciler.workflows.client_names import names_of, read_client_names
+from reconciler.workflows.headroom_sources import is_page, split_page
 from reconciler.workflows.prometheus_login import read_login
 from reconciler.workflows.prometheus_reading import Piece, PieceReader
+from reconciler.workflows.prometheus_traffic import trusted_reader
+from reconciler.workflows.traffic_mapping import metric_rules, read_trusted_mapping
+from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.model import LabelMatcher
-    from reconciler.traffic import ClientNames, MetricTargets, TrafficSource
+    from reconciler.traffic import ClientNames, MetricRule, MetricTargets, TrafficSource
     from reconciler.workflows.plan import Intent
     from reconciler.workflows.prometheus_traffic import PrometheusRequest
 
@@ -46,7 +49,10 @@ _US: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorRequest:
-    """What to examine: ``prometheus``, else the files of ``traffic``. All else is what is known of the cluster."""
+    """What to examine: ``prometheus``, else the pages or files of ``traffic``. All else is what is known of the cluster.
+
+    With a trusted reference of ``intent``, login, mapping and names of clients are those of the reference.
+    """
 
     traffic: tuple[str, ...]
     prometheus: PrometheusRequest | None = None
@@ -54,6 +60,8 @@ class DoctorRequest:
     current: CurrentState | None = None
     known_clients: Path | None = None
     mapping: Path | None = None
+    http_config: Path | None = None
+    """The login for pages of exporters; a server has its own."""
     log_timezone: str = "UTC"
     max_unreadable: float = 0.01
 
@@ -63,16 +71,24 @@ class DoctorRequest:
             return self.current.entities
         return self.intent.desired.values() if self.intent is not None else None
 
+    @property
+    def trusted(self) -> TrustedTree | None:
+        """Who vouches for files, where a reference was given."""
+        return self.intent.trusted if self.intent is not None else None
+
     def names(self) -> ClientNames:
         """Every name of a user or client-id that is known."""
-        from reconciler.traffic import ClientNames
-
         declared = self.intent.desired.values() if self.intent is not None else {}
         entities: Iterable[Entity] = (*declared, *(self.current.entities if self.current is not None else ()))
-        clients = read_known_clients(self.known_clients) if self.known_clients is not None else ()
-        return names_of(entities) | ClientNames(
-            users=frozenset(user for user, _ in clients), client_ids=frozenset(client_id for _, client_id in clients)
-        )
+        return names_of(entities) | read_client_names(self.known_clients, self.trusted)
+
+    def rules(self, what: str) -> tuple[MetricRule, ...]:
+        """How series of other names are read. Raises ``UsageError`` for a mapping of files."""
+        return metric_rules(read_trusted_mapping(self.mapping, self.trusted), what=what)
+
+    def login(self, path: Path | None) -> HttpLogin:
+        """That of a file, as far as it is trusted; an empty one without a file."""
+        return read_login(path, trusted_reader(self.trusted)) if path is not None else HttpLogin()
 
 
 def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress: Progress | None = None) -> TrafficHealth:
@@ -86,24 +102,26 @@ def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress:
     require_arrow()
     if request.prometheus is not None:
         return _examine_server(request, request.prometheus, now, progress)
+    if any(map(is_page, request.traffic)):
+        return _examine_pages(request, now)
     return _examine_files(request, progress)
 
 
 def _examine_server(
     request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress | None
 ) -> TrafficHealth:
-    from reconciler.traffic import HealthQuestion, MetricTargets, SeriesReader, examine_metrics, read_mapping, selector_of
+    from reconciler.traffic import HealthQuestion, MetricTargets, SeriesReader, examine_metrics, selector_of
 
     until = min(server.until, now)
     if until <= server.since:
         raise UsageError("The time between --since and --until is empty or in the future")
     if until - server.since > _MOST_TIME:
         raise UsageError(f"The time between --since and --until is longer than {_MOST_TIME.days} days")
-    rules = read_mapping(request.mapping).metrics if request.mapping is not None else ()
+    rules = request.rules("a Prometheus server")
     reader = SeriesReader(request.names(), rules)
     targets = MetricTargets(reader)
     piece = Piece(server.since.timestamp(), until.timestamp())
-    api = PrometheusApi(server.address, read_login(server.http_config) if server.http_config else HttpLogin())
+    api = PrometheusApi(server.address, request.login(server.http_config))
     try:
         _read_clients(targets, PieceReader(api, _with_matchers(selector_of(rules), server.match)), piece, server, progress)
         jobs = sorted({job for target in targets.targets.values() if (job := target.labels.get("job"))})
@@ -119,6 +137,40 @@ def _examine_server(
         now=now,
         brokers=request.current.brokers if request.current is not None else (),
         quotas=request.quotas(),
+    )
+    return examine_metrics(targets, question)
+
+
+def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHealth:
+    """Each page once: there is neither an interval nor a gap to see."""
+    from reconciler.traffic import HealthQuestion, MetricTargets, SeriesReader, examine_metrics, names_to_read
+
+    if not all(map(is_page, request.traffic)):
+        raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
+    rules, login = request.rules("an exporter"), request.login(request.http_config)
+    targets, unreadable = MetricTargets(SeriesReader(request.names(), rules)), []
+    addresses = []
+    for broker, address in map(split_page, request.traffic):
+        labels = {} if broker is None else {"broker": str(broker)}
+        page = ExporterPage(address, names=names_to_read(rules), labels=labels, login=login)
+        addresses.append(page.address)
+        try:
+            read = page.read()
+        except TrafficError as error:
+            unreadable.append(str(error))
+            continue
+        finally:
+            page.close()
+        targets.add_page((series.labels for series, _ in read.samples), at_s=read.at_s)
+    question = HealthQuestion(
+        source=list_some(addresses, 3),
+        since=now,
+        until=now,
+        now=now,
+        brokers=request.current.brokers if request.current is not None else (),
+        quotas=request.quotas(),
+        form=SourceForm.EXPORTERS,
+        unreadable=tuple(unreadable),
     )
     return examine_metrics(targets, question)
 
@@ -156,12 +208,11 @@ def _examine_files(request: DoctorRequest, progress: Progress | None) -> Traffic
         SessionOptions,
         find_traffic,
         open_traffic,
-        read_mapping,
         require_traffic,
         spark_with_progress,
     )
 
-    traffic = find_traffic(request.traffic, read_mapping(request.mapping) if request.mapping is not None else None)
+    traffic = find_traffic(request.traffic, read_trusted_mapping(request.mapping, request.trusted))
     require_traffic(traffic.source, traffic.files)
     options = SessionOptions(small=traffic.small, light=traffic.needs_little_jvm)
     with contextlib.ExitStack() as stack:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import UsageError
 from reconciler.integrations import PAGE_PREFIX, ExporterPage
 from reconciler.model import escaped
-from reconciler.workflows.plan import read_known_clients
+from reconciler.workflows.client_names import read_client_names
 from reconciler.workflows.prometheus_login import read_login
 
 if TYPE_CHECKING:
@@ -66,11 +66,9 @@ def exporter_login(path: Path) -> HttpLogin:
 
 def series_reader(known_clients: Path | None) -> SeriesReader:
     """A reader that knows these clients, for exporters that leave user and client-id in metric names."""
-    from reconciler.traffic import ClientNames, SeriesReader
+    from reconciler.traffic import SeriesReader
 
-    known = read_known_clients(known_clients) if known_clients is not None else frozenset()
-    names = ClientNames(users=frozenset(user for user, _ in known), client_ids=frozenset(client_id for _, client_id in known))
-    return SeriesReader(names)
+    return SeriesReader(read_client_names(known_clients))
 
 
 def _target(argument: str) -> ExporterTarget:

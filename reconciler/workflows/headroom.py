@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError
@@ -23,11 +24,23 @@ from reconciler.model import (
 )
 from reconciler.resolution import Candidate, EffectiveQuotas, QuotaView
 from reconciler.text import count_of
-from reconciler.workflows.headroom_sources import LoadReading, LoadSource, Samples, SeriesSamples, merge_series, open_load_source
+from reconciler.workflows.client_names import names_of, read_client_names
+from reconciler.workflows.headroom_sources import (
+    LoadOptions,
+    LoadReading,
+    LoadSource,
+    Samples,
+    SeriesSamples,
+    merge_series,
+    open_load_source,
+)
+from reconciler.workflows.prometheus_traffic import configured_server, trusted_reader
 from reconciler.workflows.resolve import Sources
+from reconciler.workflows.traffic_mapping import read_trusted_mapping
 
 if TYPE_CHECKING:
-    from reconciler.traffic import MetricSeries, SeriesReader
+    from reconciler.model import LabelMatcher
+    from reconciler.traffic import MetricSeries
 
 _FRESH_S: Final = 150
 """A series whose last sample is older than that is gone; two scrapes of a minute and some delay are not."""
@@ -160,32 +173,37 @@ class HeadroomReader:
         return series.broker, series.kind.key, tuple((tag, name) for tag, name in tags if name)
 
 
-def open_headroom(
-    sources: Sources, state: str, *, traffic: Sequence[str], http_config: str | None, log_timezone: str
-) -> HeadroomReader:
-    """Read the limits of a state, and open the traffic. Raises as ``Sources.view`` and ``open_load_source``."""
-    from pathlib import Path
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadroomRequest:
+    """Which rates to read, as the command line has it. Without ``traffic``, ``spec.traffic`` of the Cluster manifest counts."""
 
+    traffic: tuple[str, ...] = ()
+    match: tuple[LabelMatcher, ...] = ()
+    http_config: Path | None = None
+    mapping: Path | None = None
+    known_clients: Path | None = None
+    log_timezone: str = "UTC"
+
+
+def open_headroom(sources: Sources, state: str, request: HeadroomRequest) -> HeadroomReader:
+    """Read the limits of a state, and open the traffic.
+
+    With a trusted reference, server, login, mapping and names are those of the reference. Raises as ``Sources.view``,
+    ``open_load_source``, ``read_trusted_mapping`` and ``read_client_names``.
+    """
     view = sources.view(state)
-    source = open_load_source(
-        traffic,
-        http_config=Path(http_config) if http_config else None,
-        reader=_series_reader(view),
-        log_timezone=log_timezone,
+    spec, trusted = sources.cluster()
+    options = LoadOptions(
+        traffic=request.traffic,
+        server=configured_server(spec, trusted),
+        match=request.match,
+        http_config=request.http_config,
+        mapping=read_trusted_mapping(request.mapping, trusted),
+        names=names_of(view.entities) | read_client_names(request.known_clients, trusted),
+        log_timezone=request.log_timezone,
+        read_file=trusted_reader(trusted),
     )
-    return HeadroomReader(view, sources.owners(), source)
-
-
-def _series_reader(view: QuotaView) -> SeriesReader:
-    """It knows the names of entities, for exporters that leave names in the metric name only."""
-    from reconciler.traffic import ClientNames, SeriesReader
-
-    names: dict[str, set[str]] = {_USER: set(), _CLIENT_ID: set()}
-    for entity in view.entities:
-        for entity_type, name in entity.parts:
-            if isinstance(name, str) and entity_type in names:
-                names[entity_type].add(name)
-    return SeriesReader(ClientNames(users=frozenset(names[_USER]), client_ids=frozenset(names[_CLIENT_ID])))
+    return HeadroomReader(view, sources.owners(), open_load_source(options))
 
 
 def _broker(series: MetricSeries, reading: LoadReading) -> str:

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Final, Protocol
 from reconciler.errors import TrafficError, UsageError
 from reconciler.integrations import PAGE_PREFIX, ExporterPage, HttpLogin, PrometheusApi, TooManySamplesError
 from reconciler.model import Message, compose
-from reconciler.workflows.prometheus_login import read_login
+from reconciler.workflows.prometheus_login import ReadFile, read_login
 from reconciler.workflows.prometheus_traffic import is_prometheus, prometheus_address
+from reconciler.workflows.traffic_mapping import metric_rules
 
 if TYPE_CHECKING:
-    from reconciler.traffic import MetricSeries, SeriesReader
+    from reconciler.model import LabelMatcher, MetricServer
+    from reconciler.traffic import ClientNames, MetricSeries, SeriesReader, TrafficMapping
 
 WINDOW_S: Final = 300
 """How much of the past is read: for trends, and since when a broker throttles."""
@@ -63,32 +65,65 @@ class LoadSource(Protocol):
         ...
 
 
-def open_load_source(
-    traffic: Sequence[str],
-    *,
-    http_config: Path | None,
-    reader: SeriesReader,
-    log_timezone: str = "UTC",
-    clock: Callable[[], float] = time.time,
-) -> LoadSource:
-    """The source that ``--traffic`` names. Raises ``UsageError`` for a mixture, and for an address that is none."""
-    pages = [split_page(argument) for argument in traffic if _is_page(argument)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """Where rates are from: what ``--traffic`` names, else the ``server`` of the Cluster manifest.
+
+    ``match``, ``http_config`` override those of the ``server``. ``names``: clients to look up in metric names. ``read_file``
+    reads the login, and refuses files of a pull request.
+    """
+
+    traffic: tuple[str, ...] = ()
+    server: MetricServer | None = None
+    match: tuple[LabelMatcher, ...] = ()
+    http_config: Path | None = None
+    mapping: TrafficMapping | None = None
+    names: ClientNames | None = None
+    log_timezone: str = "UTC"
+    read_file: ReadFile | None = None
+    clock: Callable[[], float] = time.time
+
+    def login(self) -> HttpLogin | None:
+        """That of ``http_config``. Raises as ``read_login``."""
+        return read_login(self.http_config, self.read_file) if self.http_config is not None else None
+
+    def reader(self, what: str) -> SeriesReader:
+        """Reads series of ``what``. Raises ``UsageError`` for a mapping of files."""
+        from reconciler.traffic import SeriesReader
+
+        return SeriesReader(self.names, metric_rules(self.mapping, what=what))
+
+
+def open_load_source(options: LoadOptions) -> LoadSource:
+    """The source. Raises ``UsageError`` for none, for a mixture, and for an address that is none."""
+    traffic = options.traffic
+    pages = [split_page(argument) for argument in traffic if is_page(argument)]
     servers = [argument for argument in traffic if is_prometheus(argument)]
-    login = read_login(http_config) if http_config is not None else None
     if servers:
         if len(traffic) > 1:
             raise UsageError("--traffic prometheus+... stands alone: give one source at a time")
-        return _PrometheusLoad(prometheus_address(servers[0]), login, reader, clock)
+        return _PrometheusLoad(prometheus_address(servers[0]), options)
+    if options.match and traffic:
+        raise UsageError("--match is for --traffic prometheus+http(s)://HOST only")
     if pages:
         if len(pages) < len(traffic):
             raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
-        return _PageLoad(pages, login, reader, clock)
-    if login is not None:
-        raise UsageError("--http-config is for --traffic prometheus+http(s)://HOST and metrics+http(s)://HOST only")
-    return _RecordedLoad(traffic, log_timezone)
+        return _PageLoad(pages, options)
+    if traffic:
+        if options.http_config is not None:
+            raise UsageError("--http-config is for --traffic prometheus+http(s)://HOST and metrics+http(s)://HOST only")
+        return _RecordedLoad(options)
+    server = options.server
+    if server is None:
+        raise UsageError("No traffic is given. Pass --traffic, or PATH of a Cluster manifest that has spec.traffic")
+    login = Path(server.http_config) if server.http_config else None
+    return _PrometheusLoad(
+        server.address, replace(options, match=options.match or server.match, http_config=options.http_config or login)
+    )
 
 
-def _is_page(argument: str) -> bool:
+def is_page(argument: str) -> bool:
+    """Whether a ``--traffic`` argument names the page of an exporter, with or without a broker before it."""
     return argument.partition("=")[2].startswith(PAGE_PREFIX) or argument.startswith(PAGE_PREFIX)
 
 
@@ -145,12 +180,14 @@ def _notes(reasons: Counter[str]) -> Iterator[Message]:
 
 
 class _PrometheusLoad:
-    def __init__(self, address: str, login: HttpLogin | None, reader: SeriesReader, clock: Callable[[], float]) -> None:
-        from reconciler.traffic import AnswerReader
+    def __init__(self, address: str, options: LoadOptions) -> None:
+        from reconciler.traffic import AnswerReader, selector_of
 
-        self._api, self._clock = PrometheusApi(address, login), clock
+        reader = options.reader("a Prometheus server")
+        self._api, self._clock = PrometheusApi(address, options.login()), options.clock
         self._series = _Series(reader)
         self._answers = AnswerReader(reader)
+        self._selector = selector_of(reader.rules).removesuffix("}") + "".join(f",{one}" for one in options.match) + "}"
 
     def read(self) -> LoadReading:
         from reconciler.traffic import ForeignAnswerError, Unattributed, read_answer
@@ -170,33 +207,30 @@ class _PrometheusLoad:
 
     def _answer(self) -> bytes:
         """Of as much of the window as the server gives at once."""
-        from reconciler.traffic import SERIES_SELECTOR
-
         end_s = self._clock()
         for length_s in (WINDOW_S, WINDOW_S // 2):
             try:
-                return self._api.range_samples(SERIES_SELECTOR, end_s=end_s, length_s=length_s)
+                return self._api.range_samples(self._selector, end_s=end_s, length_s=length_s)
             except TooManySamplesError:
                 continue
-        return self._api.range_samples(SERIES_SELECTOR, end_s=end_s, length_s=_SHORTEST_WINDOW_S)
+        return self._api.range_samples(self._selector, end_s=end_s, length_s=_SHORTEST_WINDOW_S)
 
     def close(self) -> None:
         self._api.close()
 
 
 class _PageLoad:
-    def __init__(
-        self,
-        pages: Sequence[tuple[int | None, str]],
-        login: HttpLogin | None,
-        reader: SeriesReader,
-        clock: Callable[[], float],
-    ) -> None:
-        from reconciler.traffic import SERIES_NAMES
+    def __init__(self, pages: Sequence[tuple[int | None, str]], options: LoadOptions) -> None:
+        from reconciler.traffic import names_to_read
 
+        reader, login = options.reader("an exporter"), options.login()
         self._pages = [
             ExporterPage(
-                address, names=SERIES_NAMES, labels={} if broker is None else {"broker": str(broker)}, login=login, clock=clock
+                address,
+                names=names_to_read(reader.rules),
+                labels={} if broker is None else {"broker": str(broker)},
+                login=login,
+                clock=options.clock,
             )
             for broker, address in pages
         ]
@@ -241,17 +275,21 @@ class _PageLoad:
 
 
 class _RecordedLoad:
-    def __init__(self, traffic: Sequence[str], log_timezone: str) -> None:
-        self._traffic, self._log_timezone = traffic, log_timezone
+    def __init__(self, options: LoadOptions) -> None:
+        self._options = options
 
     def read(self) -> LoadReading:
-        from reconciler.traffic import Source, find_traffic, last_rates, read_batches, require_arrow
+        from reconciler.traffic import find_traffic, last_rates, last_totals, read_batches, require_arrow, require_traffic
 
         require_arrow()
-        traffic = find_traffic(self._traffic)
-        if traffic.source is Source.CELLS:
-            raise UsageError("headroom reads recorded traffic from Parquet or request logs, not from a folder of compact")
-        rates = last_rates(read_batches(traffic, log_timezone=self._log_timezone, also=()))
+        traffic = find_traffic(self._options.traffic, self._options.mapping)
+        require_traffic(traffic.source, traffic.files)
+        if traffic.datasets:
+            raise UsageError("headroom reads files of this machine, not addresses or tables")
+        if traffic.cells is not None:
+            rates = last_totals(traffic.cells)
+        else:
+            rates = last_rates(read_batches(traffic, log_timezone=self._options.log_timezone, also=()))
         series = [
             SeriesSamples(series=rate.series, samples=rate.samples, of_group=rate.of_group, throttled=rate.throttled)
             for rate in rates

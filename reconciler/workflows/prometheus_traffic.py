@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import FileAccessError, UsageError
+from reconciler.errors import FileAccessError, TrafficError, UsageError
 from reconciler.files import write_whole
 from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi
 from reconciler.logs import log_event
@@ -76,6 +76,8 @@ class PrometheusTraffic:
     """Those of the files that were read now; the others were there."""
     samples: int
     """Samples that were read now."""
+    rows: int
+    """Samples of all pages."""
 
 
 def configured_server(spec: ClusterSpec, trusted: TrustedTree | None) -> MetricServer | None:
@@ -85,6 +87,18 @@ def configured_server(spec: ClusterSpec, trusted: TrustedTree | None) -> MetricS
         return server
     document = spec.span.file if trusted is None else trusted.path_of(spec.span.file)
     return replace(server, http_config=str(Path(document).parent / server.http_config))
+
+
+def require_samples(traffic: PrometheusTraffic, request: PrometheusRequest) -> None:
+    """Raise ``TrafficError`` with all that is known about the reason when no client has a sample."""
+    if traffic.rows:
+        return
+    notes = "".join(f" {note}" for note in traffic.notes)
+    since, until = f"{request.since:%Y-%m-%d %H:%M}", f"{request.until:%Y-%m-%d %H:%M} UTC"
+    command = f"kafka-quotas doctor --traffic {SCHEME_PREFIX}{request.address}"
+    raise TrafficError(
+        f"{request.address} has no sample of a known client from {since} to {until}.{notes} Examine the server with {command}"
+    )
 
 
 def trusted_reader(trusted: TrustedTree | None) -> ReadFile | None:
@@ -154,6 +168,7 @@ def fetch_prometheus(
         notes=tuple(_notes([(hour, facts[path]) for path, hour in zip(paths, hours, strict=True)])),
         pages_read=tuple(read),
         samples=sum(page.rows for page in read.values()),
+        rows=sum(facts[path].rows for path in paths),
     )
 
 

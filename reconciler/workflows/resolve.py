@@ -164,6 +164,10 @@ class Sources:
         desired = self._intent(everything=True).desired.entities.values()
         return {declared.entity: declared.owner for declared in desired if declared.owner is not None}
 
+    def cluster(self) -> tuple[ClusterSpec, TrustedTree | None]:
+        """The cluster of the manifests, as far as any are read, and who vouches for it. Raises as ``view``."""
+        return self._spec
+
     @cached_property
     def _current(self) -> QuotaView:
         return self._read(self._where.access)

@@ -7,7 +7,7 @@ logged themselves where they did, make the incident; a second backtest of the in
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,7 @@ from reconciler.model import (
     HistoryNeeds,
     IncidentAnswer,
     IncidentReport,
+    MetricServer,
     MissingEvidence,
     Verdict,
     escaped,
@@ -28,6 +29,7 @@ from reconciler.ports import Progress
 from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
 from reconciler.workflows.backtest import BacktestOptions, backtest_request, fetch_samples, open_recorded
+from reconciler.workflows.client_names import names_of
 from reconciler.workflows.incident_groups import add_origins, group_of, groups_of, order_of_groups
 from reconciler.workflows.incident_times import (
     TrafficEvidence,
@@ -38,10 +40,12 @@ from reconciler.workflows.incident_times import (
     stretches_of,
 )
 from reconciler.workflows.next_steps import StepContext, next_steps
+from reconciler.workflows.prometheus_traffic import configured_server
 from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, proposal_or_empty, read_quotas_then
 
 if TYPE_CHECKING:
     from reconciler.traffic import BacktestRequest, GroupTimeline, TrafficSource
+    from reconciler.workflows.prometheus_traffic import PrometheusRequest
 
 _SECOND: Final = datetime.timedelta(seconds=1)
 _LONGEST: Final = datetime.timedelta(days=7)
@@ -49,7 +53,10 @@ _LONGEST: Final = datetime.timedelta(days=7)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentRequest:
-    """Which client and when. ``traffic``: how to read it; its sources may be empty."""
+    """Which client and when.
+
+    ``traffic`` makes of the server that the Cluster manifest names how traffic is read; its sources may be empty.
+    """
 
     client: Entity
     at: datetime.datetime | None
@@ -57,7 +64,7 @@ class IncidentRequest:
     until: datetime.datetime
     zone: str
     quotas: QuotaSources
-    traffic: BacktestOptions
+    traffic: Callable[[MetricServer | None], BacktestOptions]
 
 
 def explain_incident(request: IncidentRequest, *, progress: Progress | None = None) -> IncidentReport:
@@ -67,31 +74,41 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
     if request.until <= request.since:
         raise UsageError("--until is not later than --since")
     then = read_quotas_then(request.quotas, request.at or request.since)
-    if not request.traffic.traffic and request.traffic.prometheus is None:
+    traffic = request.traffic(configured_server(then.spec, None))
+    if not traffic.traffic and traffic.prometheus is None:
         return _without_traffic(
             request,
             then,
             MissingEvidence(
                 what="whether the client was throttled",
                 because="no traffic was given",
-                remedy="give --traffic: a request log, a folder of compact, or prometheus+http(s)://HOST",
+                remedy="give --traffic: a request log, a folder of compact, or prometheus+http(s)://HOST. Or set spec.traffic "
+                "of the Cluster manifest",
             ),
         )
-    return _with_traffic(request, then, progress)
+    return _with_traffic(request, traffic, then, progress)
 
 
-def _with_traffic(request: IncidentRequest, then: QuotasThen, progress: Progress | None) -> IncidentReport:
+def _with_traffic(
+    request: IncidentRequest, traffic: BacktestOptions, then: QuotasThen, progress: Progress | None
+) -> IncidentReport:
     from reconciler.traffic import require_arrow
 
     require_arrow()
     proposal = proposal_or_empty(then)
-    options, notes = fetch_samples(proposal, request.traffic, progress=progress)
-    then = replace(then, evidence=(*then.evidence, *map(str, notes)))
+    if traffic.prometheus is not None:
+        traffic = replace(traffic, prometheus=replace(traffic.prometheus, names=names_of((request.client,))))
+    try:
+        options, notes = fetch_samples(proposal, traffic, progress=progress)
+    except TrafficError as error:
+        # The limits of that time are worth knowing all the same.
+        return _without_traffic(request, then, _no_samples(error))
+    then = replace(then, evidence=(*then.evidence, *(str(note).removesuffix(".") for note in notes)))
     # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
     question = replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
     with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
         try:
-            evidence = _evidence(recorded, request, question)
+            evidence = _evidence(recorded, request, question, server=traffic.prometheus)
         except TrafficError as error:
             return _without_traffic(
                 request,
@@ -108,7 +125,9 @@ def _with_traffic(request: IncidentRequest, then: QuotasThen, progress: Progress
         return _judged(request, then, recorded, evidence, question)
 
 
-def _evidence(recorded: TrafficSource, request: IncidentRequest, question: BacktestRequest) -> TrafficEvidence:
+def _evidence(
+    recorded: TrafficSource, request: IncidentRequest, question: BacktestRequest, *, server: PrometheusRequest | None
+) -> TrafficEvidence:
     from reconciler.traffic import Source, group_timelines, recorded_throttles
 
     report, timelines = group_timelines(
@@ -131,12 +150,20 @@ def _evidence(recorded: TrafficSource, request: IncidentRequest, question: Backt
     return TrafficEvidence(
         timelines=timelines,
         logged=logged,
-        source=report.provenance.source,
+        source=report.provenance.source.replace("-", " ") if server is None else f"samples of {server.address}",
         of_violations=of_violations,
         start=report.provenance.start,
         end=report.provenance.end,
         brokers=tuple(one.broker for one in report.provenance.coverage),
         all_brokers=tuple(sorted({*report.provenance.named_brokers, *report.provenance.cluster_brokers})),
+    )
+
+
+def _no_samples(error: TrafficError) -> MissingEvidence:
+    return MissingEvidence(
+        what="whether the client was throttled",
+        because=f"the samples of Prometheus cannot be read: {error}",
+        remedy="repair that, or give --traffic with a request log of this time",
     )
 
 
@@ -354,5 +381,4 @@ def _missing_of(evidence: TrafficEvidence) -> Iterator[MissingEvidence]:
 
 def _source_words(evidence: TrafficEvidence) -> str:
     start, end = evidence.start, evidence.end
-    source = escaped(evidence.source.replace("-", " "))
-    return f"Traffic: {source}, from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
+    return f"Traffic: {escaped(evidence.source)}, from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"

@@ -11,7 +11,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from tests.support.bad_servers import refusing_port
 from tests.support.command import invoke
+from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served
 
@@ -113,6 +115,92 @@ def test_a_mapping_reads_other_metrics(tmp_path: Path) -> None:
     document = json.loads(done.out)
     assert [layout["id"] for layout in document["layouts"]] == ["mapped"]
     assert document["brokers"][0]["kinds"] == ["produce"]
+
+
+PAGE = """
+kafka_server_Produce_byte_rate{user="alice",client_id="App"} 5
+kafka_server_Produce_throttle_time{user="alice",client_id="App"} NaN
+kafka_server_Produce_queue_size 0
+kafka_server_fetch_user_eve_client_id_x_byte_rate 7
+jvm_threads 5
+"""
+
+
+def test_pages_of_exporters_are_examined(tmp_path: Path) -> None:
+    asked = []
+
+    def reply(_: str, headers: dict[str, str], __: bytes) -> tuple[int, str, bytes]:
+        asked.append(headers.get("authorization"))
+        return 200, "text/plain; version=0.0.4", PAGE.encode()
+
+    (tmp_path / "exporter.login").write_text("authorization: {credentials: s3cret}\n")
+    with served(reply) as port:
+        page = f"7=metrics+http://127.0.0.1:{port}"
+        command = ("doctor", "--traffic", page, "--http-config", "exporter.login")
+        done = invoke(*command, "--format", "json", cwd=tmp_path)
+        text = invoke(*command, cwd=tmp_path)
+        gone = f"8=metrics+http://127.0.0.1:{refusing_port()}"
+        part = invoke(*command, "--traffic", gone, "--format", "json", cwd=tmp_path)
+        mixed = invoke(*command, "--traffic", "logs", cwd=tmp_path)
+    document = json.loads(done.out)
+    jsonschema.validate(document, SCHEMA)
+    assert (done.code, document["form"], set(asked)) == (0, "exporters", {"Bearer s3cret"})
+    assert {layout["id"] for layout in document["layouts"]} == {"default-format", "name-only"}
+    (broker,) = document["brokers"]
+    assert (broker["broker"], broker["kinds"], broker["interval_s"], broker["gaps"]) == (7, ["produce"], None, [])
+    assert "queue-size" in broker["measures"]
+    assert [one["reason"] for one in document["unattributed"]] == ["name-only"]
+    assert {"rule-order", "default-pair-quota"} == {repair["id"] for repair in document["repairs"]}
+    assert text.out.splitlines()[0].endswith(" UTC")
+    assert " to " not in text.out.splitlines()[0]
+    assert part.code == 1
+    assert [one["broker"] for one in json.loads(part.out)["brokers"]] == [7]
+    assert "exporter-unreadable" in {finding["id"] for finding in json.loads(part.out)["findings"]}
+    assert (mixed.code, "give one kind at a time" in mixed.err) == (64, True)
+
+
+@pytest.mark.parametrize("changed", ["cluster.yaml", "prometheus.login", "mapping.yaml"])
+def test_the_server_login_and_mapping_are_those_of_the_trusted_reference(changed: str, tmp_path: Path) -> None:
+    repository, asked = GitRepository(tmp_path / "repository"), []
+
+    def reply(_: str, headers: dict[str, str], __: bytes) -> tuple[int, str, bytes]:
+        asked.append(headers["authorization"])
+        return 200, "application/json", b'{"status": "success", "data": {"resultType": "matrix", "result": []}}'
+
+    def foreign(*_: object) -> tuple[int, str, bytes]:
+        raise AssertionError("the pull request's server was asked")
+
+    mapping = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": {"metrics": [{"name": "a", "kind": "produce"}]}}
+    with served(reply) as port, served(foreign) as other:
+        texts = {
+            "cluster.yaml": cluster(traffic={"prometheus": f"http://127.0.0.1:{port}", "httpConfig": "prometheus.login"}),
+            "prometheus.login": "basic_auth: {username: a, password: b}\n",
+            "mapping.yaml": json.dumps(mapping),
+            "kafka-quotas.yaml": "apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {exclude: [mapping.yaml]}\n",
+        }
+        for name, text in texts.items():
+            repository.write(name, text)
+        repository.commit()
+        repository.branch()
+        elsewhere = {
+            "cluster.yaml": cluster(traffic={"prometheus": f"http://127.0.0.1:{other}", "httpConfig": "prometheus.login"}),
+            "prometheus.login": "authorization: {credentials: x}\n",
+            "mapping.yaml": "kind: nonsense\n",
+        }
+        repository.write(changed, elsewhere[changed])
+        repository.commit()
+        command = ("doctor", ".", "--trusted-ref", "main", "--mapping", "mapping.yaml", "--format", "json")
+        done = invoke(*command, cwd=repository.folder)
+    if changed == "prometheus.login":
+        assert (done.code, asked, "differs from main" in done.err) == (3, [], True)
+    else:
+        assert (done.code, bool(asked)) == (1, True), done.err
+        assert [one["id"] for one in json.loads(done.out)["findings"]] == ["no-client-series"]
+
+
+def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -> None:
+    done = invoke("doctor", cwd=tmp_path)
+    assert (done.code, "PATH of a Cluster manifest that has spec.traffic" in done.err) == (64, True)
 
 
 def test_files_are_examined(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ WITHOUT_EXAMPLE = {
     "unreadable-node",
     "broker-restarted",
     "broker-without-series",
+    "exporter-unreadable",
     "clock-offset",
     "identity-unknown",
     "joined-labels",

@@ -5,6 +5,9 @@ from __future__ import annotations
 import datetime
 import json
 import signal
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,8 +16,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reconciler.formats.schema_files import load_schema
+from reconciler.model.entity import DEFAULT, Entity
 from tests.builders import pair, user
 from tests.support.command import Done, invoke
+from tests.support.git_repository import GitRepository
+from tests.support.incident_log import Sender, write_log
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
 from tests.support.terminal import Terminal
@@ -137,6 +143,126 @@ def test_recorded_gauges_end_at_their_last_moment(tmp_path: Path) -> None:
     assert (document["at"], group["rate"], group["percent"]) == ("2026-01-02T13:40:30Z", 402_000, 50)
     assert group["trend"] == {"change": 4000, "seconds": 60}
     assert group["throttled"] == {"since": "2026-01-02T13:40:15Z", "or_earlier": True, "mean_ms": None}
+
+
+def test_a_folder_of_compact_ends_as_the_log_that_it_was_made_of(tmp_path: Path) -> None:
+    senders = [
+        Sender(user="orders", client_id="checkout", size=20_000, every_s=0.5, begin_s=0, end_s=400),
+        Sender(user="orders", client_id="batch", size=5_000, every_s=1, begin_s=380, end_s=400),
+    ]
+    write_log(tmp_path / "broker-1.log", senders, {})
+    (tmp_path / "current.json").write_text(snapshot({user("orders"): {"producer_byte_rate": 90_000.0}}))
+    compacted = invoke("compact", "--traffic", "1=broker-1.log", "--folder", "history", cwd=tmp_path)
+    assert compacted.code == 0, compacted.err
+
+    of_log, of_totals = (
+        invoke("headroom", "--current", "current.json", "--traffic", source, "--format", "json", cwd=tmp_path).json()
+        for source in ("1=broker-1.log", "history")
+    )
+
+    (log,), (totals,) = ([row for row in document["groups"] if row["limit"]] for document in (of_log, of_totals))
+    assert (totals["bucket"], totals["limit"], totals["broker"]) == ({"user": "orders"}, 90_000, "1")
+    # The log ends within a second, and totals at its end.
+    assert totals["rate"] == pytest.approx(log["rate"], rel=0.06)
+    assert totals["rate"] == pytest.approx(45_000, rel=0.06)
+    assert totals["trend"]["change"] == pytest.approx(5_000, rel=0.3)
+
+
+@contextmanager
+def metrics_server(labels: dict[str, str], rate: float) -> Iterator[tuple[int, list[tuple[str, dict[str, str]]]]]:
+    """A Prometheus with one series, scraped now. Gives its port, and the queries and headers that it gets."""
+    asked: list[tuple[str, dict[str, str]]] = []
+
+    def reply(_: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        fields = urllib.parse.parse_qs(body.decode())
+        asked.append((fields["query"][0], headers))
+        data = {"resultType": "matrix", "result": [{"metric": labels, "values": [[float(fields["time"][0]) - 1, str(rate)]]}]}
+        return 200, "application/json", json.dumps({"status": "success", "data": data}).encode()
+
+    with served(reply) as port:
+        yield port, asked
+
+
+LABELS = {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "client_id": "app", "broker_id": "3"}
+
+
+def test_the_cluster_manifest_names_the_server(tmp_path: Path) -> None:
+    repository = GitRepository(tmp_path / "repository")
+    (tmp_path / "current.json").write_text(snapshot(QUOTAS))
+    with metrics_server(LABELS, 524288) as (port, asked):
+        traffic = {"prometheus": f"http://127.0.0.1:{port}", "httpConfig": "prometheus.login", "match": ['cluster="prod"']}
+        repository.write("cluster.yaml", cluster(traffic=traffic))
+        repository.write("prometheus.login", "authorization: {credentials: s3cret}\n")
+        repository.commit()
+        command = ("headroom", ".", "--current", "../current.json", "--format", "json")
+        done = invoke(*command, cwd=repository.folder)
+        assert done.code == 0, done.err
+        ((query, headers),) = asked
+        assert (',cluster="prod"}[' in query, headers["authorization"]) == (True, "Bearer s3cret")
+        (row,) = [row for row in done.json()["groups"] if row["limit"]]
+        assert (row["bucket"], row["broker"], row["percent"]) == ({"user": "alice", "client-id": "app"}, "3", 50)
+        invoke(*command, "--match", 'cluster="test"', cwd=repository.folder)
+        assert ',cluster="test"}[' in asked[-1][0]
+        assert ',cluster="prod"' not in asked[-1][0]
+
+        repository.branch()
+        repository.write("prometheus.login", "authorization: {credentials: other}\n")
+        repository.commit()
+        asked.clear()
+        refused = invoke(*command, "--trusted-ref", "main", cwd=repository.folder)
+    assert (refused.code, asked) == (3, [])
+    assert "'prometheus.login' differs from main" in refused.err
+
+
+def test_a_mapping_reads_own_metrics_and_own_files(tmp_path: Path) -> None:
+    metrics = [{"name": "acme_in_*", "kind": "produce", "user": "who", "names": "plain"}]
+    columns = {
+        "ts": {"column": "at", "unit": "s"}, "broker": {"column": "node"}, "user": {"column": "who"},
+        "client_id": {"column": "app", "missing": "empty"}, "kind": {"constant": "produce"}, "amount": {"column": "rate"},
+        "interval": {"constant": 15},
+    }  # fmt: skip
+    for name, spec in (("metrics", {"metrics": metrics}), ("files", {"semantics": "gauge", "columns": columns})):
+        document = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": spec}
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(document))
+    (tmp_path / "current.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1000.0}}))
+    (tmp_path / "rates.csv").write_text("at,node,who,app,rate\n1795413589,1,alice,,250\n1795413604,1,alice,,500\n")
+
+    def percent(*options: str) -> float:
+        done = invoke("headroom", "--current", "current.json", "--format", "json", *options, cwd=tmp_path)
+        assert done.code == 0, done.err
+        (row,) = done.json()["groups"]
+        return float(row["percent"])
+
+    with served(lambda *_: page('acme_in_rate{who="alice"} 500\n')) as port:
+        assert percent("--traffic", f"1=metrics+http://127.0.0.1:{port}", "--mapping", "metrics.yaml") == 50
+    with metrics_server({"__name__": "acme_in_rate", "who": "alice", "broker_id": "1"}, 500) as (port, asked):
+        assert percent("--traffic", f"prometheus+http://127.0.0.1:{port}", "--mapping", "metrics.yaml") == 50
+        assert "|acme_in_.*" in asked[0][0]
+        wrong = invoke(
+            "headroom", "--current", "current.json", "--traffic", f"prometheus+http://127.0.0.1:{port}", "--mapping",
+            "files.yaml", cwd=tmp_path,
+        )  # fmt: skip
+    assert (wrong.code, "For a Prometheus server, write spec.metrics" in wrong.err) == (64, True)
+    assert percent("--traffic", "rates.csv", "--mapping", "files.yaml") == 50
+
+
+def test_names_of_a_file_are_looked_up_in_metric_names(tmp_path: Path) -> None:
+    text = "kafka_server_produce_user_eve_client_id_big_app_byte_rate 500\n"
+    (tmp_path / "known.jsonl").write_text('{"user": "Eve", "client-id": "Big/App"}\n')
+    everyone = Entity.of({"user": DEFAULT, "client-id": DEFAULT})
+    (tmp_path / "current.json").write_text(snapshot({everyone: {"producer_byte_rate": 1000.0}}))
+    with served(lambda *_: page(text)) as port:
+        command = ("headroom", "--current", "current.json", "--traffic", f"1=metrics+http://127.0.0.1:{port}", "--format", "json")
+        unknown = invoke(*command, cwd=tmp_path).json()
+        known = invoke(*command, "--known-clients", "known.jsonl", cwd=tmp_path).json()
+    assert (unknown["groups"], "1 series are not known" in json.dumps(unknown["notes"])) == ([], True)
+    assert [(row["bucket"], row["percent"]) for row in known["groups"]] == [({"user": "Eve", "client-id": "Big/App"}, 50)]
+
+
+def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -> None:
+    (tmp_path / "current.json").write_text(snapshot(QUOTAS))
+    done = invoke("headroom", "--current", "current.json", cwd=tmp_path)
+    assert (done.code, "PATH of a Cluster manifest that has spec.traffic" in done.err) == (64, True)
 
 
 def test_a_name_cannot_move_the_cursor(tmp_path: Path) -> None:

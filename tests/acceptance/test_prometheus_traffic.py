@@ -21,8 +21,8 @@ QUOTAS = quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"}))
 class MetricsServer:
     """Samples each 15 s; it keeps what was asked."""
 
-    def __init__(self, **more: object) -> None:
-        self.more = more
+    def __init__(self, labels: dict[str, str] = LABELS, **more: object) -> None:
+        self.labels, self.more = labels, more
         self.paths: list[str] = []
         self.queries: list[str] = []
         self.headers: list[dict[str, str]] = []
@@ -36,7 +36,7 @@ class MetricsServer:
         self.headers.append(headers)
         values = [[at, "5e+06" if at % 60 == 0 else "12.5"] for at in range(end - length, end + 1) if at % 15 == 0]
         document = {"status": "success", "isPartial": False, **self.more}
-        document["data"] = {"resultType": "matrix", "result": [{"metric": LABELS, "values": values}]}
+        document["data"] = {"resultType": "matrix", "result": [{"metric": self.labels, "values": values}]}
         return 200, "application/json", json.dumps(document, separators=(",", ":")).encode()
 
 
@@ -105,6 +105,49 @@ def test_the_cluster_manifest_names_the_server_and_compact_keeps_its_samples(tmp
     assert "Read 0 samples in 0 hours into history.\n2 hours had been read before and are complete." in second.out
     again = invoke("backtest", str(manifests), "--traffic", "history", "--format", "json", cwd=tmp_path)
     assert [row["verdict"] for row in json.loads(again.out)["verdicts"]] == ["throttled"], again.err
+
+
+def test_names_of_a_file_are_looked_up_in_metric_names(tmp_path: Path) -> None:
+    labels = {"__name__": "kafka_server_produce_user_big_alice_client_id_app_1_byte_rate", "instance": "kafka-1:7071"}
+    default = {"user": {"default": True}, "client-id": {"default": True}}
+    manifests = write(tmp_path / "quotas")
+    (manifests / "quotas.yaml").write_text(quotas((default, {"producer_byte_rate": "1MiB"})))
+    (tmp_path / "known.jsonl").write_text('{"user": "Big-Alice", "client-id": "App 1"}\n')
+    with served(MetricsServer(labels=labels)) as port:
+        source = f"prometheus+http://127.0.0.1:{port}"
+        command = ("backtest", str(manifests), "--traffic", source, *TIMES, "--traffic-store", "store", "--format", "json")
+        unknown = invoke(*command, cwd=tmp_path)
+        known = invoke(*command, "--known-clients", "known.jsonl", cwd=tmp_path)
+    assert unknown.code == 1
+    assert f"http://127.0.0.1:{port} has no sample of a known client from 2026-11-20 08:30 to 2026-11-20 09:30" in unknown.err
+    assert "The clients of 1 series are unknown" in unknown.err
+    assert f"kafka-quotas doctor --traffic prometheus+http://127.0.0.1:{port}" in unknown.err
+    document = json.loads(known.out)
+    found = [(row["bucket"], row["verdict"]) for row in document["verdicts"]]
+    assert found == [({"user": "Big-Alice", "client-id": "App 1"}, "throttled")]
+    assert document["notes"] == []
+    files = invoke("backtest", ".", "--traffic", "logs", "--known-clients", "../known.jsonl", cwd=manifests)
+    assert (files.code, "--known-clients is for --traffic prometheus" in files.err) == (64, True)
+
+
+def test_a_mapping_gives_the_verdict_of_own_metrics(tmp_path: Path) -> None:
+    labels = {"__name__": "acme_produce_rate", "who": "a%lice", "node": "n7", "job": "acme"}
+    metrics = [{"name": "acme_*_rate", "kind": "produce", "user": "who", "broker": "node", "names": "plain"}]
+    mapping = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": {"metrics": metrics}}
+    (tmp_path / "mapping.yaml").write_text(json.dumps(mapping))
+    manifests = write(tmp_path / "quotas")
+    (manifests / "quotas.yaml").write_text(quotas(({"user": "a%lice"}, {"producer_byte_rate": "1MiB"})))
+    server = MetricsServer(labels=labels)
+    with served(server) as port:
+        source = f"prometheus+http://127.0.0.1:{port}"
+        command = ("backtest", str(manifests), "--traffic", source, *TIMES, "--traffic-store", "store", "--format", "json")
+        without = invoke(*command, cwd=tmp_path)
+        done = invoke(*command, "--mapping", "mapping.yaml", cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert "|acme_.*_rate" in server.queries[-1]
+    found = [(row["bucket"], row["broker"], row["verdict"]) for row in json.loads(done.out)["verdicts"]]
+    assert found == [({"user": "a%lice"}, 7, "throttled")]
+    assert not any(row["verdict"] == "throttled" for row in json.loads(without.out or '{"verdicts": []}')["verdicts"])
 
 
 def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from reconciler.cli import exit_codes, options, output
 from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.cli.traffic_options import (
     add_broker_model_options,
+    add_known_clients_option,
     add_prometheus_options,
     add_reading_options,
     add_spark_options,
@@ -74,6 +75,7 @@ class BacktestArguments(OutputArguments):
     match: tuple[str, ...]
     http_config: str | None
     traffic_store: str | None
+    known_clients: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,6 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "broker-3 in the path, else from a count that begins with 0 [default: spec.traffic of the Cluster manifest]",
     )
     add_prometheus_options(parser)
+    add_known_clients_option(parser)
     add_reading_options(parser)
     add_spark_options(parser)
     add_broker_model_options(parser)
@@ -158,6 +161,8 @@ def run(args: BacktestArguments) -> int:
     )
     if prometheus is None and not args.traffic:
         raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
+    if prometheus is None and args.known_clients:
+        raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
     chosen = BacktestOptions(
         traffic=tuple(args.traffic),
         kafka_version=args.kafka_version,
@@ -175,6 +180,7 @@ def run(args: BacktestArguments) -> int:
         model=_model_options(args),
         plots=plots,
         prometheus=prometheus,
+        known_clients=Path(args.known_clients) if args.known_clients else None,
         between=dataset_time(args.traffic, since=args.since, until=args.until),
     )
     report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args, every_s=30.0))

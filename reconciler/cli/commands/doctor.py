@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
 from reconciler.cli.arguments import OutputArguments, typed
-from reconciler.cli.traffic_options import add_prometheus_options, add_reading_options, prometheus_request
+from reconciler.cli.traffic_options import (
+    add_known_clients_option,
+    add_prometheus_options,
+    add_reading_options,
+    prometheus_request,
+)
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import CurrentState
@@ -37,6 +43,7 @@ class DoctorArguments(OutputArguments):
     mapping: str | None
     max_unreadable: float
     fail_on: str
+    trusted_ref: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,19 +54,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.section(parser, "Traffic").add_argument(
         "--traffic",
         action="append",
-        required=True,
+        default=[],
         metavar="SOURCE",
-        help="examine a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or files as backtest reads them "
-        "(repeatable for files)",
-    )
-    options.section(parser, "Traffic").add_argument(
-        "--known-clients",
-        metavar="FILE",
-        help="look these clients up in metric names, too: JSON lines of user and client-id",
+        help="examine a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), pages of exporters "
+        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable), or files as backtest reads them (repeatable) "
+        "[default: spec.traffic of the Cluster manifest]",
     )
     add_prometheus_options(parser, hours=_HOURS, store=False)
+    add_known_clients_option(parser)
     add_reading_options(parser)
     options.add_fail_on_option(parser)
+    options.add_trusted_ref_option(parser)
     options.add_cluster_option(parser)
     options.add_current_option(parser, "take brokers, quotas and names of clients from this snapshot [default: none]")
     options.add_output_options(parser)
@@ -75,15 +80,27 @@ def run(args: DoctorArguments) -> int:
     from reconciler.documents import traffic_health_to_json
     from reconciler.model import Severity
     from reconciler.render import traffic_health_lines
-    from reconciler.workflows import DoctorRequest, examine_traffic, load_intent
+    from reconciler.workflows import DoctorRequest, References, configured_server, examine_traffic, is_page, load_intent
 
     now = datetime.datetime.now(datetime.UTC)
+    intent = None
+    if args.paths or args.trusted_ref is not None:
+        references = References(trusted=args.trusted_ref)
+        intent = load_intent(args.paths or (".",), cluster=args.cluster, references=references)
+    of_pages = any(map(is_page, args.traffic))
     server = prometheus_request(
-        args.traffic, since=args.since, until=args.until, match=args.match, http_config=args.http_config, store=None
+        args.traffic,
+        since=args.since,
+        until=args.until,
+        match=args.match,
+        http_config=None if of_pages else args.http_config,
+        store=None,
+        server=configured_server(intent.spec, intent.trusted) if intent is not None else None,
     )
+    if server is None and not args.traffic:
+        raise UsageError("No traffic is given. Pass --traffic, or PATH of a Cluster manifest that has spec.traffic")
     if server is not None and args.since is None:
         server = replace(server, since=server.until - datetime.timedelta(hours=_HOURS))
-    intent = load_intent(args.paths, cluster=args.cluster) if args.paths else None
     request = DoctorRequest(
         traffic=args.traffic,
         prometheus=server,
@@ -91,6 +108,7 @@ def run(args: DoctorArguments) -> int:
         current=_current(args, intent),
         known_clients=Path(args.known_clients) if args.known_clients else None,
         mapping=Path(args.mapping) if args.mapping else None,
+        http_config=Path(args.http_config) if args.http_config else None,
         log_timezone=args.log_timezone,
         max_unreadable=args.max_unreadable,
     )
@@ -106,4 +124,5 @@ def _current(args: DoctorArguments, intent: Intent | None) -> CurrentState | Non
     from reconciler.model import ClusterSpec
     from reconciler.workflows import read_state, snapshot_reader
 
-    return read_state(intent.spec if intent is not None else ClusterSpec(), snapshot_reader(args.current))
+    trusted = intent.trusted.files if intent is not None and intent.trusted is not None else None
+    return read_state(intent.spec if intent is not None else ClusterSpec(), snapshot_reader(args.current, trusted=trusted))

@@ -6,10 +6,12 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
 from reconciler.cli.arguments import ClusterArguments, typed
+from reconciler.cli.traffic_options import add_known_clients_option, add_prometheus_login_options, label_matcher
 from reconciler.errors import ManifestError, TrafficError, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +32,10 @@ class HeadroomArguments(ClusterArguments):
     trusted_ref: str | None
     fail_on: str
     traffic: tuple[str, ...]
+    match: tuple[str, ...]
     http_config: str | None
+    known_clients: str | None
+    mapping: str | None
     log_timezone: str
     watch: bool
     interval: float | None
@@ -71,15 +76,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     traffic.add_argument(
         "--traffic",
         action="append",
-        required=True,
+        default=[],
         metavar="SOURCE",
         help="read rates of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), of an exporter's page "
-        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable), or the last moment of recorded traffic (PATH)",
+        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable), or the last moment of recorded traffic (PATH) "
+        "[default: spec.traffic of the Cluster manifest]",
     )
+    add_prometheus_login_options(parser, store=False)
+    add_known_clients_option(parser)
     traffic.add_argument(
-        "--http-config",
+        "--mapping",
         metavar="FILE",
-        help="take the login from this file, which has the form of Prometheus's own http_config",
+        help="read other metrics, or files with other columns, as in this TrafficMapping",
     )
     traffic.add_argument(
         "--log-timezone",
@@ -104,7 +112,7 @@ def run(args: HeadroomArguments) -> int:
     """Read and print, once or again and again; 2 with ``--detailed-exitcode`` when a group is above."""
     from reconciler.cli.screen import can_refresh, watch_screen
     from reconciler.model import Severity
-    from reconciler.workflows import Sources, Where, check_names, open_headroom
+    from reconciler.workflows import HeadroomRequest, Sources, Where, check_names, open_headroom
 
     _check(args)
     check_names([args.state])
@@ -116,10 +124,16 @@ def run(args: HeadroomArguments) -> int:
         fail_on=Severity(args.fail_on),
     )
     sources = Sources(where)
+    request = HeadroomRequest(
+        traffic=args.traffic,
+        match=tuple(map(label_matcher, args.match)),
+        http_config=_path(args.http_config),
+        mapping=_path(args.mapping),
+        known_clients=_path(args.known_clients),
+        log_timezone=args.log_timezone,
+    )
     try:
-        reader = open_headroom(
-            sources, args.state, traffic=args.traffic, http_config=args.http_config, log_timezone=args.log_timezone
-        )
+        reader = open_headroom(sources, args.state, request)
     except ManifestError as error:
         if error.findings:
             output.print_findings(args, error.findings, to_stdout=False)
@@ -133,6 +147,10 @@ def run(args: HeadroomArguments) -> int:
     _print(args, headroom)
     above = any(group.is_above(_above(args)) for group in _asked(args, headroom).groups)
     return exit_codes.DIFFERENCES if args.detailed_exitcode and above else exit_codes.DONE
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
 
 
 def _check(args: HeadroomArguments) -> None:

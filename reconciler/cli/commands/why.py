@@ -13,6 +13,7 @@ from reconciler.cli import entity_options, exit_codes, options, output
 from reconciler.cli.arguments import ClusterArguments, typed
 from reconciler.cli.traffic_options import (
     add_broker_model_options,
+    add_known_clients_option,
     add_prometheus_login_options,
     add_reading_options,
     add_spark_options,
@@ -22,7 +23,7 @@ from reconciler.errors import ManifestError, UsageError
 from reconciler.text import shown
 
 if TYPE_CHECKING:
-    from reconciler.model import Entity, IncidentReport
+    from reconciler.model import Entity, IncidentReport, MetricServer
     from reconciler.workflows import BacktestOptions, IncidentRequest, PrometheusRequest
 
 _AROUND: Final = datetime.timedelta(hours=1)
@@ -60,6 +61,7 @@ class WhyArguments(ClusterArguments):
     match: tuple[str, ...]
     http_config: str | None
     traffic_store: str | None
+    known_clients: str | None
     detailed_exitcode: bool
 
 
@@ -88,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="SOURCE",
         help="look at this traffic: request logs as [BROKER=]PATH, Parquet, a folder of compact, or "
-        "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable for paths)",
+        "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable for paths) [default: spec.traffic of the Cluster manifest]",
     )
     group.add_argument(
         "--audit",
@@ -98,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="take the applied commits from this file of apply --audit or run --audit (repeatable)",
     )
     add_prometheus_login_options(parser)
+    add_known_clients_option(parser)
     add_reading_options(parser)
     add_spark_options(parser)
     add_broker_model_options(parser)
@@ -153,7 +156,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
         until=until,
         zone=zone.key,
         quotas=QuotaSources(paths=args.paths, cluster=args.cluster, access=options.access(args, current=args.current), runs=runs),
-        traffic=_traffic(args, since, until),
+        traffic=lambda server: _traffic(args, since, until, server),
     )
 
 
@@ -168,7 +171,9 @@ def _client(args: WhyArguments) -> Entity:
     return require_client(client)[0]
 
 
-def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datetime) -> BacktestOptions:
+def _traffic(
+    args: WhyArguments, since: datetime.datetime, until: datetime.datetime, server: MetricServer | None
+) -> BacktestOptions:
     from reconciler.workflows import BacktestOptions, ModelOptions
 
     return BacktestOptions(
@@ -189,16 +194,21 @@ def _traffic(args: WhyArguments, since: datetime.datetime, until: datetime.datet
             controller_window_seconds=args.controller_window_seconds,
             quota_callback=args.quota_callback,
         ),
-        prometheus=_prometheus(args, since, until),
+        prometheus=_prometheus(args, since, until, server),
+        known_clients=Path(args.known_clients) if args.known_clients else None,
     )
 
 
-def _prometheus(args: WhyArguments, since: datetime.datetime, until: datetime.datetime) -> PrometheusRequest | None:
+def _prometheus(
+    args: WhyArguments, since: datetime.datetime, until: datetime.datetime, server: MetricServer | None
+) -> PrometheusRequest | None:
     from reconciler.workflows import is_prometheus
 
-    server = any(map(is_prometheus, args.traffic))
-    times = {"since": since, "until": until} if server else {"since": None, "until": None}
-    return prometheus_request(args.traffic, match=args.match, http_config=args.http_config, store=args.traffic_store, **times)
+    is_read = any(map(is_prometheus, args.traffic)) or (server is not None and not args.traffic)
+    times = {"since": since, "until": until} if is_read else {"since": None, "until": None}
+    return prometheus_request(
+        args.traffic, match=args.match, http_config=args.http_config, store=args.traffic_store, server=server, **times
+    )
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:

@@ -212,10 +212,15 @@ def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> La
     return Layout.NAME_ONLY if _NAME_ONLY.fullmatch(name) else None
 
 
+def names_to_read(rules: Sequence[MetricRule] = ()) -> tuple[str, ...]:
+    """Regular expressions of the metric names of the known layouts and of ``rules``."""
+    more = (re.sub(r"[^\w:*?]", ".", rule.name).replace("*", ".*").replace("?", ".") for rule in rules)
+    return (*SERIES_NAMES, *more)
+
+
 def selector_of(rules: Sequence[MetricRule] = ()) -> str:
     """The series to ask a server for: those of the known layouts and those of ``rules``."""
-    names = (*SERIES_NAMES, *(re.sub(r"[^\w:*?]", ".", rule.name).replace("*", ".*").replace("?", ".") for rule in rules))
-    return f'{{__name__=~"{"|".join(names)}"}}'
+    return f'{{__name__=~"{"|".join(names_to_read(rules))}"}}'
 
 
 @functools.lru_cache(maxsize=256)

@@ -18,9 +18,9 @@ from reconciler.resolution.effective_quotas import Caveats
 from reconciler.resolution.resolver import Resolver
 from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, SeriesReader
+from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries
 from reconciler.workflows.headroom import HeadroomReader
-from reconciler.workflows.headroom_sources import LoadReading, SeriesSamples, open_load_source, split_page
+from reconciler.workflows.headroom_sources import LoadOptions, LoadReading, SeriesSamples, open_load_source, split_page
 from tests.builders import client, ip, pair, user
 
 NOW = 1_800_000_000.0
@@ -250,8 +250,9 @@ def test_a_page_may_begin_with_its_broker(text: str, expected: tuple[int | None,
         ["metrics+http://127.0.0.1:9", "logs"],
         ["x=metrics+http://127.0.0.1:9"],
         ["metrics+ftp://127.0.0.1"],
+        [],
     ],
 )
 def test_a_mixture_of_sources_is_refused(traffic: list[str]) -> None:
     with pytest.raises(UsageError):
-        open_load_source(traffic, http_config=None, reader=SeriesReader())
+        open_load_source(LoadOptions(traffic=tuple(traffic)))
