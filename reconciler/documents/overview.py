@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.documents.backtest import unjudged_to_json
+from reconciler.documents.backtest_metrics import metrics_to_json, observations_to_json
 from reconciler.documents.findings import finding_to_json, span_to_json
 from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import BucketTraffic, ClusterOverview, EntityOverview, Overview, Quotas, RunRecord, TrafficOverview
 
 SCHEMA: Final = "report"
-_FORMAT_VERSION: Final = "2.0"
+_FORMAT_VERSION: Final = "2.1"
 
 
 def overview_to_json(overview: Overview) -> dict[str, Json]:
@@ -109,6 +110,7 @@ def _traffic(one: TrafficOverview) -> Json:
         "headline": one.headline,
         "buckets": [_bucket(bucket) for bucket in one.buckets],
         "unjudged": [unjudged_to_json(change) for change in one.unjudged],
+        "observations": [observations_to_json(found) for found in one.observations],
     }
 
 
@@ -130,4 +132,5 @@ def _bucket(one: BucketTraffic) -> Json:
         "safe": value_to_json(one.safe),
         "recommended": value_to_json(one.recommended),
         "reason": one.reason,
+        "metrics": metrics_to_json(one.metrics),
     }

@@ -11,6 +11,7 @@ from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
+from reconciler.model.metric_samples import MetricSamples, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity, Observed, Quotas
 
@@ -123,6 +124,8 @@ class BucketTraffic:
     peak_bound: PeakBound = PeakBound.EXACT
     reason: str | None = None
     """Why a verdict is inconclusive."""
+    metrics: MetricSamples | None = None
+    """What metrics show; ``None``: the history has none of this bucket."""
 
     @property
     def share(self) -> float | None:
@@ -147,6 +150,8 @@ class TrafficOverview:
     """Its answer, in the backtest's own words."""
     buckets: tuple[BucketTraffic, ...] = ()
     unjudged: tuple[UnjudgedChange, ...] = ()
+    observations: tuple[Observations, ...] = ()
+    """What the rows of its history are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

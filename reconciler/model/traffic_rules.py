@@ -22,6 +22,12 @@ _RULES: Final = (
         "the broker runs with the exporter.",
     ),
     Rule(
+        id="partial-answer",
+        severity=Severity.WARNING,
+        explanation="The server left something out and warns of it: Thanos and Mimir with warnings, VictoriaMetrics with "
+        "isPartial. Series, brokers and gaps may be missing here. Examine it again when all parts of its storage answer.",
+    ),
+    Rule(
         id="identity-unknown",
         severity=Severity.WARNING,
         explanation="The client of a series is not known. The jmx_exporter's example kafka-kraft-3_0_0 makes metric names of "

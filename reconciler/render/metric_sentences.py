@@ -80,6 +80,11 @@ def observation_words(provenance: Provenance) -> Iterator[str]:
             yield f"{count_of(one.rows, 'logged throttle')} of {count_of(one.series, 'quota group')}, and no traffic"
 
 
+def metric_rows_words(one: Observations) -> str | None:
+    """``40,320 gauges every 15 s``; ``None`` for rows that are not metrics."""
+    return _rows_words(one) if one.semantics in OF_METRICS else None
+
+
 def censored_words(provenance: Provenance) -> Iterator[str]:
     """Which samples show what an earlier limit let through."""
     for one in provenance.observations:

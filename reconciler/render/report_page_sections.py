@@ -37,6 +37,7 @@ from reconciler.render.html_page import (
     text,
     unbroken,
 )
+from reconciler.render.metric_sentences import metric_rows_words, not_seen_words
 from reconciler.text import count_of, rate
 
 DRIFT_WORDS: Final = {
@@ -286,17 +287,13 @@ def traffic_section(overview: Overview) -> PageSection:
 def _traffic(one: TrafficOverview) -> Iterator[str]:
     cluster = f"{quoted(display_name(one.cluster))}, " if one.cluster else ""
     yield f"<h3>{cluster}{quoted(one.file)}</h3>"
-    word = (
-        "judged request by request"
-        if one.form is Form.EXACT
-        else "judged from sums of whole seconds: a peak is what no request can have exceeded"
-    )
     bad = any(bucket.verdict is Verdict.THROTTLED for bucket in one.buckets)
     doubt = one.unjudged or any(bucket.verdict is not Verdict.CLEAR for bucket in one.buckets)
     if one.headline:
         answer = ("Throttled", "bad") if bad else ("Not sure", "warn") if doubt else ("Clear", "good")
         yield f"<p>{chip(*answer)} {text(one.headline)}</p>"
-    yield f"<p>{count_of(one.requests, 'request')} from {time_element(one.start)} to {time_element(one.end)}, {word}.</p>"
+    span = f"from {time_element(one.start)} to {time_element(one.end)}"
+    yield f"<p>{text(_history_words(one)[0])} {span}, {text(_history_words(one)[1])}.</p>"
     if one.unjudged:
         yield from items(message_html(unjudged_sentence(change)) for change in one.unjudged[:_UNJUDGED])
         if len(one.unjudged) > _UNJUDGED:
@@ -306,6 +303,28 @@ def _traffic(one: TrafficOverview) -> Iterator[str]:
     heads = ("Quota group", "Verdict", "Key", "Peak against limit", "Peak", "Limit", "Over", "Safe", "Recommended", "Broker")
     caption = f"Quota groups of {quoted(one.file)}, the worst first. The mark on each bar is the limit"
     yield from table(caption, heads, rows, numbers=frozenset({"Over"}), of=len(groups))
+
+
+def _history_words(one: TrafficOverview) -> tuple[str, str]:
+    """What was recorded, and how it was judged."""
+    samples = [words for found in one.observations if (words := metric_rows_words(found)) is not None]
+    if samples and not one.requests:
+        return ", ".join(samples), "judged from samples: they prove throttling, and never its absence"
+    recorded = ", ".join([count_of(one.requests, "request"), *samples])
+    if one.form is Form.EXACT:
+        return recorded, "judged request by request"
+    return recorded, "judged from sums of whole seconds: a peak is what no request can have exceeded"
+
+
+def _over_words(one: BucketTraffic) -> str:
+    """The share of the active seconds over the limit; of samples, what they show."""
+    if one.seconds_over and one.active_seconds and one.requests:
+        return f"{100 * one.seconds_over / one.active_seconds:.0f} %"
+    if one.metrics is None or one.requests:
+        return "never"
+    if one.metrics.over:
+        return f"{one.metrics.over:,} of {count_of(one.metrics.samples, 'sample')}"
+    return not_seen_words(one.metrics) if one.metrics.over == 0 else "not known"
 
 
 def _groups(buckets: Sequence[BucketTraffic]) -> tuple[tuple[BucketTraffic, ...], ...]:
@@ -324,7 +343,6 @@ def _group(group: Sequence[BucketTraffic], *, before_known: bool) -> tuple[str, 
     limit = f"<strong>{after}</strong>"
     if one.changed and before_known:
         limit += f', <span class="faint">before {amount_html(one.key, one.limit_before, absent="unlimited")}</span>'
-    over = f"{100 * one.seconds_over / one.active_seconds:.0f} %" if one.seconds_over and one.active_seconds else "never"
     return (
         name(tags) if tags else "clients without a client id",
         chip(one.verdict.value, _VERDICTS[one.verdict]) + (f" {quoted(one.reason)}" if one.reason else ""),
@@ -332,7 +350,7 @@ def _group(group: Sequence[BucketTraffic], *, before_known: bool) -> tuple[str, 
         bar(share) + f"{100 * share:,.0f} %" if share is not None else "",
         unbroken(f"{one.peak_bound.words}{rate(one.key, one.peak)}"),
         limit,
-        f'<span class="amount">{over}</span>',
+        f'<span class="amount">{_over_words(one)}</span>',
         amount_html(one.key, one.safe) if one.safe is not None else "",
         amount_html(one.key, one.recommended) if one.recommended is not None else "",
         f"{one.broker}, the worst of {len(group):,}" if len(group) > 1 else f"{one.broker}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.traffic.sources.metric_answers import AnsweredSeries, AnswerReader, samples_of
@@ -27,9 +27,21 @@ class AnsweredSamples:
         return self.answered.label_values()
 
 
-def read_answer(body: bytes, reader: AnswerReader) -> Iterator[AnsweredSamples]:
-    """The series of sensors, with their samples. Raises ``ForeignAnswerError``."""
-    wanted = [series for series in reader.read(body).series if series.read is not None]
+@dataclass(frozen=True, slots=True)
+class LiveAnswer:
+    """``warnings``: of a server that has left something out."""
+
+    samples: Iterator[AnsweredSamples]
+    warnings: tuple[str, ...]
+
+
+def read_answer(body: bytes, reader: AnswerReader) -> LiveAnswer:
+    """The series of sensors, with their samples. Raises ``ForeignAnswerError``, also while samples are taken."""
+    answer = reader.read(body)
+    return LiveAnswer(_samples([series for series in answer.series if series.read is not None]), answer.warnings)
+
+
+def _samples(wanted: Sequence[AnsweredSeries]) -> Iterator[AnsweredSamples]:
     for some, samples in samples_of(wanted):
         moments, values = (samples.ts_ms / 1000).tolist(), samples.values.tolist()
         at = 0

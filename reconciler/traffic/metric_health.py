@@ -68,7 +68,7 @@ def examine_metrics(found: MetricTargets, question: HealthQuestion) -> TrafficHe
     unattributed = found.unattributed()
     targets = [target for _, target in sorted(found.targets.items())]
     of_clients = [target for target in targets if target.names]
-    examination = _Examination(of_clients, targets, unattributed, question)
+    examination = _Examination(of_clients, targets, unattributed, question, warnings=tuple(found.warnings))
     findings = sorted(examination.findings(), key=lambda finding: (finding.severity.rank, finding.id))
     return TrafficHealth(
         source=question.source,
@@ -153,7 +153,10 @@ class _Examination:
         every_target: Sequence[ScrapeTarget],
         unattributed: Mapping[Unattributed, Sequence[Mapping[str, str]]],
         question: HealthQuestion,
+        *,
+        warnings: Sequence[str] = (),
     ) -> None:
+        self._warnings = warnings
         self._targets, self._every_target, self._unattributed, self._question = targets, every_target, unattributed, question
         self._keys = {key for target in targets for key in target.keys if key.measure is not Measure.QUEUE_SIZE}
 
@@ -161,6 +164,13 @@ class _Examination:
         """In no order."""
         for problem in self._question.unreadable:
             yield _finding("exporter-unreadable", Severity.ERROR, compose("{problem}", problem=name_part(problem)))
+        if self._warnings:
+            shown = name_part(", ".join(escaped(text) for text in self._warnings[:_SHOWN])[:_LONGEST_EXAMPLE])
+            yield _finding(
+                "partial-answer",
+                Severity.WARNING,
+                compose("The server warns that its answers are incomplete: {warnings}.", warnings=shown),
+            )
         if not self._targets:
             yield _finding(
                 "no-client-series",

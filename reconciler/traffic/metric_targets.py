@@ -99,10 +99,13 @@ class MetricTargets:
         self._reader, self._answers = reader, AnswerReader()
         self._open: dict[tuple[tuple[str, str], ...], None] = {}
         self.targets: dict[TargetKey, ScrapeTarget] = {}
+        self.warnings: dict[str, None] = {}
+        """Of a server that has left something out, each once."""
 
     def add_answer(self, body: bytes) -> None:
         """An answer of the server. Raises ``ForeignAnswerError``."""
         answer = self._answers.read(body)
+        self.warnings |= dict.fromkeys(answer.warnings)
         for some, samples in samples_of(answer.series):
             ends = np.cumsum(samples.counts).tolist()
             for series, begin, end in zip(some, [0, *ends[:-1]], ends, strict=True):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.integrations import PAGE_PREFIX, ExporterPage, HttpLogin, PrometheusApi, TooManySamplesError
-from reconciler.model import Message, compose
+from reconciler.model import Message, compose, escaped, name_part
 from reconciler.workflows.prometheus_login import ReadFile, read_login
 from reconciler.workflows.prometheus_traffic import is_prometheus, prometheus_address
 from reconciler.workflows.traffic_mapping import metric_rules
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 WINDOW_S: Final = 300
 """How much of the past is read: for trends, and since when a broker throttles."""
 _SHORTEST_WINDOW_S: Final = 60
+_SHOWN: Final = 3
+_LONGEST: Final = 300
 _UNNUMBERED: Final = 900_000_000
 """Added to the place of an exporter without a broker id, which then stands for the broker."""
 
@@ -179,6 +181,12 @@ def _notes(reasons: Counter[str]) -> Iterator[Message]:
         yield compose("{count} series name neither broker nor instance.", count=count)
 
 
+def _partial(warnings: Sequence[str]) -> Iterator[Message]:
+    if warnings:
+        shown = name_part(", ".join(escaped(text) for text in warnings[:_SHOWN])[:_LONGEST])
+        yield compose("The server warns that its answer is incomplete: {warnings}. Quota groups may be missing.", warnings=shown)
+
+
 class _PrometheusLoad:
     def __init__(self, address: str, options: LoadOptions) -> None:
         from reconciler.traffic import AnswerReader, selector_of
@@ -195,7 +203,8 @@ class _PrometheusLoad:
         found: list[SeriesSamples] = []
         reasons: Counter[str] = Counter()
         try:
-            for one in read_answer(self._answer(), self._answers):
+            answer = read_answer(self._answer(), self._answers)
+            for one in answer.samples:
                 series = self._series.of(one.labels) if one.read is Unattributed.NO_BROKER else one.read
                 if isinstance(series, str):
                     reasons[series] += 1
@@ -203,7 +212,8 @@ class _PrometheusLoad:
                     found.append(SeriesSamples(series=series, samples=one.samples))
         except ForeignAnswerError as error:
             raise self._api.foreign(str(error)) from error
-        return LoadReading(series=found, brokers=self._series.brokers, notes=tuple(_notes(reasons)))
+        notes = (*_partial(answer.warnings), *_notes(reasons))
+        return LoadReading(series=found, brokers=self._series.brokers, notes=notes)
 
     def _answer(self) -> bytes:
         """Of as much of the window as the server gives at once."""

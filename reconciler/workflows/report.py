@@ -333,6 +333,7 @@ def read_traffic(name: str) -> TrafficOverview:
         headline=headline(report)[0],
         buckets=tuple(_bucket(verdict) for verdict in report.verdicts),
         unjudged=report.unjudged,
+        observations=report.provenance.observations,
     )
 
 
@@ -354,4 +355,5 @@ def _bucket(verdict: BucketVerdict) -> BucketTraffic:
         safe=verdict.safe,
         recommended=verdict.recommended,
         reason=verdict.reason,
+        metrics=verdict.metrics,
     )

@@ -25,7 +25,7 @@ MANIFEST = quotas(({"user": "alice", "client-id": "App"}, {"producer_byte_rate":
 
 
 @contextmanager
-def answering(series: Sequence[Mapping[str, str]], every: int = 15) -> Iterator[str]:
+def answering(series: Sequence[Mapping[str, str]], every: int = 15, **more: object) -> Iterator[str]:
     """A server whose series have a sample at each multiple of ``every`` seconds."""
 
     def reply(_: str, __: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
@@ -39,7 +39,7 @@ def answering(series: Sequence[Mapping[str, str]], every: int = 15) -> Iterator[
             for labels in series
             if (labels["__name__"] == "up") is asks_up
         ]
-        document = {"status": "success", "data": {"resultType": "matrix", "result": result}}
+        document = {"status": "success", "data": {"resultType": "matrix", "result": result}, **more}
         return 200, "application/json", json.dumps(document).encode()
 
     with served(reply) as port:
@@ -69,6 +69,15 @@ def test_a_good_server_is_a_table_and_exit_code_0(tmp_path: Path) -> None:
     assert lines[4].split(maxsplit=3)[:3] == ["1", "kafka-1:7071", "1"]
     assert lines[4].endswith("5 s    100 %")
     assert lines[-1] == "1 broker, 1 client on them. Nothing to repair."
+
+
+@pytest.mark.parametrize("more", [{"isPartial": True}, {"warnings": ["store-2: timeout"]}])
+def test_a_partial_answer_is_a_finding(more: dict[str, object], tmp_path: Path) -> None:
+    with answering(EVERYTHING, every=5, **more) as source:
+        done = invoke("doctor", "--traffic", source, "--format", "json", cwd=tmp_path)
+    (finding,) = json.loads(done.out)["findings"]
+    assert (finding["id"], finding["severity"]) == ("partial-answer", "warning")
+    assert any(word in finding["message"] for word in ("isPartial", "store-2: timeout"))
 
 
 def test_names_of_manifests_explain_metric_names_and_others_are_counted(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ WITHOUT_EXAMPLE = {
     "broker-restarted",
     "broker-without-series",
     "exporter-unreadable",
+    "partial-answer",
     "clock-offset",
     "identity-unknown",
     "joined-labels",

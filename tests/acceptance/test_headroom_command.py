@@ -169,7 +169,7 @@ def test_a_folder_of_compact_ends_as_the_log_that_it_was_made_of(tmp_path: Path)
 
 
 @contextmanager
-def metrics_server(labels: dict[str, str], rate: float) -> Iterator[tuple[int, list[tuple[str, dict[str, str]]]]]:
+def metrics_server(labels: dict[str, str], rate: float, **more: object) -> Iterator[tuple[int, list[tuple[str, dict[str, str]]]]]:
     """A Prometheus with one series, scraped now. Gives its port, and the queries and headers that it gets."""
     asked: list[tuple[str, dict[str, str]]] = []
 
@@ -177,7 +177,7 @@ def metrics_server(labels: dict[str, str], rate: float) -> Iterator[tuple[int, l
         fields = urllib.parse.parse_qs(body.decode())
         asked.append((fields["query"][0], headers))
         data = {"resultType": "matrix", "result": [{"metric": labels, "values": [[float(fields["time"][0]) - 1, str(rate)]]}]}
-        return 200, "application/json", json.dumps({"status": "success", "data": data}).encode()
+        return 200, "application/json", json.dumps({"status": "success", "data": data, **more}).encode()
 
     with served(reply) as port:
         yield port, asked
@@ -212,6 +212,14 @@ def test_the_cluster_manifest_names_the_server(tmp_path: Path) -> None:
         refused = invoke(*command, "--trusted-ref", "main", cwd=repository.folder)
     assert (refused.code, asked) == (3, [])
     assert "'prometheus.login' differs from main" in refused.err
+
+
+def test_a_partial_answer_is_named(tmp_path: Path) -> None:
+    (tmp_path / "current.json").write_text(snapshot(QUOTAS))
+    with metrics_server(LABELS, 524288, isPartial=True) as (port, _):
+        done = invoke("headroom", "--current", "current.json", "--traffic", f"prometheus+http://127.0.0.1:{port}", cwd=tmp_path)
+    assert "user=alice client-id=app" in done.out
+    assert "The server warns that its answer is incomplete: isPartial. Quota groups may be missing." in " ".join(done.out.split())
 
 
 def test_a_mapping_reads_own_metrics_and_own_files(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 An answer is some hundred bytes a series and thirty a sample: the pairs ``[seconds, "value"]``. Those stay bytes until a CSV
 reader takes the pairs of many series at once: a Python object for each of them takes five times as long.
-Source: Prometheus documentation, "HTTP API" (``matrix`` results, ``warnings``).
+Sources: Prometheus documentation, "HTTP API" (``matrix`` results, ``warnings``); VictoriaMetrics documentation, "Cluster
+availability" (``isPartial``).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _SAMPLES_AT_ONCE: Final = 200_000
 """As many as the processor's cache has room for."""
 _MOST_KNOWN: Final = 32 * 1024 * 1024
 """Bytes of labels whose client is remembered from page to page."""
+_PARTIAL: Final = "isPartial"
+"""What VictoriaMetrics sets when a part of its storage did not answer."""
 _NOT_NUMBERS: Final = ["NaN", "+Inf", "-Inf", "Inf"]
 
 
@@ -51,6 +54,7 @@ class _Document(msgspec.Struct, gc=False):
     data: _Data | None = None
     error: str = ""
     warnings: list[str] = []
+    is_partial: bool = msgspec.field(name="isPartial", default=False)
 
 
 CLUSTER_LABELS: Final = (
@@ -125,7 +129,8 @@ class AnswerReader:
             series = tuple(self._again(one) for one in [self._series(raw) for raw in document.data.result])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ForeignAnswerError(f"a series cannot be read ({escaped(str(error))})") from error
-        return MatrixAnswer(series=tuple(one for one in series if one.count > 0), warnings=tuple(document.warnings))
+        partial = (_PARTIAL,) if document.is_partial else ()
+        return MatrixAnswer(series=tuple(one for one in series if one.count > 0), warnings=(*document.warnings, *partial))
 
     def _again(self, series: AnsweredSeries) -> AnsweredSeries:
         """A name that was learned since may explain a series."""
