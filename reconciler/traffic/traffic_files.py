@@ -31,6 +31,7 @@ from reconciler.traffic.sources.normal_form import (
     EVENT,
     GAUGE,
     IDENTITY_COLUMNS,
+    OF_METRICS,
     require_columns,
     require_readable,
     rows_of,
@@ -40,6 +41,7 @@ from reconciler.traffic.sources.parquet_parts import (
     Part,
     footer_of,
     has_one_value,
+    may_have_value,
     parts_of,
     read_ahead,
     read_part,
@@ -138,6 +140,13 @@ class Traffic:
         return self.source is Source.NORMAL_FORM and all(
             has_one_value(footer_of(file), "semantics", GAUGE) for file in self.parquet
         )
+
+    @property
+    def files_of_metrics(self) -> tuple[str, ...]:
+        """Parquet in the normal form that has gauges, means or differences of counters, as far as its statistics show."""
+        if self.source is not Source.NORMAL_FORM or self.datasets:
+            return ()
+        return tuple(file for file in self.parquet if may_have_value(footer_of(file), "semantics", OF_METRICS))
 
     @property
     def of_requests(self) -> bool:

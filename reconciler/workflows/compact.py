@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 from reconciler.errors import UsageError
 from reconciler.model import Message
 from reconciler.ports import Progress
+from reconciler.text import list_some
+from reconciler.workflows.client_names import read_client_names
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
+from reconciler.workflows.traffic_mapping import metric_rules, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.traffic import Segment, SegmentFolder, SourceFile, Traffic
@@ -34,6 +37,8 @@ class CompactOptions:
     max_unreadable: float = 0.01
     prometheus: PrometheusRequest | None = None
     """The server to read, in place of ``traffic``: its pages go into the folder as they are."""
+    known_clients: Path | None = None
+    """Clients to look up where a server's series have user and client-id in metric names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +59,11 @@ class CompactResult:
     notes: tuple[Message, ...] = ()
 
 
-def _pages(request: PrometheusRequest, progress: Progress) -> CompactResult:
+def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progress) -> CompactResult:
     """Gauges are moments, which no totals of seconds can be made of: each sample is kept."""
+    rules = metric_rules(read_trusted_mapping(options.mapping, None), what="a Prometheus server")
+    names = read_client_names(options.known_clients)
+    request = replace(request, store=options.folder, names=names, rules=rules)
     found = fetch_prometheus(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
     return CompactResult(
         compacted=tuple(map(str, found.pages_read)),
@@ -79,7 +87,9 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
 
     require_arrow()
     if options.prometheus is not None:
-        return _pages(replace(options.prometheus, store=options.folder), progress)
+        return _pages(options, options.prometheus, progress)
+    if options.known_clients is not None:
+        raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
     from reconciler.traffic import SegmentFolder, find_traffic, look_first, read_mapping, require_traffic
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
@@ -90,6 +100,11 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
             f"compact reads files of this machine, and not {traffic.datasets[0]}. Give backtest this address instead"
         )
     require_traffic(traffic.source, traffic.files)
+    if of_metrics := traffic.files_of_metrics:
+        raise UsageError(
+            f"{list_some(of_metrics, 1)} has samples of metrics, of which no totals of seconds can be made. Keep the files, "
+            "and give them to backtest as they are"
+        )
     folder = SegmentFolder(options.folder.resolve())
     sources, empty = _sources(traffic)
     wanted = _files_to_read(sources, folder.segments())

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output
 from reconciler.cli.arguments import OutputArguments, typed
-from reconciler.cli.traffic_options import add_prometheus_options, add_reading_options, add_spark_options, prometheus_request
+from reconciler.cli.traffic_options import (
+    add_known_clients_option,
+    add_prometheus_options,
+    add_reading_options,
+    add_spark_options,
+    prometheus_request,
+)
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
@@ -30,6 +36,7 @@ class CompactArguments(OutputArguments):
     folder: str
     log_timezone: str
     mapping: str | None
+    known_clients: str | None
     max_unreadable: float
     master: str | None
     remote: str | None
@@ -48,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="read request logs ([BROKER=]PATH), or Parquet in the canonical traffic schema, as backtest does (repeatable). Of a "
         "Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]) the folder gets the samples themselves",
     )
+    add_known_clients_option(parser)
     add_prometheus_options(parser, store=False)
     options.add_folder_option(
         parser,
@@ -79,6 +87,7 @@ def run(args: CompactArguments) -> int:
         log_timezone=args.log_timezone,
         mapping=Path(args.mapping) if args.mapping else None,
         max_unreadable=args.max_unreadable,
+        known_clients=Path(args.known_clients) if args.known_clients else None,
         prometheus=prometheus_request(
             args.traffic,
             since=args.since,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -149,6 +149,13 @@ def has_one_value(footer: pq.FileMetaData, column: str, value: str) -> bool:
         if statistics is None or not statistics.has_min_max or {statistics.min, statistics.max} != {value}:
             return False
     return place >= 0
+
+
+def may_have_value(footer: pq.FileMetaData, column: str, values: Collection[str]) -> bool:
+    """Whether the statistics of a column of names begin or end with one of these values; false without statistics."""
+    place = footer.schema.names.index(column) if column in footer.schema.names else -1
+    statistics = (footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups if place >= 0 else 0))
+    return any(not {one.min, one.max}.isdisjoint(values) for one in statistics if one is not None and one.has_min_max)
 
 
 def footer_of(path: str) -> pq.FileMetaData:

@@ -15,12 +15,21 @@ import pytest
 from reconciler.errors import TrafficError, UsageError
 from reconciler.integrations import PrometheusApi, TooManySamplesError
 from reconciler.traffic.sources.client_names import ClientNames
+from reconciler.workflows.compact import CompactOptions, compact_traffic
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
+from tests.support.gauge_parquet import steady, write_gauges
 from tests.support.metrics_exporter import served
 
 START = datetime.datetime(2026, 11, 20, 8, tzinfo=datetime.UTC)
 NOW = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
 ALICE = {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "client_id": "app", "instance": "kafka-1:7071"}
+
+
+class Silent:
+    """Progress without a reader."""
+
+    def step(self, message: str) -> None:
+        del message
 
 
 def matrix(*series: tuple[dict[str, str], list[tuple[float, str]]]) -> bytes:
@@ -216,3 +225,39 @@ def test_a_name_that_is_known_later_reads_the_hours_again(tmp_path: Path) -> Non
         again = fetch_prometheus(replace(asked, names=carol), now=NOW)
     assert {(row["user"], row["client_id"]) for row in rows(named.files)} == {("Carol", "App")}
     assert (len(named.pages_read), again.pages_read) == (2, ())
+
+
+def test_compact_knows_clients_and_other_names_as_backtest_does(tmp_path: Path) -> None:
+    named = {"__name__": "kafka_server_produce_user_carol_client_id_app_byte_rate", "instance": "kafka-1:7071"}
+    other = {"__name__": "acme_out_rate", "user": "dave", "client_id": "app", "broker": "1"}
+    (tmp_path / "clients.jsonl").write_text('{"user": "carol", "client-id": "app"}\n')
+    (tmp_path / "mapping.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  metrics:\n    - {name: acme_out_rate, kind: produce}\n"
+    )
+    (tmp_path / "columns.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: TrafficMapping\nspec:\n  columns:\n"
+        + "".join(f"    {name}: {{column: {name}}}\n" for name in ("ts", "broker", "user", "client_id", "kind", "amount"))
+    )
+    with served(Server(ALICE, named, other)) as port:
+        options = CompactOptions(
+            traffic=(),
+            folder=tmp_path / "history",
+            prometheus=request(port, tmp_path / "unused"),
+            known_clients=tmp_path / "clients.jsonl",
+            mapping=tmp_path / "mapping.yaml",
+        )
+        done = compact_traffic(options, progress=Silent())
+        assert {row["user"] for row in rows(tuple(map(Path, done.compacted)))} == {"alice", "carol", "dave"}
+        assert done.notes == ()
+        with pytest.raises(UsageError, match=r"write spec\.metrics"):
+            compact_traffic(replace(options, mapping=tmp_path / "columns.yaml"), progress=Silent())
+    with pytest.raises(UsageError, match="--known-clients is for"):
+        compact_traffic(replace(options, prometheus=None), progress=Silent())
+
+
+def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
+    write_gauges(tmp_path / "history", {("alice", "app", 1): steady(1000)}, hours=1)
+    options = CompactOptions(traffic=(str(tmp_path / "history"),), folder=tmp_path / "totals")
+    with pytest.raises(UsageError, match=r"0000\.parquet has samples of metrics"):
+        compact_traffic(options, progress=Silent())
+    assert not (tmp_path / "totals").exists()
