@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import resource
+import shlex
 import signal
 import threading
 from pathlib import Path
@@ -15,7 +17,7 @@ from reconciler.integrations import PageSeries
 from reconciler.traffic import PageColumns, RecordedFolder
 from tests.support.bad_servers import refusing_port
 from tests.support.command import run
-from tests.support.manifests import cluster, quotas
+from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
 from tests.support.recorder_process import ChangingPage, recorded_rows, recorder
 
@@ -27,6 +29,7 @@ kafka_server_Fetch_throttle_time{client_id="reader",user="bob"} NaN
 kafka_server_Request_request_time{client_id="app",user="alice"} 1.5
 kafka_server_Produce_queue_size 1.0
 """
+PAGE_TO_START = Path(__file__).parents[2] / "docs" / "get-a-history.md"
 ONCE = ("--interval", "1", "--duration", "1")
 
 
@@ -218,3 +221,33 @@ def test_no_page_in_the_whole_time_is_a_failure(tmp_path: Path) -> None:
 def test_options_that_cannot_work(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
     done = run("record", *options, "--folder", "history", cwd=tmp_path)
     assert (done.code, message in done.err) == (64, True), done.err
+
+
+def page_commands() -> list[list[str]]:
+    """All commands that the page shows, without comments and line ends."""
+    blocks = "".join(re.findall(r"```sh\n(.*?)```", PAGE_TO_START.read_text("utf-8"), re.DOTALL)).replace("\\\n", " ")
+    return [shlex.split(line) for line in blocks.splitlines() if line]
+
+
+def test_the_commands_of_the_page_record_a_history_and_judge_it(tmp_path: Path) -> None:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "cluster.yaml").write_text(cluster())
+    (tmp_path / "quotas" / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
+    (tmp_path / "now.json").write_text(snapshot({}))
+    # Those of loggers and of the violation log are run by tests/integration/test_get_a_history_page.py.
+    programs = {" ".join(words[:2]) for words in page_commands()}
+    assert programs == {
+        "kafka-quotas record", "kafka-quotas backtest", "kafka-quotas why", "kafka-configs --bootstrap-server", "sleep 3600"
+    }  # fmt: skip
+    mine = [words for words in page_commands() if words[1] == "record" or "history" in words]
+    assert [words[1] for words in mine] == ["record", "backtest", "record"]
+    with served(ChangingPage(PAGE)) as first, served(ChangingPage(PAGE)) as second:
+        for words in mine:
+            text = "\0".join(words[1:]).replace("b1:7071", f"127.0.0.1:{first}").replace("b2:7071", f"127.0.0.1:{second}")
+            arguments = text.replace("43200", "4").split("\0")
+            ends = ("--duration", "4") if words[1] == "record" and "--duration" not in words else ()
+            done = run(*arguments, *ends, cwd=tmp_path)
+            assert done.code == 0, done.err
+            if words[1] == "backtest":
+                assert "throttled" in done.out
+    assert {row["broker"] for row in recorded_rows(tmp_path / "history")} == {1, 2}

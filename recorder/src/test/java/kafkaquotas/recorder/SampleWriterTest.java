@@ -32,6 +32,7 @@ class SampleWriterTest {
     private final Series app = new Series(0, Kind.PRODUCE, Map.of("user", "al%3Dice", "client-id", "a\"p\\p\u00e9\n"));
     private final Series reader = new Series(1, Kind.FETCH, Map.of("user", "", "client-id", "reader"));
     private final Map<String, Object> settings = new HashMap<>();
+    private final Map<Integer, Series> many = new HashMap<>();
 
     private SampleWriter writer() {
         settings.putIfAbsent(RecorderConfig.FOLDER, folder.toString());
@@ -113,6 +114,47 @@ class SampleWriterTest {
         assertFalse(Files.exists(old));
         assertTrue(Files.exists(newer));
         assertTrue(Files.exists(other), "another broker's files are its own");
+    }
+
+    private void writeMany(SampleWriter writer, long second, int count, java.util.Random chance) {
+        clock.set(second * 1000 + 2000);
+        Sample sample = new Sample(second);
+        for (int number = 0; number < count; number++) {
+            Map<String, String> tags = Map.of("user", "user-" + number, "client-id", "app");
+            sample.add(many.computeIfAbsent(number, id -> new Series(id, Kind.PRODUCE, tags)), chance.nextInt(1_000_000_000), 0L);
+        }
+        writer.add(sample);
+    }
+
+    @Test
+    void filesEndByTheirSizeAndAllOfThemTakeNoMoreThanTheirTotal() throws IOException {
+        int fileBytes = 64 * 1024;
+        int totalBytes = 1024 * 1024;
+        settings.put(RecorderConfig.FLUSH_SECONDS, "1");
+        settings.put(RecorderConfig.FILE_BYTES, String.valueOf(fileBytes));
+        settings.put(RecorderConfig.TOTAL_BYTES, String.valueOf(totalBytes));
+        SampleWriter writer = writer();
+        java.util.Random chance = new java.util.Random(1);
+        long most = 0L;
+        long largest = 0L;
+        for (long second = START; second < START + 600; second++) {
+            writeMany(writer, second, 1000, chance);
+            long total = 0L;
+            for (Path file : files()) {
+                total += Files.size(file);
+                largest = Math.max(largest, Files.size(file));
+            }
+            most = Math.max(most, total);
+        }
+        writer.close();
+        assertTrue(writer.bytesWritten() > 3L * totalBytes, "the limit was reached three times over");
+        assertTrue(most <= totalBytes, most + " bytes");
+        assertTrue(most > totalBytes - 3L * fileBytes, most + " bytes");
+        assertTrue(largest < 2L * fileBytes, largest + " bytes");
+        assertEquals(0L, dropped.total());
+        for (Path file : files()) {
+            assertTrue(lines(file).get(0).startsWith("{\"format\""), file.toString());
+        }
     }
 
     @Test
