@@ -178,9 +178,19 @@ class _Examination:
                 compose("{source} has no series of quota sensors in this time.", source=name_part(self._question.source)),
             )
             return
-        yield from self._names()
-        yield from self._kinds()
-        yield from self._pairs()
+        if not self._keys and not self._unattributed:
+            yield _finding(
+                "no-client-series",
+                Severity.ERROR,
+                compose(
+                    "{source} has queue sizes of brokers, and no series of a client in this time.",
+                    source=name_part(self._question.source),
+                ),
+            )
+        else:
+            yield from self._names()
+            yield from self._kinds()
+            yield from self._pairs()
         yield from self._missing_brokers()
         yield from self._times()
         yield from self._duplicates()

@@ -78,6 +78,22 @@ def test_two_exporters_of_one_broker_count_once_and_renamed_labels_are_one_serie
     assert "Two exporters or replicas show the same clients of broker 1." in notes
 
 
+def test_labels_of_the_client_that_are_renamed_midway_are_one_client(tmp_path: Path) -> None:
+    """An exporter with other rules after two hours, as another layout."""
+    name = "kafka_server_quota_byte_rate"
+
+    def lines() -> Iterator[str]:
+        yield from rate('broker_id="1"', BEGIN, BEGIN + 2 * HOUR)
+        yield from samples(name, 'resource="Produce",user="alice",clientId="app",broker_id="1"', BEGIN + 2 * HOUR, END)
+
+    done = backtest(tmp_path, lines())
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    (row,) = document["verdicts"]
+    assert (row["bucket"], row["verdict"], row["metrics"]["samples"]) == ({"user": "alice"}, "throttled", 4 * HOUR / 15)
+    assert document["notes"] == []
+
+
 def test_brokers_of_two_clusters_are_never_mixed(tmp_path: Path) -> None:
     def lines() -> Iterator[str]:
         for name in ("blue", "green"):
