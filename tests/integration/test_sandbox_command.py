@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,8 +15,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from reconciler.sandbox.clients import create_topic, produce_steadily
 from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, cache_folder
+from tests.support import raw_quotas
 from tests.support.command import run
+from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -90,6 +94,38 @@ def test_start_status_and_stop(sandbox: Run, environ: dict[str, str]) -> None:
     stopped = sandbox("status", "--format", "json")
     assert (stopped.returncode, json.loads(stopped.stdout)["status"]) == (1, "stopped")
     assert sandbox("stop").returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the recorder")
+def test_with_record_each_node_records_what_backtest_reads(sandbox: Run, environ: dict[str, str], tmp_path: Path) -> None:
+    started = sandbox("start", "--record", "--format", "json")
+    assert started.returncode == 0, started.stderr
+    document = json.loads(started.stdout)
+    jsonschema.validate(document, SCHEMA)
+    servers, [node] = document["sandbox"]["bootstrap_servers"], document["sandbox"]["nodes"]
+    assert node["recorded_folder"] in sandbox("status").stdout
+    assert "running already" in sandbox("start", "--record").stderr
+    assert sandbox("start").returncode == 1
+
+    everybody = frozenset({("user", None), ("client-id", None)})
+    raw_quotas.alter(servers, {everybody: {"producer_byte_rate": 1e12}})
+    raw_quotas.settled(servers)
+    create_topic(servers, "orders")
+    produce_steadily(servers, "orders", client_id="app", bytes_per_second=100_000, seconds=3)
+    manifests = tmp_path / "quotas"
+    manifests.mkdir()
+    (manifests / "cluster.yaml").write_text(cluster())
+    (manifests / "quotas.yaml").write_text(quotas(({"client-id": "app"}, {"producer_byte_rate": "1000"})))
+
+    def throttled() -> bool:
+        done = run("backtest", str(manifests), "--traffic", node["recorded_folder"], "--format", "json", cwd=tmp_path)
+        if done.code:
+            return False
+        return ("app", "throttled") in {(row["bucket"].get("client-id"), row["verdict"]) for row in done.json()["verdicts"]}
+
+    wait_until(throttled, within_s=60)
+    assert sandbox("stop").returncode == 0
+    assert left_over(environ) == []
 
 
 def test_a_cluster_with_zookeeper_is_shown_with_it_noticed_without_it_and_stopped_whole(

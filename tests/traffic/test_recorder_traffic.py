@@ -74,6 +74,15 @@ def test_sums_of_the_recorder_are_judged_as_per_second_totals_are(folder: Path) 
     assert sum(verdict["seconds_certain"] for verdict in recorded) > 0
 
 
+def test_spark_reads_the_recorders_files_as_one_process_does(folder: Path) -> None:
+    command = ("backtest", "quotas", "--current", "snapshot.json", "--traffic", "recorded", "--format", "json")
+    here = run(*command, cwd=folder)
+    there = run(*command, "--master", "local[2]", "--memory", "1g", cwd=folder)
+    assert (here.code, there.code) == (0, 0), there.err
+    assert there.json() == here.json()
+    assert here.json()["verdicts"]
+
+
 def test_compact_adds_the_recorders_files_once_also_when_they_have_grown(folder: Path) -> None:
     def compact() -> dict[str, Any]:
         done = run("compact", "--traffic", "recorded", "--folder", "compacted", "--format", "json", cwd=folder)
