@@ -45,9 +45,13 @@ def _span_us(footer: pq.FileMetaData, group: int) -> tuple[int, int] | None:
     """The first and the last time of a row group."""
     place = footer.schema.names.index("ts") if "ts" in footer.schema.names else -1
     statistics = footer.row_group(group).column(place).statistics if place >= 0 else None
-    if statistics is None or not statistics.has_min_max or not isinstance(statistics.min, datetime.datetime):
+    if statistics is None or not statistics.has_min_max:
         return None
-    return _micros(statistics.min), _micros(statistics.max)
+    try:
+        first, last = statistics.min, statistics.max
+    except (OverflowError, ValueError):  # a year that Python's dates do not have
+        return None
+    return (_micros(first), _micros(last)) if isinstance(first, datetime.datetime) else None
 
 
 def _micros(at: datetime.datetime) -> int:
