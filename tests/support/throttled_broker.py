@@ -36,7 +36,10 @@ _REQUEST_CAP_MS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Charge:
-    at: float
+    """The broker counted ``amount`` at some moment from ``since`` to ``until``."""
+
+    since: float
+    until: float
     amount: int
 
 
@@ -69,13 +72,16 @@ class ThrottledBroker:
 
     def check_bytes(self, user: str, client_id: str | None) -> tuple[float | None, float | None]:
         """A burst each of produce and fetch is throttled as resolution predicts; the two limits that were predicted."""
+        begun = time.monotonic()
         with self._connected(user, client_id) as client:
             amount, throttle_ms = client.produce(TOPIC, BATCH)
-        produced = self._compare("producer_byte_rate", user, client_id, amount, throttle_ms, stays=True)
+        produced = self._compare("producer_byte_rate", user, client_id, amount, throttle_ms, begun=begun, stays=True)
         # Another connection, because a throttled one is not read from.
+        begun, amount = time.monotonic(), _fetched()
         with self._connected(user, client_id) as client:
             throttle_ms = client.fetch(TOPIC)
-        return produced, self._compare("consumer_byte_rate", user, client_id, _fetched(), throttle_ms, stays=throttle_ms == 0)
+        stays = throttle_ms == 0
+        return produced, self._compare("consumer_byte_rate", user, client_id, amount, throttle_ms, begun=begun, stays=stays)
 
     def check_mutations(self, user: str, client_id: str | None) -> float | None:
         """A topic of ``PARTITIONS`` partitions, asked for by a client never seen before, is throttled as resolution predicts."""
@@ -123,7 +129,9 @@ class ThrottledBroker:
     def _connected(self, user: str, client_id: str | None) -> WireClient:
         return WireClient(self._server, self._sandbox.user(user), client_id)
 
-    def _compare(self, key: str, user: str, client_id: str | None, amount: int, throttle_ms: int, *, stays: bool) -> float | None:
+    def _compare(
+        self, key: str, user: str, client_id: str | None, amount: int, throttle_ms: int, *, begun: float, stays: bool
+    ) -> float | None:
         resolver = Resolver(self._state, key)
         found = resolver.resolve(user, client_id or "")
         self._require_same_answer(key, user, client_id, found)
@@ -132,9 +140,9 @@ class ThrottledBroker:
             return None
         now = time.monotonic()
         earlier = self._charges[key][found.bucket]
-        low, high = _throttle_range(found.value, earlier, amount, now)
+        low, high = _throttle_range(found.value, earlier, amount, begun, now)
         assert low <= throttle_ms <= high, (key, user, client_id, throttle_ms, found)
-        earlier.append(_Charge(at=now, amount=amount if stays else 0))
+        earlier.append(_Charge(since=begun, until=now, amount=amount if stays else 0))
         return found.value
 
     def _require_same_answer(self, key: str, user: str, client_id: str | None, found: Resolved) -> None:
@@ -149,14 +157,13 @@ class ThrottledBroker:
             assert answer.bucket == {tag: name for tag, name in tags.items() if name}
 
 
-def _throttle_range(limit: float | None, earlier: list[_Charge], amount: int, now: float) -> tuple[float, float]:
+def _throttle_range(limit: float | None, earlier: list[_Charge], amount: int, begun: float, now: float) -> tuple[float, float]:
     """In milliseconds. A sample is at most a second long, and kept for eleven seconds after its last charge."""
     if limit is None:
         return 0, 0
-    ages = [(now - charge.at, charge.amount) for charge in earlier]
-    surely = amount + sum(bytes_then for age, bytes_then in ages if age < _KEPT_S)
-    perhaps = amount + sum(bytes_then for age, bytes_then in ages if age < _KEPT_S + 2)
-    longest_window = _WINDOW_S if all(age > _KEPT_S + 2 for age, _ in ages) else _KEPT_S + 1
+    surely = amount + sum(charge.amount for charge in earlier if now - charge.since < _KEPT_S)
+    perhaps = amount + sum(charge.amount for charge in earlier if begun - charge.until < _KEPT_S + 2)
+    longest_window = _WINDOW_S if all(begun - charge.until > _KEPT_S + 2 for charge in earlier) else _KEPT_S + 1
     low = (surely / limit - longest_window) * 1000
     high = (perhaps / limit - _WINDOW_S) * 1000
     return max(0.0, low - 1), max(0.0, high + 1)

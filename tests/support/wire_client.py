@@ -10,6 +10,7 @@ import io
 import os
 import socket
 import struct
+import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,9 +27,9 @@ _FRAME = struct.Struct(">i")
 
 
 def record_batch(value_bytes: int) -> bytes:
-    """One batch with one record of so many random bytes."""
+    """One batch with one record of so many random bytes, of now: a broker deletes old records half a minute after its start."""
     builder = MemoryRecordsBuilder(magic=2, compression_type=0, batch_size=value_bytes + 1000)
-    builder.append(timestamp=1_700_000_000_000, key=None, value=os.urandom(value_bytes))
+    builder.append(timestamp=round(time.time() * 1000), key=None, value=os.urandom(value_bytes))
     builder.close()
     return bytes(builder.buffer())
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jsonschema
 import pytest
@@ -12,11 +11,9 @@ import pytest
 from reconciler.errors import TrafficError
 from reconciler.formats.schema_files import load_schema
 from tests.support.command import Command, Done, invoke, run
+from tests.support.local_traffic import open_here
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import line
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
 MANIFEST = """
@@ -104,9 +101,8 @@ def test_the_text_says_the_verdict_first(repository: Path, warm_command: Command
     assert "user=zoe consumer_byte_rate 5 MiB/s: declared, but no client in this history has it" in done.out
 
 
-@pytest.mark.spark
-def test_a_log_without_client_requests_is_no_all_clear(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+def test_a_log_without_client_requests_is_no_all_clear(tmp_path: Path) -> None:
+    from reconciler.traffic.traffic_files import find_traffic
 
     log = tmp_path / "kafka-request.log"
     for text, said in (
@@ -116,7 +112,7 @@ def test_a_log_without_client_requests_is_no_all_clear(spark: SparkSession, tmp_
     ):
         log.write_text(text, encoding="utf-8")
         with pytest.raises(TrafficError, match=said):
-            open_traffic(find_traffic([str(log)]), lambda: spark, log_timezone="UTC")
+            open_here(find_traffic([str(log)]))
 
 
 def test_bad_input_is_one_sentence_and_an_exit_code(repository: Path) -> None:

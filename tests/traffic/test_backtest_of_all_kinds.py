@@ -20,6 +20,7 @@ from reconciler.model.finding import Severity
 from tests.support.all_kinds import ALICE, OLD, OPS, START_MS, Row, rows, write
 from tests.support.command import Command
 from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens
+from tests.support.local_traffic import open_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.parquet_parts import Part
     from reconciler.traffic.traffic_source import TrafficSource
 
-pytestmark = pytest.mark.spark
 EVERYBODY = Entity.of({"user": DEFAULT})
 ADDRESS, ANY_ADDRESS, LOOPBACK = (Entity.of({"ip": name}) for name in ("10.0.0.7", DEFAULT, "::1"))
 ZOE, SOMEWHERE = Entity.of({"user": "zoe"}), Entity.of({"ip": "10.9.9.9"})
@@ -64,10 +64,10 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def opened(spark: SparkSession, path: Path) -> TrafficSource:
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+def opened(path: Path) -> TrafficSource:
+    from reconciler.traffic.traffic_files import find_traffic
 
-    return open_traffic(find_traffic([str(path)]), lambda: spark, log_timezone="UTC")
+    return open_here(find_traffic([str(path)]))
 
 
 def report_of(recorded: TrafficSource, *, exact: bool = False, current: bool = True) -> BacktestReport:
@@ -82,8 +82,8 @@ def by_place(report: BacktestReport) -> dict[tuple[str, str], BucketVerdict]:
 
 
 @pytest.fixture(scope="module")
-def exactly(spark: SparkSession, history: Path) -> BacktestReport:
-    return report_of(opened(spark, history), exact=True)
+def exactly(history: Path) -> BacktestReport:
+    return report_of(opened(history), exact=True)
 
 
 def test_request_time_is_judged_in_percent_of_a_thread(exactly: BacktestReport) -> None:
@@ -140,8 +140,8 @@ def test_quotas_that_win_for_nobody_are_told_for_every_key(exactly: BacktestRepo
         assert words in said
 
 
-def test_seconds_agree_with_the_single_requests(spark: SparkSession, history: Path, exactly: BacktestReport) -> None:
-    found, wanted = by_place(report_of(opened(spark, history))), by_place(exactly)
+def test_seconds_agree_with_the_single_requests(history: Path, exactly: BacktestReport) -> None:
+    found, wanted = by_place(report_of(opened(history))), by_place(exactly)
     assert set(found) == set(wanted)
     for place, one in found.items():
         exact = wanted[place]
@@ -157,6 +157,7 @@ def test_seconds_agree_with_the_single_requests(spark: SparkSession, history: Pa
             )
 
 
+@pytest.mark.spark
 def test_cells_say_of_mutations_what_they_prove(
     spark: SparkSession, history: Path, exactly: BacktestReport, tmp_path: Path
 ) -> None:
@@ -165,7 +166,7 @@ def test_cells_say_of_mutations_what_they_prove(
 
     source = SourceFile(path=history, id="all", size=history.stat().st_size)
     Compaction(files={history.resolve(): source}, folder=SegmentFolder(tmp_path / "cells")).of_normal_form(spark)
-    found, wanted = by_place(report_of(opened(spark, tmp_path / "cells"), current=False)), by_place(exactly)
+    found, wanted = by_place(report_of(opened(tmp_path / "cells"), current=False)), by_place(exactly)
     assert set(found) == set(wanted) - {("producer_byte_rate", "")}, "all that is limited"
     for place, one in found.items():
         exact = wanted[place]
@@ -176,9 +177,9 @@ def test_cells_say_of_mutations_what_they_prove(
     assert found["controller_mutation_rate", "old"].verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
 
 
-def test_what_was_not_recorded_is_not_cleared(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_was_not_recorded_is_not_cleared(tmp_path: Path) -> None:
     write(tmp_path / "some.parquet", tuple(row for row in HISTORY if row.kind == "produce"))
-    report = report_of(opened(spark, tmp_path / "some.parquet"))
+    report = report_of(opened(tmp_path / "some.parquet"))
     found = [one for one in report.findings if one.id == "traffic-not-recorded"]
     assert {one.key for one in found} == {"request_percentage", "controller_mutation_rate", "connection_creation_rate"}
     assert all(one.severity is Severity.WARNING for one in found)
@@ -191,6 +192,7 @@ def test_what_was_not_recorded_is_not_cleared(spark: SparkSession, tmp_path: Pat
     assert report.unused == ()
 
 
+@pytest.mark.spark
 def test_every_topic_has_a_line_of_its_own(spark: SparkSession, history: Path) -> None:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.request_traffic import RequestTraffic
@@ -240,16 +242,14 @@ def thread_times(log: Path) -> Iterator[tuple[str, int, int]]:
         yield line["principal"].split(":", 1)[1], micros, round(line["localTimeMs"] * 1000) * 1000
 
 
-def test_thread_time_of_a_real_log_is_judged_as_kafka_does(
-    spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]]
-) -> None:
+def test_thread_time_of_a_real_log_is_judged_as_kafka_does(recording: tuple[Path, dict[Entity, dict[str, float]]]) -> None:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.kinds import Kind
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import find_traffic
 
     log, _ = recording
     traffic = find_traffic([f"1={log}"])
-    recorded = open_traffic(traffic, lambda: spark, log_timezone="UTC", kinds=(Kind.REQUEST, Kind.MUTATION))
+    recorded = open_here(traffic, kinds=(Kind.REQUEST, Kind.MUTATION))
     quotas = {EVERYBODY: {"request_percentage": 3.0}}
     try:
         report = Backtest(recorded, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=True)).report()
@@ -280,6 +280,7 @@ spec:
 """
 
 
+@pytest.mark.spark
 def test_the_command_reports_every_key_in_its_unit(history: Path, tmp_path: Path, warm_command: Command) -> None:
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas" / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")

@@ -21,32 +21,50 @@ from reconciler.model.backtest import BacktestReport, Verdict
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import resolve
 from reconciler.traffic.kernels.sampled_rate import SampledRate, throttle_ms
+from tests.support.local_traffic import open_anywhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 Quotas = dict[Entity, dict[str, float]]
+Replay = tuple[BacktestReport, list[dict[str, Any]]]
 KEYS = {"PRODUCE": "producer_byte_rate", "FETCH": "consumer_byte_rate"}
 
 
 def replayed(
-    spark: SparkSession,
     log: Path,
     proposed: Mapping[Entity, Mapping[str, float]],
     current: Mapping[Entity, Mapping[str, float]] | None = None,
-) -> tuple[BacktestReport, list[dict[str, Any]]]:
+    *,
+    spark: SparkSession | None = None,
+) -> Replay:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import find_traffic
 
     question = BacktestRequest(current=current, proposed=proposed, declared=proposed, exact=True)
-    recorded = open_traffic(find_traffic([f"1={log}"]), lambda: spark, log_timezone="UTC", requests=True)
+    recorded = open_anywhere(find_traffic([f"1={log}"]), spark, requests=True)
     run = Backtest(recorded, question)
     try:
         return run.report(), [json.loads(text) for text in run.request_lines()]
     finally:
         recorded.close()
+
+
+@pytest.fixture(scope="module")
+def replays() -> dict[Path, Replay]:
+    """Of recordings under their own quotas, which several tests compare with something else."""
+    return {}
+
+
+@pytest.fixture
+def as_recorded(
+    recording: tuple[Path, Quotas],
+    replays: dict[Path, Replay],
+) -> Replay:
+    log, quotas = recording
+    if log not in replays:
+        replays[log] = replayed(log, quotas, quotas)
+    return replays[log]
 
 
 def by_bucket(rows: list[dict[str, Any]], quotas: Quotas) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
@@ -57,9 +75,9 @@ def by_bucket(rows: list[dict[str, Any]], quotas: Quotas) -> dict[tuple[str, str
     return found
 
 
-def test_predicted_throttles_are_those_that_the_broker_recorded(spark: SparkSession, recording: tuple[Path, Quotas]) -> None:
-    log, quotas = recording
-    _, rows = replayed(spark, log, quotas, quotas)
+def test_predicted_throttles_are_those_that_the_broker_recorded(as_recorded: Replay, recording: tuple[Path, Quotas]) -> None:
+    _, quotas = recording
+    _, rows = as_recorded
     produced = [row for row in rows if row["key"] == "producer_byte_rate"]
     same = [row for row in produced if (row["throttle_ms"] > 0) == (row["recorded_throttle_ms"] > 0)]
     assert sum(row["recorded_throttle_ms"] > 0 for row in produced) >= 20, "the recording shows throttling at all"
@@ -71,10 +89,10 @@ def test_predicted_throttles_are_those_that_the_broker_recorded(spark: SparkSess
         assert sum(row["throttle_ms"] > 0 for row in mine) == pytest.approx(recorded, abs=max(1, recorded // 20)), bucket
 
 
-def test_every_request_line_equals_the_plain_model(spark: SparkSession, recording: tuple[Path, Quotas]) -> None:
+def test_every_request_line_equals_the_plain_model(recording: tuple[Path, Quotas]) -> None:
     """The model sees what a second parser and a second assembly of sizes make of the log."""
     log, quotas = recording
-    _, rows = replayed(spark, log, quotas)
+    _, rows = replayed(log, quotas)
     sensors: dict[object, SampledRate] = defaultdict(SampledRate)
     expected = []
     for at_us, key, user, client, connection, correlation, amount in sorted(plainly_parsed(log)):
@@ -161,6 +179,7 @@ def fetched(document: dict[str, Any]) -> int:
     return total
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("recording", ["kafka-4.3.1", pytest.param("kafka-3.9.2", marks=pytest.mark.large)], indirect=True)
 def test_results_are_the_same_bytes_for_any_partitioning(
     spark: SparkSession, recording: tuple[Path, Quotas], tmp_path: Path
@@ -168,14 +187,14 @@ def test_results_are_the_same_bytes_for_any_partitioning(
     log, quotas = recording
     lines = gzip.decompress(log.read_bytes()).decode("utf-8").splitlines(keepends=True)
     results = []
-    for parts, shuffle in ((1, "1"), (3, "3"), (8, "8")):
+    for parts, shuffle, on in ((1, "1", None), (1, "1", spark), (4, "3", spark)):
         folder = tmp_path / str(parts)
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         for part in range(parts):
             # Lines dealt out, so that files overlap in time and hold neighbours apart.
             (folder / f"kafka-request.log.{part}").write_text("".join(lines[part::parts]), encoding="utf-8")
         spark.conf.set("spark.sql.shuffle.partitions", shuffle)
-        report, rows = replayed(spark, folder, quotas, {})
+        report, rows = replayed(folder, quotas, {}, spark=on)
         document = backtest_to_json(report)
         jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
         document["provenance"]["files"] = []
@@ -184,26 +203,26 @@ def test_results_are_the_same_bytes_for_any_partitioning(
     assert results[0] == results[1] == results[2]
 
 
-def test_a_limit_as_recommended_throttles_nobody(spark: SparkSession, recording: tuple[Path, Quotas]) -> None:
+def test_a_limit_as_recommended_throttles_nobody(as_recorded: Replay, recording: tuple[Path, Quotas]) -> None:
     log, quotas = recording
-    report, rows = replayed(spark, log, quotas, quotas)
+    report, rows = as_recorded
     raised = {entity: dict(values) for entity, values in quotas.items()}
     for verdict in report.verdicts:
         if verdict.entity is not None:
             before = raised[verdict.entity][verdict.key]
             raised[verdict.entity][verdict.key] = max(before, verdict.recommended or 0.0)
     assert any(row["throttle_ms"] for row in rows)
-    better, rows = replayed(spark, log, raised, quotas)
+    better, rows = replayed(log, raised, quotas)
     assert [row for row in rows if row["throttle_ms"]] == []
     assert {v.verdict for v in better.verdicts} == {Verdict.CLEAR}
     assert better.findings == ()
 
 
-def test_counts_and_sums_agree_with_duckdb(spark: SparkSession, recording: tuple[Path, Quotas]) -> None:
+def test_counts_and_sums_agree_with_duckdb(as_recorded: Replay, recording: tuple[Path, Quotas]) -> None:
     import duckdb
 
-    log, quotas = recording
-    report, _ = replayed(spark, log, quotas, quotas)
+    log, _ = recording
+    report, _ = as_recorded
     sql = """
     with lines as (
       select regexp_extract(line, 'Completed request:(.*) \\(kafka', 1)::json as d

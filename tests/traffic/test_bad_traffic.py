@@ -12,6 +12,7 @@ import pytest
 
 from reconciler.errors import TrafficError
 from tests.support.command import Command, invoke, run
+from tests.support.local_traffic import open_anywhere, open_here
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import fetch_request, fetch_response, line
 
@@ -25,10 +26,10 @@ pytestmark = pytest.mark.spark
 LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 
 
-def opened(spark: SparkSession, *arguments: Path | str, **options: Any) -> Facts:
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+def opened(spark: SparkSession | None, *arguments: Path | str, **options: Any) -> Facts:
+    from reconciler.traffic.traffic_files import find_traffic
 
-    found = open_traffic(find_traffic([str(one) for one in arguments]), lambda: spark, log_timezone="UTC", **options)
+    found = open_anywhere(find_traffic([str(one) for one in arguments]), spark, **options)
     try:
         return found.facts
     finally:
@@ -76,11 +77,11 @@ def test_half_a_line_and_junk_are_counted_until_they_are_too_many(spark: SparkSe
         opened(spark, log, max_unreadable=0.0)
 
 
-def test_a_sample_cannot_write_to_the_terminal(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sample_cannot_write_to_the_terminal(tmp_path: Path) -> None:
     log = tmp_path / "kafka-request.log"
     log.write_text(f"{line()}\nCompleted request:\x1b[2J\u202e\n", encoding="utf-8")
     with pytest.raises(TrafficError, match=r"allows 0\.01") as caught:
-        opened(spark, log)
+        opened(None, log)
     assert "\x1b" not in str(caught.value)
     assert "\u202e" not in str(caught.value)
 
@@ -129,48 +130,48 @@ def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkS
     assert [one.id for one in cells.segments()] == ["broker-1", "broker-2"]
 
 
-def test_a_clock_that_jumps_by_decades_makes_lines_unreadable_and_stops_nothing(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clock_that_jumps_by_decades_makes_lines_unreadable_and_stops_nothing(tmp_path: Path) -> None:
     log = tmp_path / "kafka-request.log"
     days = ["2026-11-21", "1970-01-01", "2026-11-21", "2031-02-03"]
     log.write_text("\n".join(line(at=f"{day} 13:00:00,000", correlation_id=n) for n, day in enumerate(days)), encoding="utf-8")
-    facts = opened(spark, log, max_unreadable=0.5)
+    facts = opened(None, log, max_unreadable=0.5)
     (covered,) = facts.coverage
     assert (covered.requests, covered.start.year, covered.end.year, facts.unreadable) == (3, 2026, 2031, 1)
 
 
-def test_sums_of_minutes_are_means_and_no_requests(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+def test_sums_of_minutes_are_means_and_no_requests(tmp_path: Path) -> None:
+    from reconciler.traffic.traffic_files import find_traffic
 
     file = tmp_path / "minutes.csv"
     file.write_text("t,n\n1795266000,5\n1795266060,7\n", encoding="utf-8")
-    found = open_traffic(find_traffic([str(file)], counted(60, "delta")), lambda: spark, log_timezone="UTC")
+    found = open_here(find_traffic([str(file)], counted(60, "delta")))
     assert [(one.series.amount, one.series.requests, one.interval_us) for one in found.means] == [(7, 2, 60_000_000)]
     assert (found.series, found.facts.requests) == ((), 0)
     found.close()
 
 
-def test_sums_of_seconds_are_never_judged_as_requests(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+def test_sums_of_seconds_are_never_judged_as_requests(tmp_path: Path) -> None:
+    from reconciler.traffic.traffic_files import find_traffic
     from reconciler.traffic.traffic_source import RequestSource
 
     file = tmp_path / "seconds.csv"
     file.write_text("t,n\n1795266001,5\n1795266002,5\n", encoding="utf-8")
     for semantics, whole in (("delta", False), ("event", True)):
         mapped = find_traffic([str(file)], counted(1, semantics))
-        found = open_traffic(mapped, lambda: spark, log_timezone="UTC")
+        found = open_here(mapped)
         assert isinstance(found, RequestSource) is whole
         assert found.facts.requests == 2
         found.close()
 
 
-def test_what_is_no_log_is_said(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_is_no_log_is_said(tmp_path: Path) -> None:
     (tmp_path / "photo.log").write_bytes(random.Random(1).randbytes(5000))
     with pytest.raises(TrafficError, match="no line has 'Completed request:'"):
-        opened(spark, tmp_path)
+        opened(None, tmp_path)
     (tmp_path / "idle.log").write_text(line("FETCH", 12, request=fetch_request(replicaId=2), response=fetch_response(1)))
     (tmp_path / "photo.log").write_bytes(gzip.compress(b"x"))
     with pytest.raises(TrafficError, match="rename it"):
-        opened(spark, tmp_path)
+        opened(None, tmp_path)
 
 
 def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:

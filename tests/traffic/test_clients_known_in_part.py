@@ -16,6 +16,7 @@ from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.judged_quotas import unused_quotas
 from reconciler.traffic.kinds import Kind
+from tests.support.local_traffic import open_here
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -115,7 +116,7 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.normal_form import COLUMNS
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import find_traffic
 
     start = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
     clients = (("alice", None, 10), ("alice", "app", 1000), ("alice", "big", 10**6), ("carol", None, 10**6))
@@ -137,7 +138,7 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
         Entity.of({"user": "alice", "client-id": "big"}): {PRODUCE: 1000.0},
         Entity.of({"user": "carol"}): {PRODUCE: 10**5.0},
     }
-    traffic = open_traffic(find_traffic([str(recorded)]), lambda: spark, log_timezone="UTC")
+    traffic = open_here(find_traffic([str(recorded)]))
     exact = form == "requests"
     report = Backtest(traffic, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
     found_of = {(v.user, v.client_id, v.undecided): v for v in report.verdicts}

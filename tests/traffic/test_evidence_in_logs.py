@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.model.entity import Entity
+from tests.support.local_traffic import open_anywhere
 from tests.traffic.log_lines import line, produce_request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.model.backtest import BacktestReport
-
-pytestmark = pytest.mark.spark
 
 LIMIT = 10_000.0
 START = datetime.datetime(2026, 11, 21, 13)
@@ -43,13 +42,13 @@ def write(folder: Path, *lines: str) -> Path:
 
 
 def report(
-    spark: SparkSession, *paths: Path | str, exact: bool = False, brokers: tuple[int, ...] = (), **options: Any
+    *paths: Path | str, exact: bool = False, brokers: tuple[int, ...] = (), spark: SparkSession | None = None, **options: Any
 ) -> BacktestReport:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import find_traffic
 
     quotas = {Entity.of({"user": "alice"}): {"producer_byte_rate": LIMIT}}
-    found = open_traffic(find_traffic([str(path) for path in paths]), lambda: spark, log_timezone="UTC", **options)
+    found = open_anywhere(find_traffic([str(path) for path in paths]), spark, **options)
     try:
         question = BacktestRequest(current={}, proposed=quotas, declared=quotas, exact=exact, brokers=brokers)
         return Backtest(found, question).report()
@@ -58,13 +57,13 @@ def report(
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_lines_that_are_there_twice_are_counted_once(spark: SparkSession, tmp_path: Path, *, exact: bool) -> None:
+def test_lines_that_are_there_twice_are_counted_once(tmp_path: Path, *, exact: bool) -> None:
     lines = list(requests(60))
-    once = report(spark, write(tmp_path / "once" / "broker-1", *lines), exact=exact)
+    once = report(write(tmp_path / "once" / "broker-1", *lines), exact=exact)
     # The whole log under a second name, and half of it once more at the end of the first.
     folder = write(tmp_path / "twice" / "broker-1", *lines, *lines[30:])
     (folder / "kafka-request.log.1").write_text("\n".join(lines), encoding="utf-8")
-    twice = report(spark, folder, exact=exact)
+    twice = report(folder, exact=exact)
     assert [one.verdict for one in once.verdicts] == ["clear"]
     assert twice.verdicts == once.verdicts
     assert (twice.provenance.requests, dict(twice.provenance.not_charged)) == (60, {"duplicate": 90})
@@ -73,12 +72,11 @@ def test_lines_that_are_there_twice_are_counted_once(spark: SparkSession, tmp_pa
     )
 
 
-def test_one_file_given_for_two_brokers_is_counted_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_file_given_for_two_brokers_is_counted_once(tmp_path: Path) -> None:
     from reconciler.traffic.kinds import Kind
 
     lines = list(requests(30))
     found = report(
-        spark,
         write(tmp_path / "broker-1", *lines),
         write(tmp_path / "broker-2", *lines),
         kinds=(Kind.PRODUCE, Kind.REQUEST),
@@ -87,31 +85,31 @@ def test_one_file_given_for_two_brokers_is_counted_once(spark: SparkSession, tmp
     assert dict(found.provenance.not_charged) == {"duplicate": 60}
 
 
-def test_requests_of_one_moment_on_other_connections_are_no_copies(spark: SparkSession, tmp_path: Path) -> None:
+def test_requests_of_one_moment_on_other_connections_are_no_copies(tmp_path: Path) -> None:
     lines = [line(connection=f"10.0.0.5:9092-10.0.0.9:{port}-2-0", correlation_id=n) for port in (1, 2) for n in range(20)]
-    assert report(spark, write(tmp_path / "broker-1", *lines)).provenance.requests == 40
+    assert report(write(tmp_path / "broker-1", *lines)).provenance.requests == 40
 
 
-def test_a_broker_that_answers_name_and_that_has_no_log_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_broker_that_answers_name_and_that_has_no_log_is_missed(tmp_path: Path) -> None:
     lines = list(requests(60))
-    alone = report(spark, write(tmp_path / "a" / "broker-1", *lines, metadata(1, 2, 3), metadata(1, 3)))
+    alone = report(write(tmp_path / "a" / "broker-1", *lines, metadata(1, 2, 3), metadata(1, 3)))
     assert [one.verdict for one in alone.verdicts] == ["inconclusive"]
     (found,) = [one for one in alone.findings if one.id == "history-incomplete"]
     assert (
         "recorded answers name 3 brokers (1, 2, 3), and traffic of 1 is given (1): give the traffic of all brokers"
         in found.message
     )
-    whole = report(spark, write(tmp_path / "b" / "broker-7", *lines, metadata(1)))
+    whole = report(write(tmp_path / "b" / "broker-7", *lines, metadata(1)))
     assert [one.verdict for one in whole.verdicts] == ["clear"], "which number a log's broker has may not be known"
 
 
-def test_a_broker_of_the_cluster_that_has_no_log_is_missed(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_broker_of_the_cluster_that_has_no_log_is_missed(tmp_path: Path) -> None:
     logs = write(tmp_path / "broker-1", *requests(60))
-    alone = report(spark, logs, brokers=(1, 2, 3))
+    alone = report(logs, brokers=(1, 2, 3))
     assert [one.verdict for one in alone.verdicts] == ["inconclusive"]
     (found,) = [one for one in alone.findings if one.id == "history-incomplete"]
     assert "the cluster has 3 brokers (1, 2, 3), and traffic of 1 is given (1)" in found.message
-    assert [one.verdict for one in report(spark, logs, brokers=(1,)).verdicts] == ["clear"]
+    assert [one.verdict for one in report(logs, brokers=(1,)).verdicts] == ["clear"]
 
 
 def spread(count: int, *, brokers: int, keep: int = 1) -> dict[int, list[str]]:
@@ -129,20 +127,21 @@ def written(folder: Path, logs: dict[int, list[str]]) -> list[Path]:
     return [write(folder / f"broker-{broker}", *lines) for broker, lines in logs.items()]
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("here", [True, False])
 def test_a_sample_of_the_lines_clears_nobody(spark: SparkSession, tmp_path: Path, *, here: bool) -> None:
-    options = {"in_process": here}
-    whole = report(spark, *written(tmp_path / "whole", spread(600, brokers=3)), **options)
+    options = {"spark": None if here else spark}
+    whole = report(*written(tmp_path / "whole", spread(600, brokers=3)), **options)
     assert {one.verdict for one in whole.verdicts} == {"clear"}
     assert whole.provenance.request_step == 1
-    sample = report(spark, *written(tmp_path / "sample", spread(20_000, brokers=3, keep=50)), **options)
+    sample = report(*written(tmp_path / "sample", spread(20_000, brokers=3, keep=50)), **options)
     assert sample.provenance.request_step == 50
     assert {one.verdict for one in sample.verdicts} == {"inconclusive"}
     assert "usually 50 correlation ids apart, so more than half of the lines are missing" in str(sample.verdicts[0].reason)
 
 
-def test_few_requests_and_many_short_connections_do_not_look_like_a_sample(spark: SparkSession, tmp_path: Path) -> None:
-    few = report(spark, *written(tmp_path / "few", spread(5_000, brokers=1, keep=100)))
+def test_few_requests_and_many_short_connections_do_not_look_like_a_sample(tmp_path: Path) -> None:
+    few = report(*written(tmp_path / "few", spread(5_000, brokers=1, keep=100)))
     assert (few.provenance.request_step, {one.verdict for one in few.verdicts}) == (None, {"clear"})
     short = [
         line(
@@ -151,17 +150,17 @@ def test_few_requests_and_many_short_connections_do_not_look_like_a_sample(spark
         for port in range(3000, 3060)
         for n in range(3)
     ]
-    both = report(spark, write(tmp_path / "both" / "broker-1", *requests(200), *short))
+    both = report(write(tmp_path / "both" / "broker-1", *requests(200), *short))
     assert (both.provenance.request_step, {one.verdict for one in both.verdicts}) == (1, {"clear"})
 
 
-def test_a_client_that_was_throttled_all_the_time_is_not_clear(spark: SparkSession, tmp_path: Path) -> None:
-    held_back = report(spark, write(tmp_path / "a" / "broker-1", *requests(60, throttle_ms=900)))
+def test_a_client_that_was_throttled_all_the_time_is_not_clear(tmp_path: Path) -> None:
+    held_back = report(write(tmp_path / "a" / "broker-1", *requests(60, throttle_ms=900)))
     assert [(one.verdict, one.throttled_then) for one in held_back.verdicts] == [("inconclusive", 60)]
     assert "quotas throttled 100 % of its requests when they were recorded" in str(held_back.verdicts[0].reason)
     mixed = [*requests(60)][:40] + [*requests(60, throttle_ms=5)][40:]
-    assert [one.verdict for one in report(spark, write(tmp_path / "b" / "broker-1", *mixed)).verdicts] == ["clear"]
-    over = report(spark, write(tmp_path / "c" / "broker-1", *requests(60, throttle_ms=900, size=50_000)))
+    assert [one.verdict for one in report(write(tmp_path / "b" / "broker-1", *mixed)).verdicts] == ["clear"]
+    over = report(write(tmp_path / "c" / "broker-1", *requests(60, throttle_ms=900, size=50_000)))
     assert [one.verdict for one in over.verdicts] == ["throttled"], "what is seen to be throttled stays so"
 
 

@@ -14,15 +14,14 @@ from reconciler.model.backtest_policy import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.traffic.kinds import BYTES, Kind
 from tests.support import raw_quotas
+from tests.support.local_traffic import open_here
 from tests.support.polling import wait_until
 from tests.support.wire_client import WireClient, record_batch
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from reconciler.sandbox.spec import Sandbox
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+pytestmark = pytest.mark.kafka
 
 BATCH_BYTES = 4_000_000
 
@@ -65,10 +64,10 @@ class Client:
         log = Path(self._sandbox.nodes[0].request_log_file)
         wait_until(lambda: any(all(word in line for word in words) for line in log.read_text().splitlines()), within_s=30)
 
-    def backtest(self, spark: SparkSession, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:
+    def backtest(self, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""
         from reconciler.traffic.backtest import Backtest, BacktestRequest
-        from reconciler.traffic.traffic_files import find_traffic, open_traffic
+        from reconciler.traffic.traffic_files import find_traffic
 
         proposed = {self.entity: dict(quotas)}
         # Some seconds of history are not the matter here.
@@ -76,7 +75,7 @@ class Client:
         question = BacktestRequest(current={}, proposed=proposed, declared=proposed, exact=exact, needs=needs)
         log = f"1={self._sandbox.nodes[0].request_log_file}"
         kinds = (*BYTES, Kind.REQUEST)
-        recorded = open_traffic(find_traffic([log]), lambda: spark, log_timezone="UTC", connections=exact, kinds=kinds)
+        recorded = open_here(find_traffic([log]), connections=exact, kinds=kinds)
         try:
             report = Backtest(recorded, question).report()
         finally:
@@ -86,7 +85,7 @@ class Client:
         return report, verdict
 
 
-def test_a_throttle_that_overflows_is_not_certain(spark: SparkSession, clean_kafka: Sandbox, topic: str) -> None:
+def test_a_throttle_that_overflows_is_not_certain(clean_kafka: Sandbox, topic: str) -> None:
     client, limit = Client(clean_kafka), {"producer_byte_rate": 1.0}
     client.limit(limit)
     batch = record_batch(BATCH_BYTES)
@@ -97,19 +96,17 @@ def test_a_throttle_that_overflows_is_not_certain(spark: SparkSession, clean_kaf
     # 4 to 16 million seconds each, and every one of them is negative in 32 bits.
     assert throttles == [0, 0, 0, 0]
 
-    report, verdict = client.backtest(spark, limit, exact=False)
+    report, verdict = client.backtest(limit, exact=False)
     assert (verdict.verdict, verdict.seconds_certain) == (Verdict.POSSIBLE, 0)
     assert "overflows in the broker" in str(verdict.reason)
     (finding,) = (one for one in report.findings if one.id == "throttle-overflow")
     assert (finding.entity, finding.severity) == (client.entity, "warning")
 
-    _, exactly = client.backtest(spark, limit, exact=True)
+    _, exactly = client.backtest(limit, exact=True)
     assert (exactly.verdict, exactly.throttled) == (Verdict.CLEAR, 0), exactly.reason
 
 
-def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(
-    spark: SparkSession, clean_kafka: Sandbox, topic: str
-) -> None:
+def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(clean_kafka: Sandbox, topic: str) -> None:
     client, limit = Client(clean_kafka), {"consumer_byte_rate": 300_000.0}
     with client.connect() as connection:
         connection.produce(topic, record_batch(BATCH_BYTES))
@@ -117,7 +114,7 @@ def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(
         assert connection.fetch_records(topic)[0] > BATCH_BYTES
     client.wait_until_logged("FETCH")
 
-    report, verdict = client.backtest(spark, limit, exact=True)
+    report, verdict = client.backtest(limit, exact=True)
     assert verdict.verdict is Verdict.POSSIBLE
     assert verdict.waiting is None
     assert "the consumer stops" in str(verdict.reason)
@@ -139,7 +136,7 @@ def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(
 MOST_REQUESTS = 20_000
 
 
-def test_request_time_below_the_limit_in_the_log_is_not_clear(spark: SparkSession, clean_kafka: Sandbox, topic: str) -> None:
+def test_request_time_below_the_limit_in_the_log_is_not_clear(clean_kafka: Sandbox, topic: str) -> None:
     client, limit = Client(clean_kafka), {"request_percentage": 2.0}
     client.limit(limit)
     batch = record_batch(100)
@@ -147,7 +144,7 @@ def test_request_time_below_the_limit_in_the_log_is_not_clear(spark: SparkSessio
         throttled = any(connection.produce(topic, batch)[1] > 0 for _ in range(MOST_REQUESTS))
     assert throttled
 
-    report, verdict = client.backtest(spark, limit, exact=True)
+    report, verdict = client.backtest(limit, exact=True)
     # The broker throttled this very traffic, of which the log has less than the limit.
     assert verdict.peak < 2.0
     assert verdict.verdict is Verdict.INCONCLUSIVE

@@ -13,14 +13,12 @@ import pytest
 
 from reconciler.errors import TrafficError
 from tests.support.command import invoke
+from tests.support.local_traffic import open_here
 from tests.support.recorded_parquet import START, Flow, write_traffic
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from reconciler.traffic.traffic_source import Facts
 
-pytestmark = pytest.mark.spark
 
 WRONG_US = {
     "1969": -1_000_000, "1970": 0, "1999": 946_684_799_999_999, "2100": 4_102_444_800_000_000, "2120": 4_733_510_400_000_000,
@@ -39,12 +37,12 @@ spec:
 """
 
 
-def opened(spark: SparkSession, path: Path, mapping: Path | None = None, **options: Any) -> Facts:
+def opened(path: Path, mapping: Path | None = None, **options: Any) -> Facts:
     from reconciler.traffic.sources.mapping import read_mapping
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.traffic_files import find_traffic
 
     traffic = find_traffic([str(path)], read_mapping(mapping) if mapping else None)
-    found = open_traffic(traffic, lambda: spark, log_timezone="UTC", max_unreadable=1.0, **options)
+    found = open_here(traffic, max_unreadable=1.0, **options)
     try:
         return found.facts
     finally:
@@ -65,13 +63,13 @@ def with_rows(path: Path, rows: list[dict[str, Any]], *, unit: str = "us") -> Pa
     return path
 
 
-def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(tmp_path: Path) -> None:
     from reconciler.traffic.traffic_files import find_traffic
     from tests.support.traffic_rows import traffic_rows
 
     for unit in ("ms", "us"):
         path = with_rows(tmp_path / f"{unit}.parquet", [{"ts": value} for value in WRONG_US.values()], unit=unit)
-        facts = opened(spark, path)
+        facts = opened(path)
         assert (facts.requests, facts.unreadable) == (1, len(WRONG_US)), unit
         assert [(part.start, part.end) for part in facts.coverage] == [(START, START)]
     rows = traffic_rows(find_traffic([str(path)]))
@@ -79,14 +77,14 @@ def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(spark: Sp
     assert {row.ts_us for row in rows if row.status == "unreadable"} == {None}
 
 
-def test_amounts_that_no_sum_can_hold_are_unreadable(spark: SparkSession, tmp_path: Path) -> None:
+def test_amounts_that_no_sum_can_hold_are_unreadable(tmp_path: Path) -> None:
     from reconciler.traffic.traffic_files import find_traffic
     from tests.support.traffic_rows import traffic_rows
 
     huge = [{"amount": amount} for amount in (2**63 - 1, 2**63 - 1, 2**53, 2**42 + 1, -(2**63), -1)]
     odd = [{"amount": 7, "overhead": overhead} for overhead in (2**63 - 1, -(2**63), 8)]
     path = with_rows(tmp_path / "huge.parquet", [*huge, {"amount": 2**42}, *odd])
-    facts = opened(spark, path)
+    facts = opened(path)
     assert (facts.requests, facts.unreadable) == (5, 6)
     rows = [row for row in traffic_rows(find_traffic([str(path)])) if row.status == "charged"]
     assert sorted((row.records, row.overhead) for row in rows) == [(0, 7), (0, 7), (5, 0), (7, 0), (2**42, 0)]
@@ -118,7 +116,7 @@ def test_a_row_of_2120_is_not_counted_to_another_client(tmp_path: Path) -> None:
     assert document["provenance"]["unreadable"]["lines"] == 1
 
 
-def test_the_night_of_the_clock_change_is_counted_as_unclear(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_night_of_the_clock_change_is_counted_as_unclear(tmp_path: Path) -> None:
     begin = datetime.datetime(2026, 10, 25, 0, 30, tzinfo=datetime.UTC)
     berlin = [begin + datetime.timedelta(minutes=n) for n in range(120)]
     wall = [(one + datetime.timedelta(hours=2 if one.hour < 1 else 1)).strftime("%Y-%m-%d %H:%M:%S") for one in berlin]
@@ -126,12 +124,12 @@ def test_the_night_of_the_clock_change_is_counted_as_unclear(spark: SparkSession
     csv, mapping = tmp_path / "night.csv", tmp_path / "mapping.yaml"
     csv.write_text("t,u,n\n" + "".join(f"{text},alice,1000\n" for text in wall + spring), encoding="utf-8")
     mapping.write_text(MAPPING.format(ts="{column: t, timezone: Europe/Berlin}"), encoding="utf-8")
-    facts = opened(spark, csv, mapping)
+    facts = opened(csv, mapping)
     # From 02:30 to 03:00 of summer time, the whole hour of winter time; and the hour that spring has not.
     assert dict(facts.not_charged) == {"unclear-time": 91}
     assert (facts.requests, facts.unreadable) == (32, 0)
     mapping.write_text(MAPPING.format(ts="{column: t}"), encoding="utf-8")
-    assert opened(spark, csv, mapping).requests == 123
+    assert opened(csv, mapping).requests == 123
 
 
 @pytest.mark.parametrize(
@@ -145,13 +143,11 @@ def test_the_night_of_the_clock_change_is_counted_as_unclear(spark: SparkSession
         ("1795266000000", "timezone: UTC", "unit: ms"),
     ],
 )
-def test_numbers_in_the_wrong_unit_are_refused_with_the_right_one(
-    spark: SparkSession, tmp_path: Path, value: str, how: str, advice: str
-) -> None:
+def test_numbers_in_the_wrong_unit_are_refused_with_the_right_one(tmp_path: Path, value: str, how: str, advice: str) -> None:
     csv, mapping = tmp_path / "a.csv", tmp_path / "mapping.yaml"
     csv.write_text(f"t,u,n\n{value},alice,5\n", encoding="utf-8")
     mapping.write_text(MAPPING.format(ts=f"{{column: t, {how}}}"), encoding="utf-8")
     with pytest.raises(TrafficError, match=rf"column 't' has the time '{value}'.* write {advice} at columns\.ts"):
-        opened(spark, csv, mapping)
+        opened(csv, mapping)
     mapping.write_text(MAPPING.format(ts=f"{{column: t, {advice}}}"), encoding="utf-8")
-    assert opened(spark, csv, mapping).requests == 1
+    assert opened(csv, mapping).requests == 1
