@@ -20,7 +20,7 @@ pictures: setup ## the pictures of README and docs; runs the demo, Chromium and 
 test: setup lint ## set-up, every check, every test, real servers included
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: setup ## before a commit: lint, types, and every test that starts no server; about a minute
+check: setup ## before a commit: lint, types, unit and law tests with few examples; about a minute
 	@tools/check.sh
 
 interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, JDK, Maven, Prometheus, Chromium, fish, zsh, systemd-analyze

@@ -27,6 +27,7 @@ os.environ.pop("COLUMNS", None)
 
 # A deadline is a timed assertion: on a busy machine it says nothing about the code.
 settings.register_profile("untimed", deadline=None)
+settings.register_profile("brief", deadline=None, max_examples=10)
 settings.load_profile("untimed")
 
 SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("alice", "bob", "carol"))
@@ -46,12 +47,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+    if config.getoption("--hypothesis-profile", None) == "brief":
+        for item in items:
+            _limit_examples(getattr(item, "obj", None), settings.default.max_examples)
     grouped = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
     for item in items:
         if item.path in grouped and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(SPARK_GROUP))
     # Two at a time, the last one's end is the end: that should not be a file of minutes.
     items.sort(key=lambda item: [item.path not in grouped, *(item.get_closest_marker(mark) is None for mark in SLOWEST_FIRST)])
+
+
+def _limit_examples(test: Any, most: int) -> None:
+    """A law has at most so many examples, whatever its own settings ask for."""
+    own = getattr(test, "_hypothesis_internal_use_settings", None)
+    if own is not None and own.max_examples > most:
+        test._hypothesis_internal_use_settings = settings(own, max_examples=most)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -84,7 +84,7 @@ def test_connections_above_the_rate_of_an_address_are_closed(clean_kafka: Sandbo
     raw_quotas.alter(clean_kafka.bootstrap_servers, {frozenset({("ip", SOURCE)}): {"connection_creation_rate": float(limit)}})
     raw_quotas.settled(clean_kafka.bootstrap_servers)
     host, port = clean_kafka.bootstrap_servers.split(",")[0].split(":")
-    opened = []
+    opened, begin = [], time.monotonic()
     for _ in range(count):
         opened.append(sockets.enter_context(socket.create_connection((host, int(port)), timeout=30, source_address=(SOURCE, 0))))
         opened[-1].setblocking(False)
@@ -92,11 +92,13 @@ def test_connections_above_the_rate_of_an_address_are_closed(clean_kafka: Sandbo
     def closed() -> int:
         return sum(is_closed(one) for one in opened)
 
-    # When each one was taken from the queue is not known: all at once, and spread over a second, are the ends of what can be.
+    spread_ms = 999 + int((time.monotonic() - begin) * 1000)
+
+    # When each one was taken from the queue is not known: all at once, and a second after the last, are the ends of what can be.
     ones = np.ones(count, dtype=np.int64)
     kept = [
         int((judge_one(times, ones, 0 * ones, limit=float(limit), unrecords=True, window=Window()).throttle == 0).sum())
-        for times in (0 * ones, np.arange(count) * 999 // (count - 1))
+        for times in (0 * ones, np.arange(count) * spread_ms // (count - 1))
     ]
     assert kept[0] == 10 * limit
     wait_until(lambda: closed() >= count - max(kept))

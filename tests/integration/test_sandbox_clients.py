@@ -34,7 +34,7 @@ def test_a_consumer_gets_every_byte_a_producer_got_acknowledged(clean_kafka: San
     sent = produce_steadily(servers, topic, client_id="app", bytes_per_second=RATE, seconds=1.0, record_size=2000, login=alice)
     assert (sent.user, sent.client_id, sent.throttle_ms_max) == ("alice", "app", 0.0)
     assert 0 < sent.record_bytes <= RATE * sent.wall_seconds + 2000
-    read = consume_all(servers, topic, client_id="reader", seconds=20.0, until_bytes=sent.record_bytes, login=alice)
+    read = consume_all(servers, topic, client_id="reader", seconds=120.0, until_bytes=sent.record_bytes, login=alice)
     assert (read.records, read.record_bytes) == (sent.records, sent.record_bytes)
 
 

@@ -20,6 +20,8 @@ pytest.importorskip("pyarrow")
 pytestmark = pytest.mark.kafka
 
 LIMIT = 60_000.0
+LATE_S = 0.5
+"""So long after the answer, on a slow machine, the broker may write the line of a request."""
 SIZES = (200_000, 200_000, 300_000, 150_000, 100_000, 250_000)
 
 
@@ -58,9 +60,9 @@ def test_begin_end_and_amount_are_those_that_the_client_saw(clean_kafka: Sandbox
     assert report["logged"]["longest_ms"] == max(ms for _, _, _, ms in throttled)
     assert report["logged"]["sum_ms"] == sum(ms for _, _, _, ms in throttled)
     begin, end = (datetime.datetime.fromisoformat(report[name]).timestamp() for name in ("begin", "end"))
-    assert throttled[0][0] - 0.01 <= begin <= throttled[0][1] + 0.01
+    assert throttled[0][0] - 0.01 <= begin <= throttled[0][1] + LATE_S
     ends = [(sent + ms / 1000, answered + ms / 1000) for sent, answered, _, ms in throttled]
-    assert max(low for low, _ in ends) - 0.01 <= end <= max(high for _, high in ends) + 0.01
+    assert max(low for low, _ in ends) - 0.01 <= end <= max(high for _, high in ends) + LATE_S
     cause = report["groups"][0]
     assert (cause["bucket"], cause["limit"], cause["cause"]) == ({"user": "alice"}, LIMIT, True)
     assert cause["members"][0]["client_id"] == client_id

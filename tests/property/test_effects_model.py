@@ -84,7 +84,7 @@ def brute(before: Table, after: Table, client: KnownClient) -> list[Effect]:
     return [Effect(client=client, key=k, before=b, after=a) for k, b, a in sides if differ(b, a)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(before=TABLES, after=TABLES)
 def test_the_difference_of_two_states_is_exactly_the_clients_whose_limit_differs(before: Table, after: Table) -> None:
     expected = [shown(effect) for client in UNIVERSE for effect in brute(before, after, client)]
@@ -92,7 +92,7 @@ def test_the_difference_of_two_states_is_exactly_the_clients_whose_limit_differs
     assert [shown(effect) for one in compared.clients for effect in one.effects] == expected
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     before=TABLES, after=TABLES, traffic=st.sets(st.tuples(st.sampled_from([*NAMES, "t"]), st.sampled_from([*NAMES, "", "t"])))
 )

@@ -22,7 +22,7 @@ from tests.support.service_world import PACE, ServiceWorld, write_manifests
 HOUR = 3600.0
 
 
-def test_an_outage_of_days_costs_no_memory_and_ends_by_itself(tmp_path: Path) -> None:
+def test_an_outage_of_hours_costs_no_memory_and_ends_by_itself(tmp_path: Path) -> None:
     folder = write_manifests(tmp_path)
     intent = load_intent([str(folder)], cluster=None)
     world = ServiceWorld(folder, FakeCluster(), load=lambda: intent, pace=replace(PACE, poll=50.0))
@@ -34,7 +34,7 @@ def test_an_outage_of_days_costs_no_memory_and_ends_by_itself(tmp_path: Path) ->
     tracemalloc.start()
     try:
         before = world.connects
-        world.run(36 * HOUR)
+        world.run(12 * HOUR)
         world.stream.seek(0)
         world.stream.truncate(0)
         gc.collect()
@@ -43,10 +43,10 @@ def test_an_outage_of_days_costs_no_memory_and_ends_by_itself(tmp_path: Path) ->
         tracemalloc.stop()
 
     tries = world.connects - before
-    assert tries > 2_000
-    assert grown < 100_000, f"{grown} bytes after {tries} failures"
+    assert tries > 700
+    assert grown < 50_000, f"{grown} bytes after {tries} failures"
     assert world.metric("broker_errors_total", reason="unreachable") == world.connects
-    assert world.metric("consecutive_failures") > 1_000
+    assert world.metric("consecutive_failures") > 700
 
     world.down = None
     world.run(100)

@@ -11,7 +11,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings, Executor
@@ -280,6 +280,7 @@ VALUES = st.none() | st.floats() | st.integers(1, 2**53).map(float)
 
 
 @given(st.dictionaries(ENTITIES, st.tuples(VALUES, VALUES), max_size=5), st.data())
+@settings(max_examples=40)
 def test_a_report_reads_back_as_it_was(values: dict[Entity, tuple[float | None, float | None]], data: st.DataObject) -> None:
     from reconciler.model.plan import ChangeOutcome
     from reconciler.model.state import same_value
