@@ -10,6 +10,7 @@ import base64
 import ipaddress
 import json
 import logging
+import re
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ SCHEME_PREFIX: Final = "prometheus+"
 """``--traffic prometheus+https://HOST/PATH`` names a server."""
 _TRIES: Final = 5
 _BACKOFF_S: Final = 0.5
+_SHORT_S: Final = 5.0
 _PASSING: Final = (429, 500, 502, 503, 504)
 _SHOWN: Final = 300
 _MOST_BYTES: Final = 256 * 1024 * 1024
@@ -44,6 +46,12 @@ _ADVICE: Final = {
 }
 _TOO_MUCH: Final = ("too many samples", "timed out", "exceeded", "limit", "too long", "too large", "more than")
 """In messages of Prometheus, Thanos, Mimir and VictoriaMetrics about a query that a shorter time makes possible."""
+_ADDS_TO_SERIES: Final = re.compile(r"^\s*(external_labels|remote_read):", re.MULTILINE)
+_RAW_HEADERS: Final = {
+    "Content-Type": "application/x-protobuf",
+    "Content-Encoding": "snappy",
+    "X-Prometheus-Remote-Read-Version": "0.1.0",
+}
 _log: Final = logging.getLogger(__name__)
 
 
@@ -91,8 +99,8 @@ class PrometheusApi:
         self._retries = urllib3.Retry(
             total=_TRIES, backoff_factor=_BACKOFF_S, allowed_methods=None, raise_on_status=False, redirect=0
         )
+        self._timeout = urllib3.Timeout(connect=10.0, read=timeout_s)
         self._pool: urllib3.PoolManager = urllib3.PoolManager(
-            timeout=urllib3.Timeout(connect=10.0, read=timeout_s),
             maxsize=4,
             ca_certs=str(login.ca_file) if login.ca_file else None,
             cert_file=str(login.cert_file) if login.cert_file else None,
@@ -115,6 +123,31 @@ class PrometheusApi:
             raise TooManySamplesError(f"{url} refuses the query (HTTP status {status}){words}")
         raise TrafficError(f"{url} answers with HTTP status {status}{words}. {_ADVICE.get(status, '')}".rstrip())
 
+    def can_read_raw(self) -> bool:
+        """Whether remote read shows the same as queries do: a Prometheus itself, whose configuration adds nothing to its series.
+
+        It adds external labels, and leaves out without a warning what servers behind it do not answer.
+        """
+        try:
+            status, body = self._send("GET", "status/config", headers=self._headers, is_optional=True)
+            config = json.loads(body)["data"]["yaml"] if status == 200 else None
+        except (TrafficError, ValueError, KeyError, TypeError, RecursionError):
+            return False
+        return isinstance(config, str) and not _ADDS_TO_SERIES.search(config)
+
+    def read_raw(self, request: bytes) -> bytes | None:
+        """The answer to a request of remote read, not decoded; ``None`` where the server does not serve it.
+
+        Raises ``TooManySamplesError`` beside ``TrafficError``.
+        """
+        headers = {name: value for name, value in self._headers.items() if name != "Accept-Encoding"} | _RAW_HEADERS
+        status, body = self._send("POST", "read", body=request, headers=headers)
+        if status == 200:
+            return body
+        if _is_too_much(text := body[:_SHOWN].decode("utf-8", "replace")):
+            raise TooManySamplesError(f"{self.address}/api/v1/read refuses the query (HTTP status {status}): {escaped(text)}")
+        return None
+
     def foreign(self, problem: str) -> TrafficError:
         """The error for an answer that is not one of Prometheus."""
         return TrafficError(f"{self.address} does not answer as Prometheus does: {problem}. Check the address and its path.")
@@ -124,37 +157,44 @@ class PrometheusApi:
         self._pool.clear()
 
     def _post(self, path: str, fields: Mapping[str, str]) -> tuple[int, bytes]:
-        """Status and body; repeated while the server is busy or cuts the connection."""
+        form = urllib.parse.urlencode(fields).encode("ascii")
+        headers = {**self._headers, "Content-Type": "application/x-www-form-urlencoded"}
+        return self._send("POST", path, body=form, headers=headers)
+
+    def _send(
+        self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None = None, is_optional: bool = False
+    ) -> tuple[int, bytes]:
+        """Status and body; repeated while the server is busy or cuts the connection. ``is_optional``: a short try."""
         from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError
 
         url = f"{self.address}/api/v1/{path}"
-        retries = self._retries
+        retries = self._retries.new(total=0) if is_optional else self._retries
+        timeout = _SHORT_S if is_optional else self._timeout
         while True:
             try:
                 response = self._pool.request(
-                    "POST", url, fields=dict(fields), headers=self._headers, encode_multipart=False, retries=False,
-                    preload_content=False,
-                )  # fmt: skip
+                    method, url, body=body, headers=dict(headers), retries=False, preload_content=False, timeout=timeout
+                )
                 try:
-                    body = self._body(response)
+                    answer = self._body(response)
                 except BaseException:
                     response.close()
                     raise
                 response.release_conn()
-                log_event(_log, "queried Prometheus", path=path, status=response.status, bytes=len(body))
-                hopeless = response.status != 429 and _is_too_much(_message_of(body))
+                log_event(_log, "queried Prometheus", path=path, status=response.status, bytes=len(answer))
+                hopeless = response.status != 429 and _is_too_much(_message_of(answer))
                 if hopeless or response.status not in _PASSING:
-                    return response.status, body
+                    return response.status, answer
                 try:
-                    retries = retries.increment("POST", url, response=response)
+                    retries = retries.increment(method, url, response=response)
                 except MaxRetryError:
-                    return response.status, body
+                    return response.status, answer
                 retries.sleep(response)
             except ReadTimeoutError as error:
                 raise TooManySamplesError(f"{url} does not answer within {self._timeout_s:g} s") from error
             except (HTTPError, OSError) as error:
                 try:
-                    retries = retries.increment("POST", url, error=error if isinstance(error, HTTPError) else None)
+                    retries = retries.increment(method, url, error=error if isinstance(error, HTTPError) else None)
                 except HTTPError as last:
                     raise TrafficError(f"{url} does not answer: {escaped(str(_cause(last)))[:_SHOWN]}") from error
                 retries.sleep()

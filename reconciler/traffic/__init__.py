@@ -98,6 +98,7 @@ if TYPE_CHECKING:
         selector_of,
     )
     from reconciler.traffic.sources.parquet_parts import Between
+    from reconciler.traffic.sources.remote_read import PackedAnswer, PackedAnswerError, read_request
     from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow
     from reconciler.traffic.throttled_seconds import ThrottledSecond
@@ -128,6 +129,8 @@ __all__ = [
     "MetricRule",
     "MetricSeries",
     "MetricTargets",
+    "PackedAnswer",
+    "PackedAnswerError",
     "PageColumns",
     "PageFacts",
     "PageWriter",
@@ -167,6 +170,7 @@ __all__ = [
     "read_answer",
     "read_batches",
     "read_mapping",
+    "read_request",
     "read_series",
     "read_spark_settings",
     "read_violations",

@@ -179,8 +179,8 @@ def _read_clients(
     targets: MetricTargets, reader: PieceReader, piece: Piece, server: PrometheusRequest, progress: Progress | None
 ) -> None:
     for answered in reader.read([piece]):
-        for _, body in answered.bodies:
-            targets.add_answer(body)
+        for _, raw in answered.bodies:
+            targets.add_answer(raw.body)
         if progress is not None:
             share = (answered.piece.end_s - piece.begin_s) / (piece.end_s - piece.begin_s)
             progress.step(f"reading {server.address}: {share:.0%}")
@@ -189,8 +189,8 @@ def _read_clients(
 def _read_targets(targets: MetricTargets, reader: PieceReader, piece: Piece) -> None:
     """``up`` and the start times of processes."""
     for answered in reader.read([piece]):
-        for _, body in answered.bodies:
-            targets.add_answer(body)
+        for _, raw in answered.bodies:
+            targets.add_answer(raw.body)
 
 
 def _with_matchers(selector: str, match: Sequence[LabelMatcher]) -> str:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from reconciler.errors import TrafficError
 from reconciler.integrations import PrometheusApi, TooManySamplesError
@@ -19,7 +19,11 @@ _FIRST_S: Final = 300
 _BYTES_AT_ONCE: Final = 48 * 1024 * 1024
 _AHEAD: Final = 2
 """The server works on so many pieces while this process decodes another one."""
+_PACKED: Final = 2
+"""A byte of remote read takes so many times the memory of one of JSON."""
 Result = TypeVar("Result")
+PackedRequest: TypeAlias = Callable[[int, int], bytes]
+"""Of the first and the last millisecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +41,15 @@ class AnsweredPiece:
     page: int
     piece: Piece
     last: bool
-    bodies: tuple[tuple[Piece, bytes], ...]
+    bodies: tuple[tuple[Piece, SampleAnswer], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SampleAnswer:
+    """``is_packed``: of remote read, else JSON."""
+
+    body: bytes
+    is_packed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +57,15 @@ class _Waiting:
     page: int
     piece: Piece
     last: bool
-    result: Callable[[], tuple[tuple[Piece, bytes], ...]]
+    result: Callable[[], tuple[tuple[Piece, SampleAnswer], ...]]
 
 
 class PieceReader:
     """Reads pages of one selector."""
 
-    def __init__(self, api: PrometheusApi, selector: str) -> None:
-        self._api, self._selector = api, selector
+    def __init__(self, api: PrometheusApi, selector: str, packed: PackedRequest | None = None) -> None:
+        """``packed``: makes requests of remote read, which take half of the time, as long as the server answers them."""
+        self._api, self._selector, self._packed = api, selector, packed
         self._length_s = _FIRST_S
         self._longest_s: float = float("inf")
 
@@ -65,9 +78,14 @@ class PieceReader:
             first = waiting.popleft()
             bodies = first.result()
             # The length of later pieces depends on the answers so far.
-            self._adapt(first.piece, sum(len(body) for _, body in bodies))
+            self._adapt(first.piece, sum(len(raw.body) * (_PACKED if raw.is_packed else 1) for _, raw in bodies))
             self._begin(plan, waiting, _AHEAD)
             yield AnsweredPiece(first.page, first.piece, first.last, bodies)
+
+    def read_as_json(self, piece: Piece) -> tuple[tuple[Piece, SampleAnswer], ...]:
+        """The answers for a piece anew, after one of remote read that cannot be decoded; no other is asked for."""
+        self._packed = None
+        return self._answers(piece)
 
     def _begin(self, plan: Iterator[tuple[int, Piece, bool]], waiting: deque[_Waiting], count: int) -> None:
         while len(waiting) < count and (planned := next(plan, None)) is not None:
@@ -87,11 +105,11 @@ class PieceReader:
         wanted = (piece.end_s - piece.begin_s) * _BYTES_AT_ONCE / max(1, size)
         self._length_s = max(_SHORTEST_S, min(86_400, int(wanted)))
 
-    def _answers(self, piece: Piece) -> tuple[tuple[Piece, bytes], ...]:
+    def _answers(self, piece: Piece) -> tuple[tuple[Piece, SampleAnswer], ...]:
         """The answer for a piece; for its halves where that is too much at once."""
         length_s = max(1, round(piece.end_s - piece.begin_s))
         try:
-            body = self._api.range_samples(self._selector, end_s=piece.end_s, length_s=length_s)
+            answer = self._answer(piece, length_s)
         except TooManySamplesError as error:
             if length_s <= _SHORTEST_S:
                 advice = (
@@ -103,7 +121,15 @@ class PieceReader:
             self._longest_s = min(self._longest_s, length_s - half)
             middle = piece.end_s - half
             return (*self._answers(Piece(piece.begin_s, middle)), *self._answers(Piece(middle, piece.end_s)))
-        return ((piece, body),)
+        return ((piece, answer),)
+
+    def _answer(self, piece: Piece, length_s: int) -> SampleAnswer:
+        if (packed := self._packed) is not None:
+            body = self._api.read_raw(packed(round(piece.end_s * 1000) - length_s * 1000, round(piece.end_s * 1000)))
+            if body is not None:
+                return SampleAnswer(body, is_packed=True)
+            self._packed = None
+        return SampleAnswer(self._api.range_samples(self._selector, end_s=piece.end_s, length_s=length_s))
 
 
 def _in_background(work: Callable[[], Result]) -> Callable[[], Result]:

@@ -32,11 +32,11 @@ from reconciler.model import (
 from reconciler.ports import Progress
 from reconciler.text import list_some
 from reconciler.workflows.prometheus_login import ReadFile, read_login, read_login_file
-from reconciler.workflows.prometheus_reading import Piece, PieceReader
+from reconciler.workflows.prometheus_reading import PackedRequest, Piece, PieceReader, SampleAnswer
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, ClientNames, MetricRule, PageFacts, SeriesReader
+    from reconciler.traffic import Between, ClientNames, MetricRule, PageFacts, PageWriter, SeriesReader
 
 _HOUR_S: Final = 3600
 _LATE_S: Final = 300
@@ -155,7 +155,7 @@ def fetch_prometheus(
     missing = [(path, hour) for path, hour in zip(paths, hours, strict=True) if path not in facts]
     try:
         _describe(folder, api.address, request.match)
-        read = dict(_read_pages(api, _selector(request), missing, names=reader, now=now, progress=progress))
+        read = dict(_read_pages(api, _selector(request), _packed(request), missing, names=reader, now=now, progress=progress))
     except OSError as error:
         raise FileAccessError(f"{folder} cannot be written: {error.strerror or error}") from error
     finally:
@@ -175,24 +175,23 @@ def fetch_prometheus(
 def _read_pages(
     api: PrometheusApi,
     selector: str,
+    packed: PackedRequest,
     pages: Sequence[tuple[Path, datetime.datetime]],
     *,
     names: _NameReader,
     now: datetime.datetime,
     progress: Progress | None,
 ) -> Iterator[tuple[Path, PageFacts]]:
-    from reconciler.traffic import AnswerReader, ForeignAnswerError, PageWriter
+    from reconciler.traffic import AnswerReader, PageWriter
 
     answers, pace = AnswerReader(names.reader()), _Pace(api.address, len(pages), progress)
-    pieces = PieceReader(api, selector).read([_piece_of(hour, now) for _, hour in pages])
+    reader = PieceReader(api, selector, packed if pages and api.can_read_raw() else None)
+    pieces = reader.read([_piece_of(hour, now) for _, hour in pages])
     for path, hour in pages:
         with PageWriter(path, answers) as page:
             for answered in pieces:
-                for piece, body in answered.bodies:
-                    try:
-                        pace.add(page.add(body, after_s=piece.begin_s))
-                    except ForeignAnswerError as error:
-                        raise api.foreign(str(error)) from error
+                for piece, raw in answered.bodies:
+                    pace.add(_add(page, piece, raw, reader, api))
                 end_s = answered.piece.end_s
                 pace.show(1 if answered.last else (end_s - hour.timestamp()) / _HOUR_S)
                 if answered.last:
@@ -201,6 +200,19 @@ def _read_pages(
             facts = page.finish(until_s=end_s, complete=whole, names=names.digest)
         log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
         yield path, facts
+
+
+def _add(page: PageWriter, piece: Piece, raw: SampleAnswer, reader: PieceReader, api: PrometheusApi) -> int:
+    """Add an answer, or as JSON what remote read gives in another form; the number of samples."""
+    from reconciler.traffic import ForeignAnswerError, PackedAnswer, PackedAnswerError
+
+    try:
+        return page.add(PackedAnswer(raw.body) if raw.is_packed else raw.body, after_s=piece.begin_s)
+    except PackedAnswerError as error:
+        log_event(_log, "remote read not understood", address=api.address, error=str(error))
+    except ForeignAnswerError as error:
+        raise api.foreign(str(error)) from error
+    return sum(_add(page, part, again, reader, api) for part, again in reader.read_as_json(piece))
 
 
 class _NameReader:
@@ -274,6 +286,15 @@ def _selector(request: PrometheusRequest) -> str:
     from reconciler.traffic import selector_of
 
     return selector_of(request.rules).removesuffix("}") + "".join(f",{one}" for one in request.match) + "}"
+
+
+def _packed(request: PrometheusRequest) -> PackedRequest:
+    """The same as ``_selector`` for remote read."""
+    from reconciler.traffic import names_to_read, read_request
+
+    names = LabelMatcher(label="__name__", operator="=~", value="|".join(names_to_read(request.rules)))
+    matchers = (names, *request.match)
+    return lambda from_ms, until_ms: read_request(matchers, from_ms=from_ms, until_ms=until_ms)
 
 
 def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -22,8 +22,8 @@ from reconciler.errors import TrafficError
 from reconciler.model import escaped
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.sources.metric_layouts import Layout, MetricSeries, SeriesReader, Unattributed, layout_of
+from reconciler.traffic.sources.remote_read import Floats, PackedAnswer, PackedSeries, read_labels, read_packed
 
-Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 _LINES: Final = bytes.maketrans(b"]", b"\n")
 _SAMPLES_AT_ONCE: Final = 200_000
 """As many as the processor's cache has room for."""
@@ -75,7 +75,7 @@ class AnsweredSeries:
     read: MetricSeries | Unattributed | None
     place: tuple[str, ...]
     is_named_only: bool
-    pairs: msgspec.Raw
+    pairs: msgspec.Raw | PackedSeries
     count: int
 
     def label_values(self) -> dict[str, str]:
@@ -84,6 +84,8 @@ class AnsweredSeries:
 
     def span_s(self) -> tuple[float, float]:
         """The times of the first and the last sample; there is one at least."""
+        if isinstance(self.pairs, PackedSeries):
+            return float(self.pairs.ts_ms[0]) / 1000, float(self.pairs.ts_ms[-1]) / 1000
         text = bytes(self.pairs)
         return float(text[2 : text.index(b",")]), float(text[text.rindex(b"[") + 1 : text.rindex(b",")])
 
@@ -105,18 +107,25 @@ class Samples:
     counts: Integers
 
 
+_Known: TypeAlias = tuple[MetricSeries | Unattributed | None, tuple[str, ...], bool]
+"""``read``, ``place`` and ``is_named_only`` of a series."""
+
+
 class AnswerReader:
     """Decodes answers, and remembers whose series it has seen."""
 
     def __init__(self, series: SeriesReader | None = None) -> None:
         """``series``: knows more layouts, or names of clients that are in metric names only."""
         self._reader = series or SeriesReader()
-        self._known: dict[bytes, tuple[MetricSeries | Unattributed | None, tuple[str, ...], bool]] = {}
+        self._known: dict[bytes, _Known] = {}
+        self._packed: dict[bytes, bytes] = {}
         self._known_bytes = 0
         self._decoder = msgspec.json.Decoder(_Document)
 
-    def read(self, body: bytes) -> MatrixAnswer:
-        """The series of an answer. Raises ``ForeignAnswerError``."""
+    def read(self, body: bytes | PackedAnswer) -> MatrixAnswer:
+        """The series of an answer. Raises ``ForeignAnswerError``, and ``PackedAnswerError`` for one of remote read."""
+        if isinstance(body, PackedAnswer):
+            return MatrixAnswer(series=tuple(self._again(self._packed_series(one)) for one in read_packed(body)), warnings=())
         try:
             document = self._decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -143,6 +152,18 @@ class AnswerReader:
         if not text.startswith(b"[") and not bytes(raw.histograms):
             raise ForeignAnswerError("a series cannot be read (no values)")
         labels = bytes(raw.metric)
+        return AnsweredSeries(labels, *self._whose(labels), raw.values, text.count(b"[") - 1)
+
+    def _packed_series(self, packed: PackedSeries) -> AnsweredSeries:
+        labels = self._packed.get(packed.labels)
+        if labels is None:
+            labels = msgspec.json.encode(read_labels(packed.labels))
+            if len(self._packed) * len(labels) > _MOST_KNOWN:
+                self._packed = {}
+            self._packed[packed.labels] = labels
+        return AnsweredSeries(labels, *self._whose(labels), packed, len(packed.ts_ms))
+
+    def _whose(self, labels: bytes) -> _Known:
         known = self._known.get(labels)
         if known is None:
             values = msgspec.json.decode(labels, type=dict[str, str])
@@ -154,7 +175,7 @@ class AnswerReader:
             if not isinstance(known[0], Unattributed):
                 self._known[labels] = known
                 self._known_bytes += len(labels)
-        return AnsweredSeries(labels, *known, raw.values, text.count(b"[") - 1)
+        return known
 
 
 def samples_of(series: Sequence[AnsweredSeries]) -> Iterator[tuple[Sequence[AnsweredSeries], Samples]]:
@@ -169,8 +190,17 @@ def samples_of(series: Sequence[AnsweredSeries]) -> Iterator[tuple[Sequence[Answ
 
 def _decode(series: Sequence[AnsweredSeries]) -> Samples:
     counts = np.asarray([one.count for one in series], dtype=np.int64)
+    packed = [one.pairs for one in series if isinstance(one.pairs, PackedSeries)]
+    if packed:
+        return Samples(
+            ts_ms=np.concatenate([one.ts_ms for one in packed]),
+            values=np.concatenate([one.values for one in packed]),
+            counts=counts,
+        )
     # [[1.5,"2"],[3,"4"]] becomes ",1.5,2\n,3,4\n\n": lines of an empty field and two numbers.
-    text = b"," + b",".join([memoryview(one.pairs) for one in series]).translate(_LINES, b'["')
+    text = b"," + b",".join([memoryview(one.pairs) for one in series if isinstance(one.pairs, msgspec.Raw)]).translate(
+        _LINES, b'["'
+    )
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(text),

@@ -46,6 +46,8 @@ class Server:
         self.headers: dict[str, str] = {}
 
     def __call__(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        if not path.endswith("/query"):
+            return 404, "text/plain", b"404 page not found"
         fields = urllib.parse.parse_qs(body.decode())
         end, length = float(fields["time"][0]), int(fields["query"][0].rpartition("[")[2].removesuffix("s]"))
         self.headers = headers
@@ -261,3 +263,33 @@ def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"0000\.parquet has samples of metrics"):
         compact_traffic(options, progress=Silent())
     assert not (tmp_path / "totals").exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "answer", "reads"),
+    [
+        ("global:\n  scrape_interval: 15s\n", (200, b"not packed"), 1),
+        ("global:\n  scrape_interval: 15s\n", (404, b"404 page not found"), 1),
+        ("global:\n  external_labels:\n    cluster: prod\n", (200, b""), 0),
+        ("remote_read:\n- url: http://far/api\n", (200, b""), 0),
+    ],
+)
+def test_a_server_whose_remote_read_is_of_no_use_is_asked_for_json(
+    tmp_path: Path, config: str, answer: tuple[int, bytes], reads: int
+) -> None:
+    plain, asked = Server(ALICE), []
+
+    def reply(path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        asked.append(path)
+        if path.endswith("/status/config"):
+            return 200, "application/json", json.dumps({"status": "success", "data": {"yaml": config}}).encode()
+        if path.endswith("/read"):
+            return answer[0], "application/x-protobuf", answer[1]
+        return plain(path, headers, body)
+
+    with served(reply) as port:
+        found = fetch_prometheus(request(port, tmp_path, hours=1), now=NOW)
+    assert found.samples == len(plain.asked) > 0
+    assert sum(path.endswith("/read") for path in asked) >= reads
+    assert bool(reads) == any(path.endswith("/read") for path in asked)
+    assert sum(length for _, length in plain.asked) == 3600
