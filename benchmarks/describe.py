@@ -28,8 +28,8 @@ def fill(servers: str, entities: int) -> None:
     """Users with two byte rates, far above what the benchmark itself sends."""
     from reconciler.backends.broker.cluster import BrokerCluster
     from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
-    from reconciler.model.change import Alteration
     from reconciler.model.entity import Entity
+    from reconciler.model.plan import Alteration
     from reconciler.ports import EntityFilter
 
     cluster = BrokerCluster.open(ConnectionSettings(servers=parse_servers((servers,))))

@@ -36,10 +36,9 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
     from reconciler.model import ManifestCommit
     from reconciler.model.entity import Entity
     from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
-    from reconciler.planning.diff import difference
-    from reconciler.planning.order import sort_for_writing
-    from reconciler.workflows.lint import lint_change
+    from reconciler.planning.diff import difference, sort_for_writing
     from reconciler.workflows.plan import load_intent, plan_from
+    from reconciler.workflows.validate import lint_change
 
     intent = load_intent([str(folder)], cluster=None)
     live = {}

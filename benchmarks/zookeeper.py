@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-    from reconciler.model.change import Change
+    from reconciler.model.plan import Change
     from reconciler.ports import QuotaCluster
     from reconciler.sandbox.spec import Sandbox
 
@@ -123,8 +123,8 @@ def timed(work: Callable[[], object]) -> Took:
 
 
 def changes(count: int, before: Mapping[str, float | None], value: float = 1_000_000.0) -> Sequence[Change]:
-    from reconciler.model.change import Action, Change, KeyChange, Reason
     from reconciler.model.entity import Entity
+    from reconciler.model.plan import Action, Change, KeyChange, Reason
 
     return [
         Change(

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model.change import Alteration, AlterationResult
 from reconciler.model.entity import DEFAULT, Entity, EntityType
+from reconciler.model.plan import Alteration, AlterationResult
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom, Quotas, same_value
 from reconciler.ports import BrokerNode, EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.broker_rules import INVALID_REQUEST, needs_broker, refusal

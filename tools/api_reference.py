@@ -27,7 +27,6 @@ a real broker in place of `b1:9092`; each begins with `from reconciler.client im
 """
 _CHAPTERS: Final = {
     "A live cluster": "reconciler.client.live",
-    "A change before it is written": "reconciler.client.alteration",
     "States in memory": "reconciler.client.recorded",
     "What is described, and what differs": "reconciler.client.description",
     "Naming entities": "reconciler.client.naming",

@@ -21,8 +21,8 @@ from kafka.protocol.admin import AlterClientQuotasRequest, DescribeClientQuotasR
 
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
-from reconciler.model.change import Alteration
 from reconciler.model.entity import Entity
+from reconciler.model.plan import Alteration
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 
 _ENTITIES_A_REQUEST = 2_500

@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks.manifests import user_of, values_of, write_manifests
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
-from reconciler.model.change import Alteration
 from reconciler.model.entity import Entity
+from reconciler.model.plan import Alteration
 from reconciler.model.state import Quotas
 
 _ENTITIES_A_REQUEST = 2_500

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from reconciler.apply.conflict_check import ConflictCheck
 from reconciler.apply.outcomes import Outcomes, Stop
-from reconciler.apply.readback import verify
+from reconciler.apply.readback import ConflictCheck, verify
 from reconciler.apply.retry import DEADLINE, Backoff, Budget, Jitter, RetryPolicy
 from reconciler.apply.writing import ChunkLimits, RequestWriter, split_into_requests
 from reconciler.errors import BackendError, RefusedError, StalePlanError

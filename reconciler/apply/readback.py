@@ -1,16 +1,22 @@
-"""Reading back: the cluster's quotas now, against what was planned and written.
+"""Reading the cluster during a run: changes by another writer before and between writes, and the written values after them.
 
-Reads lag writes on KRaft, so this polls with a deadline.
+Kafka has no compare-and-set for quotas, so another writer may come in unseen between a read and the write after it. Reading
+often keeps that time short. Each is a full describe, which a large cluster takes a second for: reads take a tenth of a run at
+most. Reads lag writes on KRaft, so reading back polls with a deadline.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.errors import BackendError, UnreachableError
-from reconciler.model import DEFAULT, Change, Entity, Quotas, same_value
+from reconciler.apply.outcomes import Outcomes, Stop
+from reconciler.apply.retry import RetryPolicy
+from reconciler.errors import BackendError, StalePlanError, UnreachableError
+from reconciler.logs import log_event
+from reconciler.model import DEFAULT, Change, ChangeStatus, Entity, Quotas, same_value
 from reconciler.ports import BrokerNode, Clock, EntityFilter, EveryBroker, FilterComponent, FilterKind, QuotaCluster
 from reconciler.text import list_some, number_text
 
@@ -18,6 +24,11 @@ _NAMED: Final = 5
 
 _FIRST_WAIT: Final = 0.02
 _LONGEST_WAIT: Final = 1.0
+_log: Final = logging.getLogger(__name__)
+
+_SECONDS_BETWEEN: Final = 3.0
+_COST_BETWEEN: Final = 9.0
+"""At least so many times the duration of a look passes until the next one."""
 
 
 def is_written(change: Change, live: Mapping[Entity, Quotas]) -> bool:
@@ -194,3 +205,49 @@ def _ask_each(
 
 def _broker_text(broker: BrokerNode) -> str:
     return f"broker {broker.id} ({broker.host}:{broker.port})"
+
+
+class ConflictCheck:
+    """Compares the cluster with what the run knows: ``before`` of what is not written, ``after`` of what is."""
+
+    def __init__(
+        self, cluster: QuotaCluster, outcomes: Outcomes, *, clock: Clock, retry: RetryPolicy, lag_seconds: float
+    ) -> None:
+        self._cluster = cluster
+        self._outcomes = outcomes
+        self._clock = clock
+        self._retry = retry
+        self._lag_seconds = lag_seconds
+        self._next = clock.monotonic()
+
+    @property
+    def due(self) -> bool:
+        """True when it is time for another look."""
+        return self._clock.monotonic() >= self._next
+
+    def look(self) -> Stop | None:
+        """Read everything and compare; a stop names every entity that differs. Raises ``BackendError``."""
+        started = self._clock.monotonic()
+        written = self._outcomes.having(ChangeStatus.APPLIED)
+        lag_until = started + min(self._lag_seconds, self._retry.budget.left)
+        if written and not await_visible(self._cluster, written[-1], clock=self._clock, deadline=lag_until):
+            message = f"the change to {written[-1].entity} was written, and does not show after {self._lag_seconds:g} s"
+            return Stop(reason="not-verified", message=f"{message}: a broker lags, or another writer has undone it")
+        live = self._retry.ask(self._cluster.current_state, also_unreachable=bool(written)).entities
+        now = self._clock.monotonic()
+        milliseconds = round((now - started) * 1000, 1)
+        log_event(_log, "compared the cluster with the plan", entities=len(live), milliseconds=milliseconds)
+        self._next = now + max(_SECONDS_BETWEEN, _COST_BETWEEN * (now - started))
+        return self.compare(live, planned=self._outcomes.having(ChangeStatus.NOT_ATTEMPTED), written=written)
+
+    def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
+        """What another writer did, noted with every entity that it happened to."""
+        found = [(change, difference_from_before(change, live)) for change in planned]
+        found += [(change, difference_from_written(change, live)) for change in written]
+        differences = [(change, text) for change, text in found if text is not None]
+        if not differences:
+            return None
+        for change, text in differences:
+            self._outcomes.explain(change, text)
+        texts = [text for _, text in differences]
+        return Stop.of(StalePlanError(f"the cluster changed after planning: {first_few(texts)}; plan again"))

@@ -13,9 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.apply.conflict_check import ConflictCheck
 from reconciler.apply.outcomes import Outcomes, Stop
-from reconciler.apply.readback import is_unchanged, is_written
+from reconciler.apply.readback import ConflictCheck, is_unchanged, is_written
 from reconciler.apply.retry import DEADLINE, RetryPolicy, is_transient
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, StalePlanError
 from reconciler.logs import log_event

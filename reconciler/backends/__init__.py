@@ -8,7 +8,6 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.backends.broker.cluster import BrokerCluster
-    from reconciler.backends.broker.principal import principal_name
     from reconciler.backends.broker.settings import (
         CLIENT_ID,
         ClientProperties,
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
         Security,
         parse_client_properties,
         parse_servers,
+        principal_name,
         read_client_properties,
     )
     from reconciler.backends.snapshot import SnapshotReader

@@ -34,9 +34,8 @@ No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same que
 manifests are applied, and ``compare`` whose limits differ between any two of them.
 """
 
-from reconciler.client.alteration import PlannedAlteration
 from reconciler.client.description import Description, Differences
-from reconciler.client.live import ClusterQuotas, connect
+from reconciler.client.live import ClusterQuotas, PlannedAlteration, connect
 from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
 from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
 from reconciler.model import (

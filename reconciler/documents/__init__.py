@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
     from reconciler.documents.doctor import traffic_health_to_json
     from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json
-    from reconciler.documents.explanations import explanations_to_json
-    from reconciler.documents.findings import finding_to_json, findings_to_json, read_findings
+    from reconciler.documents.findings import explanations_to_json, finding_to_json, findings_to_json, read_findings
     from reconciler.documents.headroom import headroom_to_json
     from reconciler.documents.overview import overview_to_json
     from reconciler.documents.plan import plan_digest, plan_to_json, read_plan

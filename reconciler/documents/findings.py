@@ -1,14 +1,17 @@
-"""Findings as JSON: the objects that many documents carry, and the document ``schemas/findings.v1.schema.json``."""
+"""Findings, their messages and their explanations as JSON.
+
+Many documents carry findings. Documents of their own are ``schemas/findings.v1.schema.json`` and
+``schemas/explanations.v1.schema.json``. A message is the sentence in ``message`` with its typed parts in ``parts``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from reconciler.documents.messages import message_from_json, message_to_json
-from reconciler.documents.reading import FieldError, checked, items_from_json, read_document
-from reconciler.formats import FORMAT_VERSION, Json, entity_from_json, entity_to_json
-from reconciler.model import Finding, Related, Severity, Span
+from reconciler.documents.reading import FieldError, checked, items_from_json, read_document, value_from_json
+from reconciler.formats import FORMAT_VERSION, Json, entity_from_json, entity_to_json, value_to_json
+from reconciler.model import Explanation, Finding, Message, MessagePart, PartKind, Related, Severity, Span
 
 SCHEMA: Final = "findings"
 
@@ -81,3 +84,54 @@ def _related(row: Mapping[str, Any]) -> Related:
 def severity_counts(findings: Sequence[Finding]) -> dict[str, Json]:
     """``{error: 1, warning: 0, info: 2}``."""
     return {severity.value: sum(1 for f in findings if f.severity is severity) for severity in Severity}
+
+
+def message_to_json(text: str) -> dict[str, Json]:
+    """``{message, parts?}``; a message without any typed part has no ``parts``."""
+    document: dict[str, Json] = {"message": str.__str__(text)}
+    if isinstance(text, Message) and any(part.kind is not PartKind.TEXT for part in text.parts):
+        document["parts"] = [_part_to_json(part) for part in text.parts]
+    return document
+
+
+def message_from_json(row: Mapping[str, Any]) -> str:
+    """The inverse. Parts whose texts joined are not the message are ignored."""
+    text: str = row["message"]
+    if "parts" not in row:
+        return text
+    whole = Message(_part_from_json(part) for part in row["parts"])
+    return whole if whole == text else text
+
+
+def _part_to_json(part: MessagePart) -> Json:
+    document: dict[str, Json] = {"kind": part.kind.value, "text": part.text}
+    if part.value is not None:
+        document["value"] = value_to_json(part.value)
+    if part.span is not None:
+        document |= {"file": part.span.file, "line": part.span.line, "column": part.span.column}
+    return document
+
+
+def _part_from_json(row: Mapping[str, Any]) -> MessagePart:
+    span = Span(file=row["file"], line=row["line"], column=row["column"]) if {"file", "line", "column"} <= row.keys() else None
+    value = value_from_json(row.get("value"), "value")
+    return MessagePart(kind=PartKind(row["kind"]), text=row["text"], value=value, span=span)
+
+
+def explanations_to_json(every: Sequence[Explanation]) -> dict[str, Json]:
+    """The document."""
+    return {"format_version": FORMAT_VERSION, "explanations": [_explanation_to_json(one) for one in every]}
+
+
+def _explanation_to_json(one: Explanation) -> dict[str, Json]:
+    example = one.example
+    return {
+        "id": one.id,
+        "topic": one.topic.value,
+        "severity": one.severity.value if one.severity else None,
+        "adjustable": one.adjustable,
+        "text": one.text,
+        "example": {"bad": example.bad, "good": example.good, "live": list(example.live), "commands": example.commands}
+        if example
+        else None,
+    }

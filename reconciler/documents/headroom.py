@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.documents.messages import message_to_json
+from reconciler.documents.findings import message_to_json
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import GroupLoad, Headroom, OwnerLoad, Throttling
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
         value_to_json,
     )
     from reconciler.formats.document_check import document_problem, field_path, quoted_json
-    from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check
-    from reconciler.formats.schema_files import load_schema, schema_folder, schema_names
+    from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check, load_schema, schema_folder, schema_names
     from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, parse_value, value_text
 
 __all__ = [

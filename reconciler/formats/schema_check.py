@@ -2,20 +2,27 @@
 
 A compiled validator (jsonschema-rs) says yes or no, a hundred times faster than jsonschema; only a document that fails is walked
 again by jsonschema, for the details.
+
+The schemas are inside the installed package, or beside it in a source tree.
 """
 
 from __future__ import annotations
 
 import enum
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.files import bundled_folder
 from reconciler.model import Message, MessagePart, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlSequence
+
+_FILE: Final = re.compile(r"(?P<name>[a-z-]+)\.v(?P<version>[0-9]+)\.schema\.json")
 
 
 class SchemaProblemKind(enum.StrEnum):
@@ -231,3 +238,31 @@ def path_in_whole(path: tuple[str | int, ...], numbers: Sequence[int] | None) ->
     if numbers is None or path[:2] != PATH or len(path) < 3 or not isinstance(path[2], int):
         return path
     return (*path[:2], numbers[path[2]], *path[3:])
+
+
+def schema_folder() -> Path:
+    """The folder that holds ``NAME.vVERSION.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
+    return bundled_folder("schemas", holds="client-quotas.v1.schema.json")
+
+
+@cache
+def load_schema(name: str) -> dict[str, Any]:
+    """The newest schema of a document kind by its short name, e.g. ``client-quotas``. Do not change what it returns."""
+    path = schema_folder() / f"{name}.v{_newest()[name]}.schema.json"
+    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return schema
+
+
+def schema_names() -> tuple[str, ...]:
+    """The short names of all schemas, sorted. Raises ``FileAccessError`` as ``schema_folder``."""
+    return tuple(sorted(_newest()))
+
+
+@cache
+def _newest() -> dict[str, int]:
+    """Every short name with its highest version, which is the one that this version writes."""
+    found: dict[str, int] = {}
+    for path in schema_folder().iterdir():
+        if match := _FILE.fullmatch(path.name):
+            found[match["name"]] = max(found.get(match["name"], 0), int(match["version"]))
+    return found

@@ -8,10 +8,9 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.importing.helmsman import read_helmsman
-    from reconciler.importing.import_result import ImportedQuota, ImportResult
+    from reconciler.importing.import_result import EXAMPLES, IMPORT_RULES, ImportedQuota, ImportResult
     from reconciler.importing.jikkou import read_jikkou
     from reconciler.importing.kafka_configs import read_kafka_configs
-    from reconciler.importing.rules import EXAMPLES, IMPORT_RULES
     from reconciler.importing.terraform import read_terraform
 
 __all__ = [

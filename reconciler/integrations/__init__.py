@@ -9,7 +9,6 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.integrations.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSample, PageSeries
     from reconciler.integrations.github.api import GitHubApi
-    from reconciler.integrations.github.event import read_event, run_link
     from reconciler.integrations.github.pull_requests import (
         ACTIONS,
         Comment,
@@ -17,10 +16,11 @@ if TYPE_CHECKING:
         has_artifact,
         newest_commit,
         pull_request_of,
+        read_event,
+        run_link,
         workflow_run,
     )
-    from reconciler.integrations.github.token import read_token
-    from reconciler.integrations.github.transport import PUBLIC, api_address, repository_name
+    from reconciler.integrations.github.transport import PUBLIC, api_address, read_token, repository_name
     from reconciler.integrations.prometheus_api import (
         SCHEME_PREFIX,
         HttpLogin,

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.manifest.collector import Collector, items, mapping, scalar, text, texts
+from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, text, texts
 from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.quota_entries import quota_value
-from reconciler.manifest.selectors import selector, selectors
 from reconciler.model import (
     DEFAULT_DAYS,
     KNOWN_KEYS,

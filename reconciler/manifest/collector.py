@@ -1,16 +1,33 @@
-"""Reading fields of one file: its findings, with the severities of the catalogue, and its fields by name.
+"""Reading fields of one file: its findings, with the severities of the catalogue, its fields by name, and selectors.
 
 A field that is absent, or of another type than the schema wants, is ``None``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from reconciler.errors import MissingDependencyError
 from reconciler.manifest.catalogue import RULES
-from reconciler.model import Entity, Finding, Related, Span
+from reconciler.model import (
+    MAX_REGEXES,
+    Entity,
+    EntityType,
+    Finding,
+    MatchKind,
+    PatternError,
+    Related,
+    Selector,
+    Span,
+    TypeMatch,
+    compile_regex,
+    compose,
+)
+from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
+
+_KINDS: Final = {kind.value: kind for kind in MatchKind if kind is not MatchKind.NAME}
 
 
 def finding(
@@ -89,3 +106,64 @@ def items(node: YamlNode | None, name: str) -> tuple[YamlNode, ...]:
 def texts(node: YamlNode | None, name: str) -> tuple[str, ...]:
     """The texts of a list field."""
     return tuple(item.text for item in items(node, name) if isinstance(item, YamlScalar) and item.data is not None)
+
+
+def selectors(node: YamlNode | None, out: Collector) -> tuple[Selector, ...]:
+    """A list of selectors; items that the schema has refused are left out."""
+    if not isinstance(node, YamlSequence):
+        return ()
+    made = (selector(item, out) for item in node.items)
+    return tuple(one for one in made if one is not None)
+
+
+def selector(node: YamlNode | None, out: Collector) -> Selector | None:
+    """One selector, or ``None`` when it says nothing that can be used."""
+    if not isinstance(node, YamlMapping):
+        return None
+    types = tuple(_types(node, out))
+    strict = node.data.get("strict") is True
+    return Selector(types=types, strict=strict) if types else None
+
+
+def _types(node: YamlMapping, out: Collector) -> Iterator[tuple[str, TypeMatch]]:
+    for entity_type in EntityType:
+        wanted = node.items.get(entity_type.value)
+        match = _type_match(wanted, out) if wanted is not None else None
+        if match is not None:
+            yield entity_type.value, match
+
+
+def _type_match(node: YamlNode, out: Collector) -> TypeMatch | None:
+    if isinstance(node, YamlScalar):
+        return TypeMatch(kind=MatchKind.NAME, text=node.text) if node.data is not None else None
+    if not isinstance(node, YamlMapping) or len(node.items) != 1:
+        return None
+    word, value = next(iter(node.items.items()))
+    kind = _KINDS.get(word)
+    if kind is None or not isinstance(value, YamlScalar):
+        return None
+    if kind in (MatchKind.DEFAULT, MatchKind.NAMED, MatchKind.ANY):
+        return TypeMatch(kind=kind)
+    if kind is MatchKind.REGEX and (problem := _regex_problem(value.text, out)):
+        out.add(
+            "invalid-selector",
+            compose(
+                "{value} cannot be used as a regular expression: {problem}",
+                value=shown_part(value.text),
+                problem=problem,
+            ),
+            value,
+        )
+        return None
+    return TypeMatch(kind=kind, text=value.text)
+
+
+def _regex_problem(text: str, out: Collector) -> str | None:
+    out.regexes.add(text)
+    if len(out.regexes) > MAX_REGEXES:
+        return f"the file has more than {MAX_REGEXES} different expressions; write a prefix or a glob"
+    try:
+        compile_regex(text)
+    except (PatternError, MissingDependencyError) as error:
+        return str(error)
+    return None

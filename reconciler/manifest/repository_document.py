@@ -11,10 +11,9 @@ from functools import lru_cache
 from typing import Final
 
 from reconciler.manifest.catalogue import RULES
-from reconciler.manifest.collector import Collector, items, mapping, scalar, texts
+from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, texts
 from reconciler.manifest.documents import Owner, RepositoryDocument, ValueBounds, ValueLimit
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
-from reconciler.manifest.selectors import selector, selectors
 from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar

@@ -34,18 +34,24 @@ if TYPE_CHECKING:
         broker_words,
         worst_of_buckets,
     )
-    from reconciler.model.backtest_policy import BacktestPolicy, FailRule, HistoryNeeds, KnownOwner, OwnerChoice
-    from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
     from reconciler.model.cluster import (
+        DEFAULT_DAYS,
         WEEKDAYS,
         Acceptance,
+        BacktestPolicy,
         CallbackClass,
         ClusterSpec,
         Connection,
         CountLimit,
+        FailRule,
         FreezeWindow,
         GuardLimits,
+        HistoryNeeds,
+        KnownOwner,
+        LabelMatcher,
+        MetricServer,
         Once,
+        OwnerChoice,
         Prune,
         Recurrence,
         ReductionLimit,
@@ -67,17 +73,22 @@ if TYPE_CHECKING:
         escaped,
         in_canonical_order,
     )
-    from reconciler.model.explanation import (
+    from reconciler.model.finding import (
         Example,
         Explanation,
+        Finding,
+        Related,
+        Rule,
+        Severity,
+        Span,
         Topic,
         cluster_manifest,
+        in_order,
         join_manifests,
         quota_manifest,
         quotas_manifest,
         repository_manifest,
     )
-    from reconciler.model.finding import Finding, Related, Rule, Severity, Span, in_order
     from reconciler.model.headroom import (
         GroupLoad,
         Headroom,
@@ -110,19 +121,24 @@ if TYPE_CHECKING:
         parts_of,
     )
     from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, MetricSemantics, Observations
-    from reconciler.model.metric_server import DEFAULT_DAYS, LabelMatcher, MetricServer
     from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficOverview
     from reconciler.model.plan import (
         NO_LONGER_DECLARED,
         OVERRIDES_DECLARED,
+        Action,
+        Alteration,
+        AlterationResult,
         ApplyReport,
         ApplyResult,
+        Change,
         ChangeOutcome,
         ChangeStatus,
         GuardResult,
         GuardStatus,
+        KeyChange,
         ManifestCommit,
         Plan,
+        Reason,
         Summary,
     )
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
@@ -140,6 +156,7 @@ if TYPE_CHECKING:
         same_value,
     )
     from reconciler.model.traffic_health import (
+        TRAFFIC_RULES,
         BrokerTraffic,
         LayoutUse,
         SourceForm,
@@ -148,7 +165,6 @@ if TYPE_CHECKING:
         TrafficRepair,
         UnattributedSeries,
     )
-    from reconciler.model.traffic_rules import TRAFFIC_RULES
 
 __all__ = [
     "CLIENT_KEYS",

@@ -1,24 +1,29 @@
-"""What a Cluster manifest says: which cluster, what this repository owns there, guard limits and freeze windows.
+"""What a Cluster manifest declares: which cluster, what this repository owns there, guards, freeze windows, backtest, traffic.
 
-These are data: clock, time zone rules and guards are applied by ``policy``.
+These are data: clock, time zone rules and guards are applied by ``policy``, and a metrics server is read by ``workflows``.
 """
 
 from __future__ import annotations
 
 import datetime
 import enum
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
-from reconciler.model.backtest_policy import BacktestPolicy
+from reconciler.model.backtest import Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
-from reconciler.model.metric_server import MetricServer
 from reconciler.model.selector import Selector, any_matches
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """The words of a manifest, at the index that ``datetime.weekday`` gives the day."""
+
+_MATCHER: Final = re.compile(r"\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*(.*?)\s*", re.DOTALL)
+
+DEFAULT_DAYS: Final = 1
 
 
 class WindowKind(enum.StrEnum):
@@ -164,6 +169,93 @@ class CallbackClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerChoice:
+    """Owners by name, or by labels that the Repository document gives them, of which an owner must have all."""
+
+    names: tuple[str, ...] = ()
+    labels: Mapping[str, str] | None = None
+
+    def chooses(self, name: str, labels: Mapping[str, str]) -> bool:
+        """True for an owner of this name with these labels."""
+        if self.labels is not None:
+            return all(labels.get(label) == value for label, value in self.labels.items())
+        return name in self.names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailRule:
+    """Buckets that may not be: all of what is given must hold. ``None`` and empty: whatever it is."""
+
+    verdicts: tuple[Verdict, ...]
+    owners: OwnerChoice | None = None
+    match: Selector | None = None
+    """Of a client in the bucket, as the entity of its user and client id."""
+    keys: tuple[str, ...] = ()
+    seconds: int = 1
+    """The fewest seconds over the limit; a verdict that knows of none is not asked for them."""
+    unchanged: bool = False
+    """Buckets that the change leaves as they are, too."""
+    reason: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryNeeds:
+    """How much a history must show before a bucket in it is called clear."""
+
+    hours: float = 24.0
+    """From the first to the last request. A day has its own peaks: a night without traffic clears no limit."""
+    coverage_percent: float = 95.0
+    """Of the minutes of the history, those that are in no hole of a broker's recording."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BacktestPolicy:
+    """``spec.backtest``. Without rules nothing fails but by ``--fail-on``."""
+
+    history: HistoryNeeds = field(default_factory=HistoryNeeds)
+    fail: tuple[FailRule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelMatcher:
+    """A condition on a label of series, as in PromQL: ``=``, ``!=``, ``=~`` or ``!~``."""
+
+    label: str
+    operator: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """``cluster="prod"``; shells take the quotes away, so they may be missing. Raises ``ValueError`` for another form."""
+        if not (match := _MATCHER.fullmatch(text)):
+            raise ValueError(text)
+        label, operator, value = match.groups()
+        if value[:1] in ('"', "'"):
+            if len(value) < 2 or value[-1] != value[0]:
+                raise ValueError(text)
+            value = json.loads(value) if value[0] == '"' else value[1:-1]
+            if not isinstance(value, str):
+                raise ValueError(text)
+        return cls(label=label, operator=operator, value=value)
+
+    def __str__(self) -> str:
+        """In PromQL."""
+        return f"{self.label}{self.operator}{json.dumps(self.value)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricServer:
+    """A Prometheus server. ``address`` begins with ``http``. ``http_config``: the file with its login, never the login itself."""
+
+    address: str
+    http_config: str | None = None
+    match: tuple[LabelMatcher, ...] = ()
+    days: int = DEFAULT_DAYS
+    """How many days before now a backtest reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """One Cluster document, or the built-in stand-in when the manifests have none (``name`` is then ``None``).
 
@@ -195,3 +287,12 @@ class ClusterSpec:
     def place(self, name: str) -> Span | None:
         """Where a field of ``spec`` is set; without it, the document."""
         return self.places.get(name, self.span)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownOwner:
+    """An owner of the Repository document, as far as rules ask: its labels, and whose entities it has."""
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    entities: tuple[Selector, ...] = ()

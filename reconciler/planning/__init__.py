@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes, quotas_after
-    from reconciler.planning.drift import compare
-    from reconciler.planning.order import sort_for_writing
-    from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
-    from reconciler.planning.undeclared import (
+    from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes, quotas_after, sort_for_writing
+    from reconciler.planning.drift import (
+        compare,
         forgotten_entities,
         forgotten_note,
         kept_entities,
         overriding_entities,
         undeclared_in_scope,
     )
+    from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.way_back import plan_way_back
 
 __all__ = [

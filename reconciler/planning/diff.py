@@ -1,4 +1,9 @@
-"""The comparison itself: desired against current state, inside the scope, key by key."""
+"""The changes of a plan: desired against current state, inside the scope, key by key, and sorted in writing order.
+
+What only loosens comes first, then new and tighter limits, then removals; one entity is never split. A run that breaks in the
+middle thus leaves clients rather too free than too tight, and an exemption is in place before the default that it exempts from.
+The order is total, so every rendering and every run agrees.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.model import (
+    DEFAULT,
     KNOWN_KEYS,
     Action,
     Change,
@@ -13,6 +19,7 @@ from reconciler.model import (
     DesiredEntity,
     DesiredState,
     Entity,
+    EntityType,
     KeyChange,
     Message,
     Prune,
@@ -24,6 +31,7 @@ from reconciler.model import (
     key_part,
     same_value,
 )
+from reconciler.resolution import CLIENT_PRECEDENCE, level_of, named_or_other, weaker_levels
 from reconciler.text import amount_part
 
 
@@ -170,3 +178,53 @@ def quotas_after(entities: Mapping[Entity, Quotas], changes: Iterable[Change]) -
         if quotas:
             left[change.entity] = quotas
     return left
+
+
+def sort_for_writing(changes: Iterable[Change], current: Mapping[Entity, Quotas]) -> tuple[Change, ...]:
+    """Sort changes for writing. ``current`` gives the limit that a removed one falls back to."""
+    pending = tuple(changes)
+    removed = {key.key for change in pending for key in change.keys if key.after is None}
+    holders = {key: _Holders(entity for entity, quotas in current.items() if key in quotas) for key in removed}
+    return tuple(sorted(pending, key=lambda change: _rank(change, holders)))
+
+
+def _rank(change: Change, holders: Mapping[str, _Holders]) -> tuple[int, int, object]:
+    breadth = specificity(change.entity)
+    if all(_loosens(change.entity, key, holders) for key in change.keys):
+        return (0, breadth, change.entity.sort_key)
+    if any(key.after is not None for key in change.keys):
+        return (1, breadth, change.entity.sort_key)
+    return (2, -breadth, change.entity.sort_key)
+
+
+def _loosens(entity: Entity, key: KeyChange, holders: Mapping[str, _Holders]) -> bool:
+    if key.before is None:
+        return False
+    if key.after is not None:
+        return key.after > key.before
+    return not holders[key.key].may_catch(entity)
+
+
+def specificity(entity: Entity) -> int:
+    """The number of its precedence level; an address ranks with the strongest, the default address with the weakest level."""
+    level = level_of(entity)
+    if level is not None:
+        return level.number
+    return len(CLIENT_PRECEDENCE) if entity.has_default else 1
+
+
+class _Holders:
+    """The entities that carry one key, indexed by the question "who catches the clients of this entity?"."""
+
+    def __init__(self, entities: Iterable[Entity]) -> None:
+        self._entities = frozenset(entities)
+        self._levels = {specificity(e) for e in self._entities if e.name(EntityType.IP) is None}
+
+    def may_catch(self, entity: Entity) -> bool:
+        """True when some client of ``entity`` may fall to another holder once ``entity`` has no limit of its own."""
+        if EntityType.IP in entity.types:
+            default = Entity.of({EntityType.IP: DEFAULT})
+            return entity != default and default in self._entities
+        user, client_id = named_or_other(entity)
+        weaker = ((level.number, level.entity_for(user, client_id)) for level in weaker_levels(entity))
+        return any(number in self._levels if one is None else one in self._entities for number, one in weaker)

@@ -12,16 +12,21 @@ For an entity that the manifests declare, or that the scope contains, the first 
 Without a baseline the middle three are ``differs`` for declared entities, and an undeclared entity may also be one that was
 declared before. Entities outside the scope are never written, so they are unmanaged, whatever the baseline has. Values are
 compared as brokers do, and only for the keys that this tool knows.
+
+Entities that no manifest declares, but that were declared once or override a declared limit, are decided here for ``drift`` and
+``plan`` alike, so that neither calls a difference what the other passes over. Nothing is known of such entities when only some
+manifests were read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
     KNOWN_KEYS,
+    CurrentState,
     DesiredEntity,
     DesiredState,
     DriftClass,
@@ -29,13 +34,17 @@ from reconciler.model import (
     EntityDrift,
     KeyDrift,
     Limit,
+    Message,
     Prune,
     QuotaKey,
     Quotas,
     Scope,
+    compose,
+    join_messages,
+    name_part,
     same_value,
 )
-from reconciler.planning.undeclared import overriding_entities, undeclared_in_scope
+from reconciler.resolution import DeclaredLimits
 
 _NOTHING: Final[Mapping[str, float]] = {}
 
@@ -162,3 +171,62 @@ def _keys(
         quota = declared.quotas.get(QuotaKey(key)) if declared is not None and key in KNOWN_KEYS else None
         source = quota.source if quota else None
         yield KeyDrift(key=key, desired=sides[0], baseline=sides[1], live=sides[2], source=source, overrides=overrides.get(key))
+
+
+def undeclared_in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope) -> tuple[Entity, ...]:
+    """Undeclared entities that the scope contains and that have a key this tool knows, sorted."""
+    if not desired.complete:
+        return ()
+    found = (
+        entity
+        for entity, quotas in live.items()
+        if entity not in desired.entities and not KNOWN_KEYS.isdisjoint(quotas) and scope.contains(entity)
+    )
+    return tuple(sorted(found, key=lambda entity: entity.sort_key))
+
+
+def kept_entities(entities: Iterable[Entity], earlier: Container[Entity], prune: Prune) -> tuple[Entity, ...]:
+    """Those ``entities`` of the scope that were declared earlier and that no apply removes, because of ``prune: never``."""
+    return tuple(entity for entity in entities if entity in earlier) if prune is Prune.NEVER else ()
+
+
+def overriding_entities(
+    entities: Iterable[Entity], desired: DesiredState, live: Mapping[Entity, Quotas], *, scope: Scope
+) -> dict[Entity, dict[str, Limit]]:
+    """Those ``entities`` of the scope that override a declared limit for some client: by key, one limit that each overrides."""
+    found: dict[Entity, dict[str, Limit]] = {}
+    limits: DeclaredLimits | None = None
+    for entity in entities:
+        if limits is None:
+            beside = {one: quotas for one, quotas in live.items() if not scope.contains(one)}
+            declared = {one: quotas for one, quotas in desired.values().items() if scope.contains(one)}
+            limits = DeclaredLimits(declared, beside)
+        overridden = {key: limit for key in live[entity] if (limit := limits.overridden_by(entity, key)) is not None}
+        if overridden:
+            found[entity] = overridden
+    return found
+
+
+def forgotten_entities(
+    before: Iterable[Entity], desired: DesiredState, current: CurrentState, scope: Scope
+) -> tuple[Entity, ...]:
+    """Entities declared before and not now, outside the scope now, and still on the cluster; sorted."""
+    if not desired.complete:
+        return ()
+    gone = (entity for entity in before if entity not in desired.entities and current.entities.get(entity))
+    return tuple(sorted((entity for entity in gone if not scope.contains(entity)), key=lambda entity: entity.sort_key))
+
+
+def forgotten_note(entities: tuple[Entity, ...], since: str) -> Message:
+    """One sentence that names them all."""
+    left = (
+        "is neither declared nor in the scope any more, and keeps its"
+        if len(entities) == 1
+        else "are neither declared nor in the scope any more, and keep their"
+    )
+    return compose(
+        "Forgotten, not removed: {names} (declared at {since}) {left} quotas on the cluster.",
+        names=join_messages(entities),
+        since=name_part(since),
+        left=left,
+    )

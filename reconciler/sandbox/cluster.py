@@ -13,10 +13,10 @@ from typing import Final
 
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
-from reconciler.sandbox import class_archive, process, zookeeper
+from reconciler.sandbox import process, zookeeper
 from reconciler.sandbox.guard import Guard, guarding
 from reconciler.sandbox.jars import available_fetchers, ensure_jars, jar_set
-from reconciler.sandbox.java import Runtime, find_java
+from reconciler.sandbox.java import Runtime, find_java, keep_classes, writes_classes
 from reconciler.sandbox.launch import PortTakenError, launch
 from reconciler.sandbox.node import NODE_FOLDERS, NodeFiles
 from reconciler.sandbox.ports import assign_ports, free_ports
@@ -93,10 +93,10 @@ def stop(sandbox: Sandbox) -> None:
     try:
         # ZooKeeper last: a broker that cannot reach it takes long to end.
         folders = [NodeFiles(id=node.id, sandbox_folder=sandbox.folder).folder for node in sandbox.nodes]
-        writes = any(class_archive.is_written_to(folder) for folder in folders)
+        writes = any(writes_classes(folder) for folder in folders)
         ended = process.end([node.process for node in sandbox.nodes], grace_s=_ARCHIVE_GRACE_S if writes else _STOP_GRACE_S)
         for folder in folders if ended else ():
-            class_archive.keep(folder)
+            keep_classes(folder)
         process.end(sandbox.processes, grace_s=_STOP_GRACE_S)
     finally:
         _remove(sandbox.folder)

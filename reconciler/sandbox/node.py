@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.sandbox import class_archive
 from reconciler.sandbox.configuration import logging_file_name, logging_options, logging_text, server_properties
-from reconciler.sandbox.java import Runtime, jvm_command
+from reconciler.sandbox.java import Runtime, class_reading_options, class_writing_options, jvm_command
 from reconciler.sandbox.ports import NodePorts
 from reconciler.sandbox.process import ProcessRef
 from reconciler.sandbox.recorder import recorder_settings
@@ -116,7 +115,7 @@ class NodeFiles:
         options = (*spec.java_options, *spec.node_java_options.get(self.id, ()))
         # The nodes of a quorum wait for each other when they stop: they would not end in time to write an archive.
         writes = spec.nodes == 1 and not options and not spec.record
-        archive = class_archive.writing_options(runtime, self.folder) if writes else ()
+        archive = class_writing_options(runtime, self.folder) if writes else ()
         jvm = self._jvm(spec, runtime, heap_mb=spec.heap_mb)
         return [*jvm, *archive, *options, "kafka.Kafka", str(self.properties)]
 
@@ -137,7 +136,7 @@ class NodeFiles:
     def _jvm(self, spec: SandboxSpec, runtime: Runtime, *, heap_mb: int) -> list[str]:
         return [
             *jvm_command(runtime, folder=self.folder, temporary=self.temporary, heap_mb=heap_mb),
-            *class_archive.reading_options(runtime),
+            *class_reading_options(runtime),
             *logging_options(spec.kafka_version, config=self._logging(spec), request_log=self.request_log),
         ]
 

@@ -8,8 +8,19 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.text.amounts import amount, amount_part, duration, factor, number_text, number_to_json, rate, rate_part
-    from reconciler.text.listing import count_of, list_entities, list_some
-    from reconciler.text.quoting import DEFAULT_TEXT, did_you_mean, entity_text, near_miss, quoted, shown, shown_part, word
+    from reconciler.text.quoting import (
+        DEFAULT_TEXT,
+        count_of,
+        did_you_mean,
+        entity_text,
+        list_entities,
+        list_some,
+        near_miss,
+        quoted,
+        shown,
+        shown_part,
+        word,
+    )
 
 __all__ = [
     "DEFAULT_TEXT",

@@ -1,4 +1,4 @@
-r"""Strangers' text quoted for people: entities, names, and words of messages.
+r"""Strangers' text quoted for people: entities, names, and words of messages; and lists of them that end in a number.
 
 An entity stands as KIP-546 prints it, ``{user=<default>, client-id=my-client}``: one text for each entity, and one entity for
 each text.
@@ -12,7 +12,7 @@ literal ``<default>`` included, stands in double quotes. Inside these, ``\"`` is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -83,3 +83,21 @@ def _suggestion(word: str, choices: tuple[str, ...]) -> Message:
         if close:
             return compose("; did you mean {choice}?", choice=shown_part(close[0]))
     return compose("")
+
+
+def count_of(number: int, one: str, many: str | None = None) -> str:
+    """``1 entity``, ``2,000 entities``; ``many`` is ``one`` with an s unless it is given."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def list_some(texts: Sequence[str], most: int, *, between: str = ", ") -> str:
+    """The first ``most`` texts, and how many more there are: ``a, b and 3 more``, or ``a; b; and 3 more``."""
+    more = len(texts) - most
+    end = " and" if between == ", " else f"{between}and"
+    return f"{between.join(texts[:most])}{f'{end} {more:,} more' if more > 0 else ''}"
+
+
+def list_entities(entities: Sequence[Entity], most: int) -> Message:
+    """The first ``most`` entities, and how many more there are."""
+    more = len(entities) - most
+    return join_messages(entities[:most]) + (f" and {more:,} more" if more > 0 else "")

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
         make_alter_request,
         name_warnings,
     )
-    from reconciler.workflows.apply import Approval, apply_manifests
-    from reconciler.workflows.audit import AuditFile
+    from reconciler.workflows.apply import Approval, AuditFile, apply_manifests
     from reconciler.workflows.backtest import BacktestOptions, proposal_of, run_backtest
     from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
     from reconciler.workflows.broker_model import ModelOptions

@@ -1,23 +1,38 @@
-"""Apply: plan again, refuse what must be refused, ask, take the cluster's lock, write, verify."""
+"""Apply: plan again, refuse what must be refused, ask, take the cluster's lock, write, verify, and add a line to the audit file.
+
+The audit file has one line for every run, however it ends.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
+import pwd
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final
 
 from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_note
+from reconciler.documents import AuditedRun, audit_text, audit_to_json, failed_audit_to_json
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
+from reconciler.files import append_line, require_appendable
 from reconciler.logs import log_event
-from reconciler.model import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, Plan
+from reconciler.model import (
+    ApplyReport,
+    ApplyResult,
+    ChangeOutcome,
+    ChangeStatus,
+    ClusterIdentity,
+    ClusterSpec,
+    ManifestCommit,
+    Plan,
+)
 from reconciler.planning import is_applied, require_current
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster
-from reconciler.workflows.audit import os_user
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import stop_on
@@ -187,3 +202,36 @@ def _require_accepted(plan: Plan) -> None:
         refused_by = [g.id for g in plan.tripped]
         kind = FrozenError if refused_by == [FREEZE_WINDOW] else GuardRefusedError
         raise kind(msg, guard_ids=refused_by)
+
+
+class AuditFile:
+    """The line that this run is going to add; it learns what goes in as the run does."""
+
+    def __init__(self, path: Path, *, command: str, validate_only: bool, clock: Clock) -> None:
+        """Raise ``FileAccessError`` when no line could be added."""
+        require_appendable(path)
+        self._path = path
+        self._clock = clock
+        self._run = AuditedRun(command=command, started=clock.now(), os_user=os_user(), validate_only=validate_only)
+
+    def about(self, spec: ClusterSpec, *, source: ManifestCommit, principal: str | None) -> None:
+        """What the manifests and the connection's settings say."""
+        cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id)
+        self._run = replace(self._run, cluster=cluster, source=source, principal=principal)
+
+    def ended(self, report: ApplyReport) -> None:
+        """Add the line of a run with a report. Raises ``FileAccessError``; then the file is as it was."""
+        append_line(self._path, audit_text(audit_to_json(self._run, report, at=self._clock.now())))
+
+    def broke_off(self, error: BaseException) -> None:
+        """Add the line of a run that wrote nothing. Raises as ``ended``."""
+        append_line(self._path, audit_text(failed_audit_to_json(self._run, error, at=self._clock.now())))
+
+
+def os_user() -> str:
+    """The account that this process runs as, by the system's own list: environment variables are anybody's to set."""
+    number = os.geteuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

@@ -9,11 +9,10 @@ from typing import Final
 from reconciler.errors import GitError, ManifestError, UsageError
 from reconciler.model import ChangedCluster, ClusterChange, ClusterSpec, Severity, slug_of
 from reconciler.text import did_you_mean, shown
-from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests
 from reconciler.workflows.references import References, declared_at, read_references
-from reconciler.workflows.spans import without_spans
 
 PLACEHOLDER: Final = "{cluster}"
 """Stands in a reference for the cluster's slug."""

@@ -1,15 +1,19 @@
-"""The manifests of a commit: read from git into a temporary folder, loaded from there as any others, and the folder removed."""
+"""The manifests of a commit: read from git into a temporary folder, loaded from there as any others, and the folder removed.
+
+Places in them are named as they are in the repository, or left out to compare values alone.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final, TypeVar, cast
 
 from reconciler.errors import GitError, ManifestError, UntrustedError
 from reconciler.logs import log_event
@@ -18,13 +22,13 @@ from reconciler.model import Finding, Message, Severity, Span, parts_of
 from reconciler.text import shown
 from reconciler.workflows.git_repository import Git, TreeEntry, repository_around
 from reconciler.workflows.load import LoadedManifests, find_repository_root, load_manifests
-from reconciler.workflows.spans import relocate_spans
 
 _log: Final = logging.getLogger(__name__)
 _MOST_BYTES: Final = 512 * 1024 * 1024
 _SUFFIXES: Final = (".yaml", ".yml")
 _MOST_LINKS: Final = 40
 """How many links the operating system follows for one path."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,3 +192,28 @@ def _inside(folder: str, entry: TreeEntry) -> str:
         msg = f"the commit has a file of the name {shown(entry.path)}, which cannot be"
         raise GitError(msg)
     return os.path.join(folder, *parts)
+
+
+def relocate_spans(value: T, place: Callable[[Span], Span | None]) -> T:
+    """``value``, a tree of dataclasses, tuples and mappings, with every ``Span`` in it replaced by ``place(span)``."""
+    return cast("T", _relocate(value, place))
+
+
+def without_spans(value: T) -> T:
+    """``value`` with no ``Span`` left, to compare what is said and not where."""
+    return relocate_spans(value, lambda _: None)
+
+
+def _relocate(value: Any, place: Callable[[Span], Span | None]) -> Any:
+    if isinstance(value, Span):
+        return place(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.init}
+        changed = {name: new for name, old in fields.items() if (new := _relocate(old, place)) is not old}
+        return dataclasses.replace(value, **changed) if changed else value
+    if isinstance(value, tuple):
+        items = tuple(_relocate(item, place) for item in value)
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    if isinstance(value, Mapping):
+        return {key: _relocate(item, place) for key, item in value.items()}
+    return value

@@ -19,8 +19,7 @@ from reconciler.model import (
     Verdict,
 )
 from reconciler.workflows.incident_times import PAUSE_S, Stretch, moment_at
-from reconciler.workflows.quota_history import limit_origin
-from reconciler.workflows.quotas_then import QuotaSources, QuotasThen
+from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, limit_origin
 
 if TYPE_CHECKING:
     from reconciler.traffic import GroupTimeline

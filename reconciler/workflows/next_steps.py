@@ -12,8 +12,7 @@ from reconciler.errors import GitError, ManifestError, UsageError
 from reconciler.formats import value_text
 from reconciler.model import DEFAULT, Entity, EntityType, IncidentGroup, IncidentStep, QuotaKey
 from reconciler.workflows.git_manifests import manifests_at
-from reconciler.workflows.quota_history import current_place
-from reconciler.workflows.quotas_then import QuotaSources, QuotasThen
+from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, current_place
 
 _PROGRAM: Final = "kafka-quotas"
 _BROKERS: Final = "HOST:PORT"

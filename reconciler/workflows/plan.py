@@ -38,13 +38,13 @@ from reconciler.text import did_you_mean, shown
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
-from reconciler.workflows.lint import lint_change, lint_offline
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
 from reconciler.workflows.references import Before, ReadReferences, References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
+from reconciler.workflows.validate import lint_change, lint_offline
 
 _log: Final = logging.getLogger(__name__)
 

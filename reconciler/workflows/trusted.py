@@ -16,10 +16,9 @@ from typing import Final
 from reconciler.errors import FileAccessError, UntrustedError
 from reconciler.model import Finding, Message, Rule, Severity, compose, display_name, flag_part, name_part
 from reconciler.text import shown
-from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
 from reconciler.workflows.git_repository import Git, repository_around
 from reconciler.workflows.load import LoadedManifests, Trust
-from reconciler.workflows.spans import without_spans
 
 _WORDS: Final = {
     "cluster_id": "clusterId", "removal_limit": "guards", "broker_settings": "brokerSettings", "quota_callback": "quotaCallback",

@@ -1,4 +1,7 @@
-"""Check manifests without any cluster: files, documents, and what they come to for every cluster."""
+"""Check manifests without any cluster: files, documents, and what they come to for every cluster.
+
+The lint rules run over the state that a cluster shall have, with the severities of the Repository document.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
-from reconciler.manifest import UnreadableError, read_file
-from reconciler.model import DesiredState, Entity, Finding, Severity, Span, in_order
-from reconciler.workflows.lint import lint_offline
-from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests
+from reconciler.manifest import UnreadableError, desired_state, read_file
+from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Severity, Span, in_order
+from reconciler.planning import quotas_after
+from reconciler.policy import Subject, lint_state
+from reconciler.workflows.load import LoadedManifests, adjusted, desired_for, load_manifests
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.trusted import not_yet_findings
 
@@ -125,3 +129,35 @@ def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState
     judged_by = replace(loaded, clusters=loaded.proposed, trust=None) if is_new else loaded
     spec, state, found = desired_for(judged_by, name)
     return state, (*found, *lint_offline(judged_by, spec, state), *not_yet_findings(loaded, name))
+
+
+def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredState) -> tuple[Finding, ...]:
+    """What can be said without the cluster; ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
+    if loaded.selected is not None:
+        desired = desired_state(loaded.documents, spec).state
+    found = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
+    return in_order(one for one in adjusted(tuple(found), loaded.lint) if loaded.is_shown(one))
+
+
+def lint_change(
+    spec: ClusterSpec,
+    desired: DesiredState,
+    current: CurrentState,
+    changes: Sequence[Change],
+    *,
+    severities: Mapping[str, Severity | None],
+    rates: Mapping[tuple[Entity, str], float] | None = None,
+) -> tuple[Finding, ...]:
+    """What can be said of a plan. ``rates``: measured bytes/s per broker by entity and key, where they are known."""
+    after = quotas_after(current.entities, changes)
+    changed = [change.entity for change in changes]
+    subject = Subject(
+        desired=desired,
+        spec=spec,
+        after=after,
+        before=current.entities,
+        rates=rates or {},
+        changed=changed,
+        unreadable=current.unreadable,
+    )
+    return in_order(adjusted(tuple(lint_state(subject)), severities))

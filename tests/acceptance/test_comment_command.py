@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 from reconciler.documents import plan_digest
 from reconciler.documents.plan import plan_to_json
 from reconciler.formats.canonical import document_text
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.sticky_comment import LIMIT
 from tests.builders import plan, user
 from tests.support.command import Done, environment, invoke

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 from referencing import Registry, Resource
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.sandbox.spec import Sandbox
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke

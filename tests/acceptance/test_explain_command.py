@@ -15,8 +15,7 @@ from reconciler.manifest.yaml_output import emit
 from reconciler.model import ManifestCommit
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.explanation import Example, Explanation, Topic
-from reconciler.model.finding import Severity
+from reconciler.model.finding import Example, Explanation, Severity, Topic
 from reconciler.model.plan import GuardStatus
 from reconciler.policy.guards import GUARDS
 from reconciler.workflows.explain import explanations

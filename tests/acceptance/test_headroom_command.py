@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.model.entity import DEFAULT, Entity
 from tests.builders import pair, user
 from tests.support.command import Done, invoke

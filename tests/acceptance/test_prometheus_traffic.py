@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from tests.builders import user
 from tests.support.command import invoke
 from tests.support.git_repository import GitRepository

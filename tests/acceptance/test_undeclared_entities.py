@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from reconciler.errors import RequestRefusedError, UnsupportedClusterError
-from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import Alteration
 from reconciler.model.state import Quotas
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind, QuotaCluster
 from tests.builders import client, ip, pair, user

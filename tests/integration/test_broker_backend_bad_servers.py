@@ -25,8 +25,8 @@ from reconciler.errors import (
     UnreachableError,
     UnsupportedClusterError,
 )
-from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT
+from reconciler.model.plan import Alteration
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from tests.builders import pair, user
 from tests.support.bad_servers import (

@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
-from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.plan import Alteration
 from reconciler.model.quota import KNOWN_KEYS
 from reconciler.resolution.broker_rules import entity_refusal, needs_broker, refusal
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
 from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
-from reconciler.model.change import Alteration
 from reconciler.model.entity import Entity
+from reconciler.model.plan import Alteration
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import Quotas
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind

@@ -15,8 +15,7 @@ import pytest
 from reconciler.errors import ForgeError, UsageError
 from reconciler.integrations.github.api import GitHubApi
 from reconciler.integrations.github.pull_requests import PullRequestComments
-from reconciler.integrations.github.token import Token
-from reconciler.integrations.github.transport import Http, api_address, proxy_for
+from reconciler.integrations.github.transport import Http, Token, api_address, proxy_for
 from tests.builders import NOON
 from tests.fakes import FakeClock
 from tests.support.certificates import Authority

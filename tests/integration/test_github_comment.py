@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.render.markdown import findings_markdown, plan_markdown
 from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edited, read_marker
 from reconciler.workflows.comment import (

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from reconciler.backends.zookeeper.values import java_text, parse_java, stored_text
-from reconciler.model.change import Alteration
+from reconciler.backends.zookeeper.node_text import java_text, parse_java, stored_text
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import Alteration
 from reconciler.sandbox.spec import Sandbox
 from tests.builders import client, ip, pair, user
 from tests.support import config_command, raw_quotas, zookeeper_tree

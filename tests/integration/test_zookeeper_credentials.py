@@ -13,7 +13,7 @@ import pytest
 from kafka.errors import KafkaError
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.model.change import Alteration
+from reconciler.model.plan import Alteration
 from reconciler.sandbox.spec import Listener, Sandbox, SandboxSpec
 from tests.builders import pair, user
 from tests.support import zookeeper_tree

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.security import READ_ACL_UNSAFE, make_acl
 
 from reconciler.errors import AuthorizationError, BackendError, LockedError
-from reconciler.model.change import Alteration
+from reconciler.model.plan import Alteration
 from tests.builders import user
 from tests.support.command import environment, run
 from tests.support.polling import wait_until

@@ -14,8 +14,8 @@ from kazoo.exceptions import BadVersionError
 from kazoo.security import make_acl, make_digest_acl
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
-from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import Alteration
 from tests.builders import client, ip, pair, user
 from tests.support import zookeeper_tree
 from tests.support.kafka_tree import make_kafka

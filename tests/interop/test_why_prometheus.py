@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.sandbox.clients import create_topic
 from reconciler.sandbox.spec import Login, SandboxSpec
 from tests.support import raw_quotas

@@ -14,8 +14,7 @@ from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
 from reconciler.model.state import CurrentState, Observed, ObservedFrom
-from reconciler.planning.diff import difference
-from reconciler.planning.order import sort_for_writing
+from reconciler.planning.diff import difference, sort_for_writing
 from tests.builders import NOON, declared, desired, plan, user
 from tests.fakes import IDENTITY, FakeClock, FakeCluster, Fault, Faults, Silent
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import Alteration
 from reconciler.model.quota import QuotaKey, ValueType
 from reconciler.resolution.broker_rules import needs_broker, refusal, value_refusal
 from reconciler.resolution.kafka_names import IpVerdict, ip_verdict

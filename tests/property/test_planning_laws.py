@@ -11,15 +11,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from reconciler.documents import plan_digest
-from reconciler.model.change import Change
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.plan import Change
 from reconciler.model.quota import KNOWN_KEYS, legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning import quotas_after
-from reconciler.planning.diff import difference
-from reconciler.planning.order import sort_for_writing
+from reconciler.planning.diff import difference, sort_for_writing
 from tests.builders import current, declared, desired
 
 NAMES = st.one_of(st.just(DEFAULT), st.sampled_from(["a", "b", "<default>", "x y", "é"]))

@@ -4,8 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.default_callback import DefaultQuotaCallback
-from reconciler.resolution.quota_callback import CallbackLimits, QuotaCallback, QuotaType, callback_limits
+from reconciler.resolution.quota_callback import CallbackLimits, DefaultQuotaCallback, QuotaCallback, QuotaType, callback_limits
 from reconciler.resolution.resolver import Resolved, Resolver
 
 KEY = "producer_byte_rate"

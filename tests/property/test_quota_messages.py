@@ -14,8 +14,8 @@ from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResp
 
 from reconciler.backends.broker.quota_messages import RawAnswer, read_alter_answer, read_describe_answer, write_alter_body
 from reconciler.backends.broker.wire import MalformedAnswerError
-from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import Alteration
 from tests.builders import pair, user
 
 Parts = tuple[tuple[str, str | None], ...]

@@ -14,11 +14,10 @@ from jsonschema import Draft202012Validator
 
 from reconciler.documents.plan import plan_from_json, plan_to_json
 from reconciler.formats.canonical import document_text
-from reconciler.formats.schema_files import load_schema
-from reconciler.model.change import Action, Change, KeyChange, Reason
+from reconciler.formats.schema_check import load_schema
 from reconciler.model.entity import DEFAULT, Entity, escaped
 from reconciler.model.finding import Finding, Related, Severity, Span
-from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
+from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
 from reconciler.render.ci_reports import plan_annotations, plan_to_sarif
 from reconciler.render.layout import plain

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.apply.stepping import is_stepped, way_down
-from reconciler.model.change import Alteration, KeyChange, Reason
 from reconciler.model.entity import Entity, EntityType
+from reconciler.model.plan import Alteration, KeyChange, Reason
 from reconciler.model.quota import IP_KEYS, QuotaKey, ValueType
 from reconciler.resolution.broker_rules import refusal
 

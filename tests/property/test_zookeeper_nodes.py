@@ -9,9 +9,8 @@ from urllib.parse import unquote
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.backends.zookeeper.node_text import parse_node
+from reconciler.backends.zookeeper.node_text import java_text, parse_java, parse_node, read_quotas, stored_text
 from reconciler.backends.zookeeper.nodes import name_of_node, node_name
-from reconciler.backends.zookeeper.values import java_text, parse_java, read_quotas, stored_text
 from reconciler.model.entity import DEFAULT
 from reconciler.model.quota import CLIENT_KEYS, QuotaKey, ValueType
 

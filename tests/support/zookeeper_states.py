@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.model.plan import Alteration
 from tests.builders import client, ip, pair, user
 from tests.support.hostile_names import HOSTILE
 from tests.support.raw_quotas import RawEntity

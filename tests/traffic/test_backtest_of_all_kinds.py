@@ -13,7 +13,7 @@ import jsonschema
 import pyarrow as pa
 import pytest
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.model.backtest import BacktestReport, BucketVerdict, UnusedReason, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from tests.support.command import Done, invoke, run
 from tests.support.gauge_parquet import Shape, steady, write_gauges
 from tests.support.manifests import cluster, quotas

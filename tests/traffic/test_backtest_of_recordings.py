@@ -16,7 +16,7 @@ import pytest
 
 from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.canonical import document_text
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.model.backtest import BacktestReport, Verdict
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import resolve

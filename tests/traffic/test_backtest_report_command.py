@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from tests.support.command import Command, Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.markdown_views import by_github, seen

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from reconciler.documents.backtest import backtest_to_json
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.model.entity import Entity
 from tests.support.command import Command, invoke
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Verdict
-from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.traffic.kinds import BYTES, Kind
 from tests.support import raw_quotas

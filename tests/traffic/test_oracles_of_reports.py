@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.canonical import document_text
-from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from tests.support.command import invoke, run
 from tests.support.random_traffic import Flow, arrivals_of, write_files

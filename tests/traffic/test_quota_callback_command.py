@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from tests.support.command import Command, Done, run
 from tests.support.git_repository import GitRepository
 from tests.traffic.log_lines import line, produce_request

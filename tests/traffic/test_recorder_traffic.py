@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.traffic.traffic_files import find_traffic, read_batches
 from tests.support.command import run
 from tests.support.recorder_lines import write_members, write_sums

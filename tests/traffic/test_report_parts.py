@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.backtest import BucketName, BucketVerdict, Coverage, Fit, NotJudged, Regrouped, UnjudgedChange, Verdict
-from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.cli.examples import EXAMPLES
-from reconciler.cli.help_text import usage_text
 from reconciler.cli.main import COMMAND_GROUPS, COMMANDS, build_parser
 from reconciler.cli.options import HELP, SECTIONS
-from reconciler.cli.parser import Parser
+from reconciler.cli.parser import Parser, usage_text
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 

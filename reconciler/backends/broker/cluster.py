@@ -18,11 +18,9 @@ from reconciler.backends.broker.error_messages import (
     UNKNOWN_SERVER_ERROR,
     request_refusal,
 )
-from reconciler.backends.broker.full_describe import FullDescribe
-from reconciler.backends.broker.principal import principal_name
 from reconciler.backends.broker.quota_messages import DescribeAnswer, read_alter_answer, read_describe_answer
-from reconciler.backends.broker.requests import alter_request, broker_setting_request, describe_request
-from reconciler.backends.broker.settings import ConnectionSettings, Security
+from reconciler.backends.broker.requests import FullDescribe, alter_request, broker_setting_request, describe_request
+from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.backends.broker.wire import MalformedAnswerError
 from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError

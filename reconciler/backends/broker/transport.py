@@ -21,9 +21,8 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.backends.broker.error_messages import REFUSED_CERTIFICATE, connection_hint, describe_error, is_tls_failure
-from reconciler.backends.broker.principal import refused_certificate
 from reconciler.backends.broker.quota_messages import RawAnswer
-from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, server_text
+from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, refused_certificate, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import Datum, log_event

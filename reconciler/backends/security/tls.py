@@ -1,16 +1,34 @@
-"""What TLS needs, and what that means for Python's ``ssl``, without leaving a secret on the disk.
+"""TLS: the settings of a properties file, its key and trust stores, and what Python's ``ssl`` gets of them.
 
-``ssl`` takes a private key from a file only. The key is sealed with a passphrase that exists in this process alone, and its file
-(0600) lives for one call: whatever happens to the file, it is not a secret.
+Stores in PEM and PKCS12 are opened once here, so that a bad one is named at once. ``ssl`` takes a private key from a file only.
+The key is sealed with a passphrase that exists in this process alone, and its file (0600) lives for one call: whatever happens
+to the file, it is not a secret.
 """
 
 from __future__ import annotations
 
+import datetime
 import os
+import secrets
+import shlex
 import ssl
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
+from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, load_pkcs12
+
+from reconciler.errors import UsageError
+
+_KINDS: Final = ("PEM", "PKCS12", "JKS")
+_Read = TypeVar("_Read")
+_JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+"""How JKS and JCEKS stores begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,3 +83,205 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
         # An empty password keeps OpenSSL from asking for one at the terminal.
         context.load_cert_chain(tls.certificate_file, password=tls.key_password or "")
     return context
+
+
+class Settings(Protocol):
+    """The properties, and the way to refuse one."""
+
+    def get(self, key: str, default: str = "") -> str:
+        """A value without the space around it."""
+        ...
+
+    def name(self, key: str) -> str:
+        """What the setting is called in the file."""
+        ...
+
+    def refused(self, key: str, why: str) -> UsageError:
+        """The error that names a setting."""
+        ...
+
+
+def read_tls(settings: Settings) -> Tls:
+    """What the ``ssl.*`` settings say. Raises ``UsageError`` naming the one that cannot be used."""
+    if settings.get("ssl.engine.factory.class"):
+        raise settings.refused("ssl.engine.factory.class", "Java classes cannot be used here")
+    algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").lower()
+    if algorithm not in ("https", ""):
+        raise settings.refused("ssl.endpoint.identification.algorithm", "it is https, or empty to switch the check off")
+    trust, keys = _kind(settings, "ssl.truststore"), _kind(settings, "ssl.keystore")
+    trust_file, key_file = settings.get("ssl.truststore.location") or None, settings.get("ssl.keystore.location") or None
+    tls = Tls(
+        ca_file=trust_file if trust == "PEM" else None,
+        ca_pem=_authorities(settings, trust, trust_file),
+        certificate_file=key_file if keys == "PEM" else None,
+        key_pair=_key_pair(settings, keys, key_file),
+        key_password=settings.get("ssl.key.password") or None,
+        check_host_name=algorithm == "https",
+        files=tuple(file for file in (trust_file, key_file) if file),
+    )
+    _require_usable(settings, tls)
+    return tls
+
+
+def _kind(settings: Settings, prefix: str) -> str:
+    kind = settings.get(f"{prefix}.type", "JKS").upper()
+    if kind not in _KINDS and settings.get(f"{prefix}.location"):
+        raise settings.refused(f"{prefix}.type", f"{kind} stores are not supported here; supported are PEM and PKCS12")
+    return kind
+
+
+def _authorities(settings: Settings, kind: str, file: str | None) -> str | None:
+    key = "ssl.truststore.certificates"
+    if inline := settings.get(key):
+        _require_inline(settings, key, kind, file)
+        return inline
+    if file is None or kind == "PEM":
+        return None
+    return _from_store(settings, "ssl.truststore", file, pkcs12_authorities)
+
+
+def _key_pair(settings: Settings, kind: str, file: str | None) -> SealedKeyPair | None:
+    chain, key = settings.get("ssl.keystore.certificate.chain"), settings.get("ssl.keystore.key")
+    if chain or key:
+        name = "ssl.keystore.key" if key else "ssl.keystore.certificate.chain"
+        _require_inline(settings, name, kind, file)
+        if not (chain and key):
+            raise settings.refused(name, "ssl.keystore.key and ssl.keystore.certificate.chain go together; the other is missing")
+        try:
+            return pem_key_pair(chain, key, settings.get("ssl.key.password") or None)
+        except ValueError as error:
+            raise settings.refused("ssl.keystore.key", str(error)) from None
+    if file is None or kind == "PEM":
+        return None
+    return _from_store(settings, "ssl.keystore", file, pkcs12_key_pair)
+
+
+def _require_inline(settings: Settings, key: str, kind: str, file: str | None) -> None:
+    prefix = ".".join(key.split(".")[:2])
+    if kind != "PEM":
+        raise settings.refused(key, f"PEM text in the properties file needs {prefix}.type=PEM")
+    if file is not None:
+        raise settings.refused(key, f"it and {prefix}.location are both given; Kafka takes one of them")
+
+
+def _from_store(settings: Settings, prefix: str, file: str, read: Callable[[bytes, str], _Read]) -> _Read:
+    try:
+        content = Path(file).read_bytes()
+    except (OSError, ValueError) as error:
+        raise settings.refused(f"{prefix}.location", _why(settings, file, error)) from None
+    if is_java_store(content):
+        converted = f"{file.removesuffix('.jks')}.p12"
+        raise settings.refused(
+            f"{prefix}.type",
+            f"JKS stores are not supported here; convert it with: keytool -importkeystore -srckeystore {shlex.quote(file)} "
+            f"-destkeystore {shlex.quote(converted)} -deststoretype PKCS12; then set "
+            f"{settings.name(prefix)}.type=PKCS12 and {settings.name(prefix)}.location={converted}",
+        )
+    if b"-----BEGIN " in content[:4096]:
+        raise settings.refused(f"{prefix}.type", f"{file} is in PEM form: set {settings.name(prefix)}.type=PEM")
+    try:
+        return read(content, settings.get(f"{prefix}.password"))
+    except ValueError as error:
+        password = settings.name(f"{prefix}.password")
+        raise settings.refused(f"{prefix}.location", f"{file} cannot be used: {error} ({password})") from None
+
+
+def _require_usable(settings: Settings, tls: Tls) -> None:
+    trust = Tls(ca_file=tls.ca_file, ca_pem=tls.ca_pem)
+    own = Tls(ca_pem="", certificate_file=tls.certificate_file, key_pair=tls.key_pair, key_password=tls.key_password)
+    for part, prefix, inline in ((trust, "ssl.truststore", "certificates"), (own, "ssl.keystore", "key")):
+        file = tls.ca_file if part is trust else tls.certificate_file
+        try:
+            tls_context(part)
+        except (OSError, ValueError) as error:
+            if file is not None:
+                raise settings.refused(f"{prefix}.location", _why(settings, file, error)) from None
+            name = f"{prefix}.location" if settings.get(f"{prefix}.location") else f"{prefix}.{inline}"
+            raise settings.refused(name, "it contains no usable certificates, or no key that fits them") from None
+
+
+def _why(settings: Settings, file: str, error: Exception) -> str:
+    if isinstance(error, ssl.SSLError):
+        return f"{file} does not contain usable PEM, or {settings.name('ssl.key.password')} is wrong"
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"{file} cannot be read: {reason or 'not a usable file'}"
+
+
+def is_java_store(content: bytes) -> bool:
+    """Whether a file is a JKS or JCEKS store, whatever its name or type says; Java itself takes either for the other."""
+    return content.startswith(_JKS)
+
+
+def pkcs12_authorities(content: bytes, password: str) -> str:
+    """The certificates of a trust store, as PEM. Raises ``ValueError`` that says why there are none."""
+    _key, own, others = _open_store(content, password)
+    found = [*([own] if own is not None else []), *others]
+    if not found:
+        raise ValueError("it contains no certificate")
+    return _pem(found).decode("ascii")
+
+
+def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:
+    """The one key of a key store with its chain. Raises ``ValueError`` that says what is missing."""
+    key, own, others = _open_store(content, password)
+    if key is None or own is None:
+        raise ValueError("it contains no private key with a certificate")
+    return _seal(key, _pem(_chain(own, others)))
+
+
+def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
+    """The same from PEM texts, the key PKCS8 and perhaps encrypted. Raises ``ValueError`` that says what is wrong."""
+    secret = password.encode() if password else None
+    try:
+        private = load_pem_private_key(key.encode(), secret)
+    except TypeError:
+        # The library's way to say that there is a password too many or too few.
+        raise ValueError("the key needs ssl.key.password" if secret is None else "the key takes no ssl.key.password") from None
+    except Exception:  # noqa: BLE001 - the library has a dozen kinds of errors for a bad key; none says more, some repeat it
+        raise ValueError("it is not a private key in PEM form, or ssl.key.password is wrong") from None
+    return _seal(private, chain.strip().encode() + b"\n")
+
+
+def past_expiry(chain: bytes) -> datetime.date | None:
+    """The day when the first certificate of a PEM file ended; ``None`` if it has not."""
+    try:
+        end = x509.load_pem_x509_certificates(chain)[0].not_valid_after_utc
+    except ValueError:
+        return None
+    return end.date() if end < datetime.datetime.now(datetime.UTC) else None
+
+
+def subject(chain: bytes) -> str | None:
+    """The name in the first certificate of a PEM file, as Kafka's default rules make a principal of it."""
+    try:
+        return x509.load_pem_x509_certificates(chain)[0].subject.rfc4514_string()
+    except ValueError:
+        return None
+
+
+def _open_store(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, x509.Certificate | None, list[x509.Certificate]]:
+    try:
+        store = load_pkcs12(content, password.encode() if password else None)
+    except Exception:  # noqa: BLE001 - as above: whatever it is, the store cannot be opened with this password
+        raise ValueError("it is not a PKCS12 store, or its password is wrong") from None
+    own = store.cert.certificate if isinstance(store.cert, PKCS12Certificate) else None
+    return store.key, own, [other.certificate for other in store.additional_certs]
+
+
+def _chain(own: x509.Certificate, others: list[x509.Certificate]) -> list[x509.Certificate]:
+    """One's own certificate, who signed it, who signed that: stores have no order, TLS has."""
+    chain, left = [own], list(others)
+    while above := next((other for other in left if other.subject == chain[-1].issuer), None):
+        left.remove(above)
+        chain.append(above)
+    return chain
+
+
+def _seal(key: PrivateKeyTypes, chain: bytes) -> SealedKeyPair:
+    passphrase = secrets.token_urlsafe(32)
+    sealed = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(passphrase.encode()))
+    return SealedKeyPair(chain=chain, sealed_key=sealed, passphrase=passphrase)
+
+
+def _pem(certificates: list[x509.Certificate]) -> bytes:
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)

@@ -20,10 +20,10 @@ from kazoo.exceptions import NoNodeError
 
 from reconciler.backends.zookeeper.lock import hold_lock
 from reconciler.backends.zookeeper.nodes import BROKER_IDS, Acls, UnwritableNameError, node_name
-from reconciler.backends.zookeeper.pipeline import Pipeline
 from reconciler.backends.zookeeper.reading import ALL_KINDS, NodeReader, ReadNodes
 from reconciler.backends.zookeeper.session import (
     CLIENT_ERRORS,
+    Pipeline,
     close_client,
     is_read_only,
     open_client,

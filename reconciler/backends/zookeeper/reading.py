@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from reconciler.backends.zookeeper.node_text import UnreadableNodeError, parse_node
+from reconciler.backends.zookeeper.node_text import UnreadableNodeError, parse_node, read_quotas
 from reconciler.backends.zookeeper.nodes import CLIENTS, IPS, USERS, address_of_node, clients_of, name_of_node
-from reconciler.backends.zookeeper.pipeline import Pipeline
-from reconciler.backends.zookeeper.values import read_quotas
+from reconciler.backends.zookeeper.session import Pipeline
 from reconciler.model import Entity, EntityName, EntityType, Quotas, UnreadableNode
 
 if TYPE_CHECKING:

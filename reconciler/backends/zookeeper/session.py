@@ -1,6 +1,7 @@
-"""A connection to ZooKeeper: opened, or refused with a reason; kazoo keeps it up from then on. Its errors are ours here.
+"""A connection to ZooKeeper: opened, or refused with a reason, and many requests in flight over it.
 
-kazoo would wait in silence until its time is up, whatever the reason.
+kazoo keeps a connection up once it is open; before that it would wait in silence until its time is up, whatever the reason. Its
+errors become those of this tool here. ZooKeeper answers requests in the order in which they were sent.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ import contextlib
 import logging
 import socket
 import time
-from collections.abc import Iterator
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError
+from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
@@ -37,6 +40,8 @@ _ROUNDS: Final = 5
 _POLL_S: Final = 0.01
 _LOGIN_S: Final = 5.0
 _WANTS_LOGIN: Final = "perhaps it wants a login (zookeeper.sasl.jaas.config in the file of --command-config)"
+Result = TypeVar("Result")
+Asked = TypeVar("Asked")
 
 
 def translated_error(error: Exception) -> BackendError:
@@ -191,3 +196,77 @@ def _where(settings: ZooKeeperSettings) -> str:
 def _unreachable(failures: dict[str, str], settings: ZooKeeperSettings) -> str:
     said = "; ".join(f"{server}: {why}" for server, why in sorted(failures.items()))
     return f"{_where(settings)} cannot be reached" + (f": {said}" if said else f" within {settings.connect_seconds:.0f} s")
+
+
+class Pending(Protocol):
+    """A request that is on its way: kazoo's ``IAsyncResult``, as far as it is used here."""
+
+    def get(self, *, timeout: float) -> Any:
+        """Its answer. Raises what the server answers, or kazoo's timeout."""
+        ...
+
+
+Task: TypeAlias = Generator[Pending, Any, Result]
+"""Work on one entity: it yields requests, is sent their answers, has their errors thrown in, and returns what came of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """``window``: how many are in flight at most. ``answer_seconds``: how long to wait for one answer."""
+
+    window: int = 512
+    answer_seconds: float = 30.0
+
+    def run(self, tasks: Iterable[Task[Result]]) -> list[Result]:
+        """Run all of them, begun in their order; the results are in that order too.
+
+        What a task does not catch ends the whole: no further one is begun, and what was sent is not waited for.
+        """
+        results: dict[int, Result] = {}
+        waiting: deque[tuple[int, Task[Result], Pending]] = deque()
+        for number, task in enumerate(tasks):
+            while len(waiting) >= self.window:
+                self._advance(waiting, results)
+            _begin(number, task, waiting, results)
+        while waiting:
+            self._advance(waiting, results)
+        return [results[number] for number in sorted(results)]
+
+    def ask(self, ask: Callable[[Asked], Pending], about: Iterable[Asked]) -> Iterator[tuple[Asked, Any]]:
+        """One request about each; pairs with the answers, in order, ``None`` for a node that is not there."""
+        waiting: deque[tuple[Asked, Pending]] = deque()
+        for one in about:
+            if len(waiting) >= self.window:
+                yield self._answer(*waiting.popleft())
+            waiting.append((one, ask(one)))
+        while waiting:
+            yield self._answer(*waiting.popleft())
+
+    def _answer(self, one: Asked, pending: Pending) -> tuple[Asked, Any]:
+        try:
+            return one, pending.get(timeout=self.answer_seconds)
+        except NoNodeError:
+            return one, None
+
+    def _advance(self, waiting: deque[tuple[int, Task[Result], Pending]], results: dict[int, Result]) -> None:
+        number, task, pending = waiting.popleft()
+        try:
+            try:
+                answer = pending.get(timeout=self.answer_seconds)
+            except CLIENT_ERRORS as error:
+                following = task.throw(error)
+            else:
+                following = task.send(answer)
+        except StopIteration as done:
+            results[number] = done.value
+        else:
+            waiting.append((number, task, following))
+
+
+def _begin(
+    number: int, task: Task[Result], waiting: deque[tuple[int, Task[Result], Pending]], results: dict[int, Result]
+) -> None:
+    try:
+        waiting.append((number, task, next(task)))
+    except StopIteration as done:
+        results[number] = done.value

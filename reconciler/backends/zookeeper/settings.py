@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties, parse_jaas
-from reconciler.backends.security.tls import Tls
-from reconciler.backends.security.tls_settings import read_tls
+from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
 from reconciler.model import escaped
 

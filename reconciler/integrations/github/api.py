@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import reconciler
 from reconciler.errors import ForgeError, MissingDependencyError
-from reconciler.integrations.github.token import Token
-from reconciler.integrations.github.transport import Answer, ApiAddress, Http, NoAnswerError
+from reconciler.integrations.github.transport import Answer, ApiAddress, Http, NoAnswerError, Token
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.ports import Clock

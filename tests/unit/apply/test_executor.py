@@ -12,9 +12,8 @@ from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.retry import Backoff
 from reconciler.apply.writing import ChunkLimits, estimated_size, split_into_requests
 from reconciler.errors import RequestRefusedError, UnreachableError
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
+from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from reconciler.ports import BrokerNode, EntityFilter
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent

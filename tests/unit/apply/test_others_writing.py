@@ -8,9 +8,8 @@ import pytest
 
 from reconciler.apply.executor import ApplySettings, Executor
 from reconciler.apply.writing import ChunkLimits
-from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import ApplyReport, ApplyResult, Plan
+from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Silent
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from reconciler.apply.readback import Verification, verify
 from reconciler.errors import AuthorizationError, BackendError, UnreachableError
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
+from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.model.state import Quotas
 from reconciler.ports import BrokerNode, EntityFilter
 from tests.builders import user

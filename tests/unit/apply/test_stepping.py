@@ -9,9 +9,8 @@ import pytest
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.stepping import StepDown, SteppedExecutor, rounds_of, stepping_note
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
+from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 

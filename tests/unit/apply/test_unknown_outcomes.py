@@ -11,9 +11,8 @@ from reconciler.apply.retry import Backoff, Budget
 from reconciler.apply.stepping import StepDown, SteppedExecutor
 from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import AuthorizationError, BackendError, OutcomeUnknownError, RequestRefusedError, UnreachableError
-from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import ApplyReport, ApplyResult, Plan
+from reconciler.model.plan import Action, Alteration, AlterationResult, ApplyReport, ApplyResult, Change, KeyChange, Plan, Reason
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 from tests.support.records import recorded

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from reconciler.model.change import Alteration
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.plan import Alteration
 from reconciler.resolution.broker_rules import needs_broker, refusal
 from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
 from tests.builders import client, ip, pair, user

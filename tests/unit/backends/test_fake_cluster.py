@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import OutcomeUnknownError
-from reconciler.model.change import Alteration
+from reconciler.model.plan import Alteration
 from tests.builders import ip, user
 from tests.fakes import FakeCluster, Fault, Faults
 

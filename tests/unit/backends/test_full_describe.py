@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from reconciler.backends.broker.full_describe import NOTE, SHAPES, FullDescribe
+from reconciler.backends.broker.requests import NOTE, SHAPES, FullDescribe
 from reconciler.errors import AuthorizationError, BackendError, RequestRefusedError, UnreachableError
 from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
 from reconciler.model.state import Quotas

@@ -11,10 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.backends.broker.principal import principal_name
-from reconciler.backends.broker.settings import Security, client_properties
-from reconciler.backends.security.key_stores import pkcs12_key_pair
-from reconciler.backends.security.tls import tls_context
+from reconciler.backends.broker.settings import Security, client_properties, principal_name
+from reconciler.backends.security.tls import pkcs12_key_pair, tls_context
 from reconciler.errors import UsageError
 from reconciler.sandbox.java import find_java
 from tests.support.certificates import Authority

@@ -10,8 +10,7 @@ import pytest
 
 from reconciler.cli import run_outputs, writing
 from reconciler.errors import FileAccessError, OutputError
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus
+from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeOutcome, ChangeStatus, KeyChange, Reason
 from reconciler.model.state import ClusterIdentity
 from tests.builders import user
 from tests.fakes import FakeCluster

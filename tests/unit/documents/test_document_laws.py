@@ -16,10 +16,9 @@ from reconciler.documents.reading import FieldError
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.formats.document_check import document_problem
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from tests.builders import plan, span, user
 from tests.unit.render.test_backtest_renderings import full
 

@@ -14,9 +14,8 @@ from reconciler.documents import plan_digest
 from reconciler.documents.plan import plan_from_json, plan_to_json, read_plan
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan
+from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason
 from tests.builders import pair, plan, span, user
 
 

@@ -8,9 +8,8 @@ import traceback
 import pytest
 
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.integrations.github.event import WorkflowEvent, event_from_json, read_event, run_link
-from reconciler.integrations.github.token import Token, read_token
-from reconciler.integrations.github.transport import repository_name
+from reconciler.integrations.github.pull_requests import WorkflowEvent, event_from_json, read_event, run_link
+from reconciler.integrations.github.transport import Token, read_token, repository_name
 
 COMMIT = "a1" * 20
 RUN = {"head_sha": COMMIT, "head_branch": "change", "event": "pull_request", "head_repository": {"owner": {"login": "stranger"}}}

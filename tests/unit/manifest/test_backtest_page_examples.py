@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.model.backtest_policy import HistoryNeeds
+from reconciler.model.cluster import HistoryNeeds
 from reconciler.workflows.explain import explanations
 
 PAGE = (Path(__file__).parents[3] / "docs" / "backtest.md").read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def test_every_example_is_a_good_document() -> None:
 
 
 def test_the_fields_of_a_rule_are_all_on_the_page() -> None:
-    from reconciler.formats.schema_files import load_schema
+    from reconciler.formats.schema_check import load_schema
 
     spec = load_schema("cluster")["properties"]["spec"]["properties"]
     fields = spec["backtest"]["properties"]["fail"]["items"]["properties"]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.documents.messages import message_from_json, message_to_json
+from reconciler.documents.findings import message_from_json, message_to_json
 from reconciler.model import Entity, Message, MessagePart, PartKind, Span, compose, flag_part, join_messages, key_part, name_part
 from reconciler.render.html_page import message_html
 from reconciler.render.layout import line, message_segments, plain

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from reconciler.model.change import Action, Reason
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
+from reconciler.model.plan import Action, Reason
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import Difference, difference

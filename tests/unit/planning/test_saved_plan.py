@@ -15,9 +15,8 @@ from reconciler.documents import plan_digest
 from reconciler.documents.plan import plan_to_json
 from reconciler.errors import FileAccessError, StalePlanError
 from reconciler.formats.canonical import document_text, value_to_json
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.planning.saved_plan import differences, read_saved_plan, require_current
 from tests.builders import pair, plan, user
 

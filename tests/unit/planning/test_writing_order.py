@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.planning.order import sort_for_writing
+from reconciler.model.plan import Action, Change, KeyChange, Reason
+from reconciler.planning.diff import sort_for_writing
 from tests.builders import client, ip, pair, user
 
 RATE = "producer_byte_rate"

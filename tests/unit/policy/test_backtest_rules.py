@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from reconciler.model.backtest import BacktestReport, BucketVerdict, NotJudged, UnjudgedChange, Verdict
-from reconciler.model.backtest_policy import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
+from reconciler.model.cluster import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.selector import MatchKind, Selector, TypeMatch

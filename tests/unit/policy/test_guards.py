@@ -7,7 +7,6 @@ import datetime
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.model.change import Change
 from reconciler.model.cluster import (
     Acceptance,
     ClusterSpec,
@@ -22,7 +21,7 @@ from reconciler.model.cluster import (
     WindowKind,
 )
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.plan import GuardResult, GuardStatus
+from reconciler.model.plan import Change, GuardResult, GuardStatus
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DesiredState
 from reconciler.planning.diff import difference

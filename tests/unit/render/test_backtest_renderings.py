@@ -14,7 +14,7 @@ from reconciler.cli.commands.backtest import backtest_as
 from reconciler.documents.backtest import backtest_to_json, read_backtest
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
-from reconciler.formats.schema_files import load_schema
+from reconciler.formats.schema_check import load_schema
 from reconciler.model.backtest import (
     BacktestReport,
     NotJudged,

@@ -8,11 +8,10 @@ import re
 import pytest
 
 from reconciler.model.backtest import Verdict
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Plan, Summary
+from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
 from reconciler.render.markdown_text import code, prose
 from reconciler.render.plan_text import direction_sentence

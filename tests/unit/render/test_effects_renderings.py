@@ -12,9 +12,8 @@ import pytest
 from reconciler.documents import plan_digest
 from reconciler.documents.plan import plan_from_json, plan_to_json, read_plan
 from reconciler.formats.canonical import document_text
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Limit, PlanEffects
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.layout import plain
 from reconciler.render.plan_text import plan_lines
 from tests.builders import ip, plan, user

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import GuardResult, GuardStatus, ManifestCommit, Summary
+from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Reason, Summary
 from reconciler.render.html_page import policy
 from reconciler.render.plan_page import findings_html, plan_html
 from tests.builders import plan, span, user

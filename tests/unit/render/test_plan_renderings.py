@@ -12,10 +12,22 @@ import pytest
 from reconciler.documents.apply_report import apply_report_to_json
 from reconciler.documents.plan import plan_to_json
 from reconciler.formats.canonical import document_text
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
-from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, GuardResult, GuardStatus, Plan, Summary
+from reconciler.model.plan import (
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    GuardResult,
+    GuardStatus,
+    KeyChange,
+    Plan,
+    Reason,
+    Summary,
+)
 from reconciler.model.state import ObservedFrom
 from reconciler.render.layout import cells, plain
 from reconciler.render.plan_text import apply_report_lines, plan_lines

@@ -6,8 +6,8 @@ import dataclasses
 
 import pytest
 
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.finding import Finding, Severity
+from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
 from reconciler.render.sticky_comment import (
     LIMIT,

@@ -9,8 +9,14 @@ import pytest
 
 from reconciler.errors import QuotaCallbackError
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.default_callback import DefaultQuotaCallback
-from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, Principal, QuotaType, callback_limits
+from reconciler.resolution.quota_callback import (
+    ClusterMetadata,
+    DefaultQuotaCallback,
+    PartitionLeader,
+    Principal,
+    QuotaType,
+    callback_limits,
+)
 from reconciler.resolution.resolver import Bucket
 
 PRODUCE = "producer_byte_rate"

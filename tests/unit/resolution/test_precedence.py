@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reconciler.model.effect import OTHER
 from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
-from reconciler.planning.order import specificity
+from reconciler.planning.diff import specificity
 from reconciler.policy.lint.subject import USER_DEFAULTS
 from reconciler.render.html_page import page_file
 from reconciler.render.report_page import embedded

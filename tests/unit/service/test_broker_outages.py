@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import AuthenticationError, UnreachableError
-from reconciler.model.change import Action
-from reconciler.model.plan import ChangeStatus
+from reconciler.model.plan import Action, ChangeStatus
 from reconciler.service.loop import Pace, Pacing
 from reconciler.service.passes import PassOutcome, PassResult
 from reconciler.workflows.plan import load_intent

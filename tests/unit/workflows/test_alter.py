@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import UsageError, WrongClusterError
-from reconciler.model.change import Action, Reason
 from reconciler.model.cluster import Acceptance, GuardLimits, Scope, VolumeLimit
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
+from reconciler.model.plan import Action, ApplyReport, ApplyResult, GuardStatus, Plan, Reason
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.planning.diff import change_of_one

@@ -13,10 +13,21 @@ import jsonschema
 import pytest
 
 from reconciler.errors import FileAccessError, ManifestError, UnreachableError, WrongClusterError
-from reconciler.model.change import Action, Change, KeyChange, Reason
-from reconciler.model.plan import ApplyReport, ApplyResult, ChangeOutcome, ChangeStatus, GuardResult, GuardStatus, ManifestCommit
+from reconciler.model.plan import (
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    GuardResult,
+    GuardStatus,
+    KeyChange,
+    ManifestCommit,
+    Reason,
+)
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.audit import AuditFile, os_user
+from reconciler.workflows.apply import AuditFile, os_user
 from reconciler.workflows.connect import Access, principal
 from tests.builders import NOON, cluster_spec, user
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import AuthorizationError, FileAccessError
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.effect import OTHER, KnownClient
 from reconciler.model.entity import Entity
+from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.planning import quotas_after
 from reconciler.workflows.plan import read_known_clients, with_effects
 from tests.builders import client, current, ip, plan, user

@@ -25,10 +25,9 @@ from reconciler.documents.apply_report import (
 )
 from reconciler.errors import FileAccessError, UsageError, WrongClusterError
 from reconciler.formats.canonical import document_text
-from reconciler.model.change import Action, Change, KeyChange, Reason
 from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity
-from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus, Plan
+from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState
 from reconciler.workflows.apply import Approval

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import AuthorizationError, UsageError
-from reconciler.model.change import Action, Alteration, AlterationResult, Change, KeyChange, Reason
 from reconciler.model.entity import Entity
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Action, Alteration, AlterationResult, Change, KeyChange, Plan, Reason
 from reconciler.ports import QuotaReader
 from reconciler.sandbox.jars import KAFKA_VERSIONS
 from reconciler.workflows.plan import Checker, Extras, plan_with

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from reconciler.backends.zookeeper.values import java_text, parse_java
+from reconciler.backends.zookeeper.node_text import java_text, parse_java
 
 PRINTED = {
     0.0: "0.0",

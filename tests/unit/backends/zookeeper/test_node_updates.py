@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from reconciler.backends.zookeeper.node_update import LONGEST_PATH, NodeRead, update_node, zookeeper_refusal
-from reconciler.model.change import Alteration, AlterationResult
+from reconciler.backends.zookeeper.writing import LONGEST_PATH, NodeRead, update_node, zookeeper_refusal
 from reconciler.model.entity import Entity
+from reconciler.model.plan import Alteration, AlterationResult
 from tests.builders import client, ip, pair, user
 
 SCRAM = b'"SCRAM-SHA-256":"salt=MTd,stored_key=U8g=,server_key=9O5=,iterations=4096"'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
 
-from reconciler.backends.zookeeper.pipeline import Pipeline
+from reconciler.backends.zookeeper.session import Pipeline
 
 
 class Request:
