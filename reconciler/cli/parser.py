@@ -213,7 +213,7 @@ class _Formatter(argparse.HelpFormatter):
 
 def _sections(parser: Parser, width: int) -> str:
     formatter = _Formatter(parser.prog, width=width, max_help_position=_HELP_COLUMN if width >= _ROOMY else _NARROW_HELP_COLUMN)
-    for group, actions in sorted(parser.sections(), key=lambda one: SECTIONS.index(one[0].title or "")):
+    for group, actions in sorted(parser.sections(), key=lambda section: SECTIONS.index(section[0].title or "")):
         formatter.start_section(group.title)
         formatter.add_text(group.description)
         formatter.add_arguments(actions)

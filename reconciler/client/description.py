@@ -38,7 +38,7 @@ class Description:
         absent: dict[str, EntityName | float | None] = dict.fromkeys(kind.value for kind in EntityType)
         return [
             {**absent, **dict(entity.parts), "key": key, "value": value}
-            for entity, quotas in sorted(self.entities.items(), key=lambda one: one[0].sort_key)
+            for entity, quotas in sorted(self.entities.items(), key=lambda item: item[0].sort_key)
             for key, value in sorted(quotas.items())
         ]
 

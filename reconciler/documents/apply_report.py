@@ -83,7 +83,7 @@ def _outcome_to_json(outcome: ChangeOutcome) -> dict[str, Json]:
     change = outcome.change
     reached: dict[str, Json] = {}
     if outcome.reached:
-        reached["reached"] = {key: [value_to_json(one) for one in values] for key, values in sorted(outcome.reached.items())}
+        reached["reached"] = {key: [value_to_json(value) for value in values] for key, values in sorted(outcome.reached.items())}
     return {
         "entity": entity_to_json(change.entity),
         "action": change.action.value,

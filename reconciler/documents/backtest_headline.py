@@ -23,8 +23,8 @@ def headline(report: BacktestReport) -> tuple[str, Tone]:
     unknown = judged_words(report)
     if unknown is None:
         return f"{words}.", tone
-    only = not any(one.changed for one in report.verdicts)
-    nothing_judged = only and not any(one.verdict is Verdict.THROTTLED for one in report.verdicts)
+    only = not any(verdict.changed for verdict in report.verdicts)
+    nothing_judged = only and not any(verdict.verdict is Verdict.THROTTLED for verdict in report.verdicts)
     return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
 
 
@@ -48,8 +48,8 @@ def judged_words(report: BacktestReport) -> str | None:
 def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
     """Of quota groups with recorded traffic, each counted once by its worst broker."""
     groups = worst_of_buckets(report.verdicts)
-    words, tone = _changed_words([one for one in groups if one.changed])
-    staying = sum(one.verdict is Verdict.THROTTLED and not one.changed for one in groups)
+    words, tone = _changed_words([group for group in groups if group.changed])
+    staying = sum(group.verdict is Verdict.THROTTLED and not group.changed for group in groups)
     if not staying:
         return words, tone
     over = f"{count_of(staying, 'quota group')} {_are(staying)} over a limit that stays"

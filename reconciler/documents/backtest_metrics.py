@@ -10,14 +10,14 @@ from reconciler.formats import Json, value_to_json
 from reconciler.model import JudgedQuotas, MetricSamples, MetricSemantics, Observations
 
 
-def observations_to_json(one: Observations) -> dict[str, Json]:
+def observations_to_json(observations: Observations) -> dict[str, Json]:
     """Rows of one meaning."""
     return {
-        "semantics": one.semantics,
-        "rows": one.rows,
-        "series": one.series,
-        "every_s": one.every_s,
-        "throttled_then": one.throttled_then,
+        "semantics": observations.semantics,
+        "rows": observations.rows,
+        "series": observations.series,
+        "every_s": observations.every_s,
+        "throttled_then": observations.throttled_then,
     }
 
 

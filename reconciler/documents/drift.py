@@ -24,7 +24,7 @@ def drift_to_json(drift: Drift) -> dict[str, Json]:
         "baseline": _origin(drift.baseline),
         "differs": drift.differs,
         "summary": {**{each.value.replace("-", "_"): count for each, count in drift.counts.items()}, "ignored": drift.ignored},
-        "entities": [_entity(one) for one in drift.entities],
+        "entities": [_entity(entity) for entity in drift.entities],
         "notes": list(drift.notes),
         "findings": [finding_to_json(finding) for finding in drift.findings],
     }
@@ -34,14 +34,14 @@ def _origin(origin: BaselineOrigin | None) -> Json:
     return None if origin is None else {"kind": origin.kind.value, "name": origin.name, "commit": origin.commit}
 
 
-def _entity(one: EntityDrift) -> Json:
+def _entity(entity_drift: EntityDrift) -> Json:
     return {
-        "entity": dict(entity_to_json(one.entity)),
-        "class": one.drift.value,
-        "declared": one.declared,
-        "in_scope": one.in_scope,
-        "keys": {key.key: _key(key) for key in one.keys},
-        "source": span_to_json(one.source) if one.source else None,
+        "entity": dict(entity_to_json(entity_drift.entity)),
+        "class": entity_drift.drift.value,
+        "declared": entity_drift.declared,
+        "in_scope": entity_drift.in_scope,
+        "keys": {key.key: _key(key) for key in entity_drift.keys},
+        "source": span_to_json(entity_drift.source) if entity_drift.source else None,
     }
 
 

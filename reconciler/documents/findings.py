@@ -123,14 +123,14 @@ def explanations_to_json(every: Sequence[Explanation]) -> dict[str, Json]:
     return {"format_version": FORMAT_VERSION, "explanations": [_explanation_to_json(one) for one in every]}
 
 
-def _explanation_to_json(one: Explanation) -> dict[str, Json]:
-    example = one.example
+def _explanation_to_json(explanation: Explanation) -> dict[str, Json]:
+    example = explanation.example
     return {
-        "id": one.id,
-        "topic": one.topic.value,
-        "severity": one.severity.value if one.severity else None,
-        "adjustable": one.adjustable,
-        "text": one.text,
+        "id": explanation.id,
+        "topic": explanation.topic.value,
+        "severity": explanation.severity.value if explanation.severity else None,
+        "adjustable": explanation.adjustable,
+        "text": explanation.text,
         "example": {"bad": example.bad, "good": example.good, "live": list(example.live), "commands": example.commands}
         if example
         else None,

@@ -21,7 +21,7 @@ def overview_to_json(overview: Overview) -> dict[str, Json]:
         "at": moment_to_json(overview.at),
         "tool": {"name": "kafka-quotas", "version": overview.version},
         "source": {"commit": overview.source.commit, "dirty": overview.source.dirty},
-        "clusters": [_cluster(one) for one in overview.clusters],
+        "clusters": [_cluster(cluster) for cluster in overview.clusters],
         "runs": [_run(run) for run in overview.runs] if overview.audited else None,
         "runs_left_out": overview.runs_left_out,
         "traffic": [_traffic(one) for one in overview.traffic],
@@ -29,44 +29,44 @@ def overview_to_json(overview: Overview) -> dict[str, Json]:
     }
 
 
-def _cluster(one: ClusterOverview) -> Json:
-    failure, baseline, observed = one.failure, one.baseline, one.observed
+def _cluster(cluster_overview: ClusterOverview) -> Json:
+    failure, baseline, observed = cluster_overview.failure, cluster_overview.baseline, cluster_overview.observed
     return {
-        "cluster": cluster_to_json(one.cluster),
+        "cluster": cluster_to_json(cluster_overview.cluster),
         "errored": failure is not None and not failure.skipped,
         "skipped": failure is not None and failure.skipped,
         "failure_reason": failure.failure_reason if failure else None,
         "message": failure.message if failure else None,
         "observed": {"at": moment_to_json(observed.at), "from": observed.origin.value} if observed else None,
-        "prune": one.prune,
-        "complete": one.complete,
+        "prune": cluster_overview.prune,
+        "complete": cluster_overview.complete,
         "baseline": {"kind": baseline.kind.value, "name": baseline.name, "commit": baseline.commit} if baseline else None,
-        "differs": one.differs,
+        "differs": cluster_overview.differs,
         "summary": {
-            "declared": one.declared,
-            "live": one.live,
-            "drift": {drift.value: count for drift, count in one.counts.items()} if observed else None,
+            "declared": cluster_overview.declared,
+            "live": cluster_overview.live,
+            "drift": {drift.value: count for drift, count in cluster_overview.counts.items()} if observed else None,
         },
-        "quota_callback": one.callback,
-        "static_defaults": dict(one.static_defaults),
-        "entities": [_entity(entity) for entity in one.entities],
-        "notes": list(one.notes),
-        "findings": [finding_to_json(finding) for finding in one.findings],
+        "quota_callback": cluster_overview.callback,
+        "static_defaults": dict(cluster_overview.static_defaults),
+        "entities": [_entity(entity) for entity in cluster_overview.entities],
+        "notes": list(cluster_overview.notes),
+        "findings": [finding_to_json(finding) for finding in cluster_overview.findings],
     }
 
 
-def _entity(one: EntityOverview) -> Json:
+def _entity(entity_overview: EntityOverview) -> Json:
     return {
-        "entity": entity_to_json(one.entity),
-        "class": one.drift.value if one.drift else None,
-        "declared": _quotas(one.declared),
-        "live": _quotas(one.live),
-        "baseline": _quotas(one.baseline),
-        "owner": one.owner,
-        "note": one.note,
-        "source": span_to_json(one.source) if one.source else None,
-        "protected": one.protected,
-        "in_scope": one.in_scope,
+        "entity": entity_to_json(entity_overview.entity),
+        "class": entity_overview.drift.value if entity_overview.drift else None,
+        "declared": _quotas(entity_overview.declared),
+        "live": _quotas(entity_overview.live),
+        "baseline": _quotas(entity_overview.baseline),
+        "owner": entity_overview.owner,
+        "note": entity_overview.note,
+        "source": span_to_json(entity_overview.source) if entity_overview.source else None,
+        "protected": entity_overview.protected,
+        "in_scope": entity_overview.in_scope,
     }
 
 
@@ -98,39 +98,39 @@ def _run(run: RunRecord) -> Json:
     }
 
 
-def _traffic(one: TrafficOverview) -> Json:
+def _traffic(traffic_overview: TrafficOverview) -> Json:
     return {
-        "file": one.file,
-        "cluster": one.cluster,
-        "form": one.form.value,
-        "semantics": one.semantics,
-        "span": {"from": moment_to_json(one.start), "to": moment_to_json(one.end)},
-        "requests": one.requests,
-        "current_known": one.current_known,
-        "headline": one.headline,
-        "buckets": [_bucket(bucket) for bucket in one.buckets],
-        "unjudged": [unjudged_to_json(change) for change in one.unjudged],
-        "observations": [observations_to_json(found) for found in one.observations],
+        "file": traffic_overview.file,
+        "cluster": traffic_overview.cluster,
+        "form": traffic_overview.form.value,
+        "semantics": traffic_overview.semantics,
+        "span": {"from": moment_to_json(traffic_overview.start), "to": moment_to_json(traffic_overview.end)},
+        "requests": traffic_overview.requests,
+        "current_known": traffic_overview.current_known,
+        "headline": traffic_overview.headline,
+        "buckets": [_bucket(bucket) for bucket in traffic_overview.buckets],
+        "unjudged": [unjudged_to_json(change) for change in traffic_overview.unjudged],
+        "observations": [observations_to_json(observation) for observation in traffic_overview.observations],
     }
 
 
-def _bucket(one: BucketTraffic) -> Json:
+def _bucket(bucket_traffic: BucketTraffic) -> Json:
     return {
-        "bucket": dict(one.bucket),
-        "key": one.key,
-        "broker": one.broker,
-        "entity": entity_to_json(one.entity) if one.entity else None,
-        "limit_before": value_to_json(one.limit_before),
-        "limit_after": value_to_json(one.limit_after),
-        "changed": one.changed,
-        "verdict": one.verdict.value,
-        "requests": one.requests,
-        "active_seconds": one.active_seconds,
-        "seconds_over": one.seconds_over,
-        "peak": value_to_json(one.peak),
-        "peak_bound": one.peak_bound.value,
-        "safe": value_to_json(one.safe),
-        "recommended": value_to_json(one.recommended),
-        "reason": one.reason,
-        "metrics": metrics_to_json(one.metrics),
+        "bucket": dict(bucket_traffic.bucket),
+        "key": bucket_traffic.key,
+        "broker": bucket_traffic.broker,
+        "entity": entity_to_json(bucket_traffic.entity) if bucket_traffic.entity else None,
+        "limit_before": value_to_json(bucket_traffic.limit_before),
+        "limit_after": value_to_json(bucket_traffic.limit_after),
+        "changed": bucket_traffic.changed,
+        "verdict": bucket_traffic.verdict.value,
+        "requests": bucket_traffic.requests,
+        "active_seconds": bucket_traffic.active_seconds,
+        "seconds_over": bucket_traffic.seconds_over,
+        "peak": value_to_json(bucket_traffic.peak),
+        "peak_bound": bucket_traffic.peak_bound.value,
+        "safe": value_to_json(bucket_traffic.safe),
+        "recommended": value_to_json(bucket_traffic.recommended),
+        "reason": bucket_traffic.reason,
+        "metrics": metrics_to_json(bucket_traffic.metrics),
     }

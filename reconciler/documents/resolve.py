@@ -92,7 +92,7 @@ def comparison_to_json(compared: ViewComparison) -> dict[str, Json]:
         "before": _view_to_json(compared.before),
         "after": _view_to_json(compared.after),
         "unknown": found.unknown,
-        "differences": [_compared_to_json(one) for one in found.clients],
+        "differences": [_compared_to_json(client) for client in found.clients],
         "summary": {"asked": compared.asked, "differing": len(found.clients), "left_out": found.left_out},
         "notes": list(compared.notes),
     }
@@ -187,8 +187,8 @@ def answer_list_chunks(view: QuotaView, lines: Iterable[str]) -> Iterator[str]:
     """One document of the lines of ``answer_json_lines``: ``resolutions`` is its last field."""
     yield _COMPACT.encode(_list_head(view))[:-1] + ',"resolutions":['
     before = "\n{"
-    for one in lines:
-        yield before + one[len(_VERSION) : -1]
+    for line in lines:
+        yield before + line[len(_VERSION) : -1]
         before = ",\n{"
     yield "\n]}\n"
 
@@ -223,9 +223,9 @@ class _Writer:
         asked = f"{of_user},{of_client}" if len(names) == 2 else of_user if names[0][0] == "user" else of_client
         return f'"entity":{{{asked}}},"quotas":{{{",".join(found)}}}}}\n'
 
-    def _hidden(self, one: Candidate, user: str, client_id: str) -> str:
-        number = self._numbers.get(one.value) or self._number(one.value)
-        return f'{{"entity":{{{_source(one.level, user, client_id)}}},"value":{number},"level":{one.level}}}'
+    def _hidden(self, candidate: Candidate, user: str, client_id: str) -> str:
+        number = self._numbers.get(candidate.value) or self._number(candidate.value)
+        return f'{{"entity":{{{_source(candidate.level, user, client_id)}}},"value":{number},"level":{candidate.level}}}'
 
     def _number(self, value: float) -> str:
         known = value_to_json(value)

@@ -202,7 +202,7 @@ class _Script:
 
     def other(self, words: tuple[Word, ...]) -> None:
         """A command that is not kafka-configs and yet seems to call it."""
-        word = next((one for one in words if _MENTION.search(one.text)), None)
+        word = next((word for word in words if _MENTION.search(word.text)), None)
         if word is not None and "\n" in word.text and not _ALTERS.search(word.text):
             return  # a text that only mentions the command
         if word is not None:

@@ -32,8 +32,8 @@ def read_terraform(content: bytes, file: str) -> ImportResult:
     """The quotas of one file. Raises ``MissingDependencyError`` when a ``.tf`` file needs python-hcl2 and it is not there."""
     out = Gatherer(file)
     resources, named = _json(content, out) if file.endswith(_JSON) else (_hcl(content, out), True)
-    quotas = [one for one in resources if is_quota(one)]
-    several = len({_provider(one) for one in quotas}) > 1
+    quotas = [resource for resource in resources if is_quota(resource)]
+    several = len({_provider(quota) for quota in quotas}) > 1
     for resource in resources:
         cluster = _cluster(resource, several=several and named) if is_quota(resource) else None
         read_resource(resource, out, cluster=cluster)
@@ -178,7 +178,7 @@ def _template_value(node: YamlNode, out: Gatherer) -> Value:
     if isinstance(node, YamlMapping):
         return MapValue(items={name: _template_value(one, out) for name, one in node.items.items()}, span=value.span)
     if isinstance(node, YamlSequence):
-        return ListValue(items=tuple(_template_value(one, out) for one in node.items), span=value.span)
+        return ListValue(items=tuple(_template_value(item, out) for item in node.items), span=value.span)
     if isinstance(value, Constant) and isinstance(value.value, str):
         if _TEMPLATE.search(_ESCAPED.sub("", value.value)):
             return Expression(text=value.value, span=value.span)

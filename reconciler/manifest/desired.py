@@ -118,19 +118,19 @@ def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequen
     """What is wrong between documents and clusters: names twice, names that no cluster has, labels that no cluster has."""
     found: list[Finding] = []
     by_name: dict[str, ClusterDocument] = {}
-    for one in clusters:
-        if one.spec.name is None:
+    for cluster in clusters:
+        if cluster.spec.name is None:
             continue
-        first = by_name.setdefault(one.spec.name, one)
-        if first is not one:
+        first = by_name.setdefault(cluster.spec.name, cluster)
+        if first is not cluster:
             message = compose(
                 "there is already a cluster {cluster} at {place}; give one of them another name",
-                cluster=shown_part(one.spec.name),
+                cluster=shown_part(cluster.spec.name),
                 place=first.span,
             )
             related = Related(span=first.span, message="the first of this name")
-            found.append(finding("duplicate-cluster", message, one.span, related=[related]))
-    specs = [one.spec for one in clusters]
+            found.append(finding("duplicate-cluster", message, cluster.span, related=[related]))
+    specs = [cluster.spec for cluster in clusters]
     for document in documents:
         found += _choice_findings(document.clusters, by_name, specs)
         for entry in document.entries:

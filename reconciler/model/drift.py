@@ -111,4 +111,4 @@ class Drift:
     @property
     def unmanaged_in_scope(self) -> tuple[EntityDrift, ...]:
         """Unmanaged entities that the scope contains, where only the manifests should decide."""
-        return tuple(one for one in self.entities if one.drift is DriftClass.UNMANAGED and one.in_scope)
+        return tuple(entity for entity in self.entities if entity.drift is DriftClass.UNMANAGED and entity.in_scope)

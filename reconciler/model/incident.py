@@ -140,4 +140,4 @@ class IncidentReport:
     @property
     def causes(self) -> tuple[IncidentGroup, ...]:
         """The groups that explain the incident."""
-        return tuple(one for one in self.groups if one.is_cause)
+        return tuple(group for group in self.groups if group.is_cause)

@@ -64,12 +64,12 @@ class ClusterOverview:
     @property
     def declared(self) -> int:
         """How many entities the manifests declare here."""
-        return sum(1 for one in self.entities if one.declared is not None)
+        return sum(1 for entity in self.entities if entity.declared is not None)
 
     @property
     def live(self) -> int | None:
         """How many entities the cluster has; ``None`` when it was not read."""
-        return sum(1 for one in self.entities if one.live is not None) if self.observed is not None else None
+        return sum(1 for entity in self.entities if entity.live is not None) if self.observed is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -163,7 +163,7 @@ class Plan:
     @property
     def undecided(self) -> tuple[Finding, ...]:
         """About undeclared entities that differ from what the manifests say, and that this plan leaves."""
-        return tuple(one for one in self.findings if one.id in (NO_LONGER_DECLARED, OVERRIDES_DECLARED))
+        return tuple(finding for finding in self.findings if finding.id in (NO_LONGER_DECLARED, OVERRIDES_DECLARED))
 
     @property
     def errored(self) -> bool:

@@ -149,8 +149,8 @@ def _known(quotas: Quotas) -> Quotas:
     return quotas if quotas.keys() <= KNOWN_KEYS else {key: value for key, value in quotas.items() if key in KNOWN_KEYS}
 
 
-def _equal(one: Quotas, other: Quotas) -> bool:
-    return one.keys() == other.keys() and all(same_value(value, other[key]) for key, value in one.items())
+def _equal(quotas: Quotas, other: Quotas) -> bool:
+    return quotas.keys() == other.keys() and all(same_value(value, other[key]) for key, value in quotas.items())
 
 
 def _keys(

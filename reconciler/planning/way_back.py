@@ -59,11 +59,11 @@ def _may_be_written(outcome: ChangeOutcome) -> bool:
 def _changed_since(outcome: ChangeOutcome, live: Quotas) -> Iterator[str]:
     for key in outcome.change.keys:
         now = live.get(key.key)
-        ours: tuple[float | None, ...] = outcome.reached.get(key.key, (key.after,))
-        if not any(same_value(now, one) for one in (*ours, key.before)):
-            left = " or ".join(_words(one) for one in ours)
-            there = f"{outcome.change.entity} {key.key} is {_words(now)}"
-            yield f"{there}, the run left it at {left} (before it: {_words(key.before)})"
+        written: tuple[float | None, ...] = outcome.reached.get(key.key, (key.after,))
+        if not any(same_value(now, value) for value in (*written, key.before)):
+            left = " or ".join(_words(value) for value in written)
+            place = f"{outcome.change.entity} {key.key} is {_words(now)}"
+            yield f"{place}, the run left it at {left} (before it: {_words(key.before)})"
 
 
 def _back(change: Change, live: Quotas) -> Change | None:

@@ -59,9 +59,9 @@ def judged_by_rules(
     unjudged = [tuple(_failing_unjudged(report.unjudged, rule, owners, known)) for rule in policy.fail]
     rules = tuple(map(_outcome, policy.fail, found, unjudged))
     findings = [
-        one
+        finding
         for number, (rule, outcome) in enumerate(zip(found, rules, strict=True), start=1)
-        for one in _findings(number, outcome, rule, sources or {})
+        for finding in _findings(number, outcome, rule, sources or {})
     ]
     return replace(report, rules=rules, findings=(*findings, *report.findings))
 
@@ -71,12 +71,12 @@ def _failing(
 ) -> list[tuple[BucketVerdict, tuple[str, ...]]]:
     found = []
     labels = {owner.name: owner.labels for owner in owners}
-    for one in verdicts:
-        if not _concerns(one, rule):
+    for verdict in verdicts:
+        if not _concerns(verdict, rule):
             continue
-        whose = tuple(_owners(one, owners, owner_of))
+        whose = tuple(_owners(verdict, owners, owner_of))
         if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in whose):
-            found.append((one, whose))
+            found.append((verdict, whose))
     return found
 
 
@@ -94,37 +94,43 @@ def _failing_unjudged(
             yield one
 
 
-def _concerns(one: BucketVerdict, rule: FailRule) -> bool:
-    if one.verdict not in rule.verdicts or not (one.changed or rule.unchanged):
+def _concerns(bucket_verdict: BucketVerdict, rule: FailRule) -> bool:
+    if bucket_verdict.verdict not in rule.verdicts or not (bucket_verdict.changed or rule.unchanged):
         return False
-    if rule.keys and one.key not in rule.keys:
+    if rule.keys and bucket_verdict.key not in rule.keys:
         return False
-    if one.verdict is not Verdict.INCONCLUSIVE and _seconds(one) < rule.seconds:
+    if bucket_verdict.verdict is not Verdict.INCONCLUSIVE and _seconds(bucket_verdict) < rule.seconds:
         return False
-    return rule.match is None or any(rule.match.matches(entity) for entity in _clients(one))
+    return rule.match is None or any(rule.match.matches(entity) for entity in _clients(bucket_verdict))
 
 
-def _seconds(one: BucketVerdict) -> int:
-    return one.seconds_possible if one.verdict is Verdict.POSSIBLE else max(one.seconds_over, one.seconds_certain)
+def _seconds(bucket_verdict: BucketVerdict) -> int:
+    return (
+        bucket_verdict.seconds_possible
+        if bucket_verdict.verdict is Verdict.POSSIBLE
+        else max(bucket_verdict.seconds_over, bucket_verdict.seconds_certain)
+    )
 
 
-def _clients(one: BucketVerdict) -> Iterator[Entity]:
+def _clients(bucket_verdict: BucketVerdict) -> Iterator[Entity]:
     """Who is in a bucket, each as the entity of its names; of an address, the address."""
-    for tag, name in one.tags:
+    for tag, name in bucket_verdict.tags:
         if tag == EntityType.IP:
             yield Entity.of({tag: name})
-    for member in one.members if not any(tag == EntityType.IP for tag, _ in one.tags) else ():
+    for member in bucket_verdict.members if not any(tag == EntityType.IP for tag, _ in bucket_verdict.tags) else ():
         names = {EntityType.USER.value: member.user, EntityType.CLIENT_ID.value: member.client_id}
         known = {entity_type: name for entity_type, name in names.items() if name}
         if known:
             yield Entity.of(known)
 
 
-def _owners(one: BucketVerdict, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]) -> Iterator[str]:
+def _owners(bucket_verdict: BucketVerdict, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]) -> Iterator[str]:
     """Who declares the quota, and who has a client of the bucket; sorted."""
-    found = {owner_of[one.entity]} if one.entity is not None and one.entity in owner_of else set()
+    found = (
+        {owner_of[bucket_verdict.entity]} if bucket_verdict.entity is not None and bucket_verdict.entity in owner_of else set()
+    )
     for owner in owners:
-        if owner.name not in found and any(any_matches(owner.entities, entity) for entity in _clients(one)):
+        if owner.name not in found and any(any_matches(owner.entities, entity) for entity in _clients(bucket_verdict)):
             found.add(owner.name)
     yield from sorted(found)
 
@@ -146,7 +152,7 @@ def _outcome(
 
 def rule_words(rule: FailRule) -> Message:
     """A rule as a clause: ``no quota group of owners labelled tier=gold that changes may be throttled``."""
-    verdicts = " or ".join(one.value for one in rule.verdicts)
+    verdicts = " or ".join(verdict.value for verdict in rule.verdicts)
     unchanged = ", whether it changes or not," if rule.unchanged else " that changes"
     keys = join_messages((Message([key_part(key)]) for key in rule.keys), " or ")
     match = name_part("" if rule.match is None else canonical_bytes(selector_to_json(rule.match)).decode())
@@ -230,7 +236,11 @@ def _worst(hit: Sequence[BucketVerdict]) -> Message:
     )
 
 
-def _group_words(one: BucketVerdict) -> Message:
-    tags = ((EntityType.USER.value, one.user), (EntityType.CLIENT_ID.value, one.client_id), *one.tags)
+def _group_words(bucket_verdict: BucketVerdict) -> Message:
+    tags = (
+        (EntityType.USER.value, bucket_verdict.user),
+        (EntityType.CLIENT_ID.value, bucket_verdict.client_id),
+        *bucket_verdict.tags,
+    )
     named = [compose("{tag} {name}", tag=display_name(tag), name=name_part(display_name(name))) for tag, name in tags if name]
     return join_messages(named, " ") or compose("A quota group without tags")

@@ -76,7 +76,7 @@ def scope_overlap(context: GuardContext) -> Measurement:
         why=compose(
             "The manifests also declare {names} for {others}, which is the same cluster.",
             names=name_entities(contested),
-            others=join_messages(Message([name_part(one)]) for one in others),
+            others=join_messages(Message([name_part(other)]) for other in others),
         ),
         set_in=context.spec.place("scope"),
     )

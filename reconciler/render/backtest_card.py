@@ -37,9 +37,15 @@ _BROKER_HEADS: Final = ("Broker", "Verdict", "Peak", "Over the limit", "Over tod
 _MEMBER_HEADS: Final = ("Client", "Share", "While over", "Requests", "Limit now")
 
 
-def anchor(one: BucketVerdict) -> str:
+def anchor(bucket_verdict: BucketVerdict) -> str:
     """Where a quota group is on the page: the same for the same group in every report."""
-    about: Json = [one.key, one.user, one.client_id, [list(tag) for tag in one.tags], one.undecided]
+    about: Json = [
+        bucket_verdict.key,
+        bucket_verdict.user,
+        bucket_verdict.client_id,
+        [list(tag) for tag in bucket_verdict.tags],
+        bucket_verdict.undecided,
+    ]
     return f"group-{hashlib.sha256(canonical_bytes(about)).hexdigest()[:12]}"
 
 
@@ -63,44 +69,44 @@ def card(group: Sequence[BucketVerdict], report: BacktestReport, links: Reposito
     yield "</div></details>"
 
 
-def limits_html(one: BucketVerdict) -> str:
+def limits_html(bucket_verdict: BucketVerdict) -> str:
     """The limits now, each an amount in one piece."""
-    if not one.limits_before:
+    if not bucket_verdict.limits_before:
         return "?"
-    return " or ".join(unbroken(limit_text(one.key, value)) for value in one.limits_before)
+    return " or ".join(unbroken(limit_text(bucket_verdict.key, value)) for value in bucket_verdict.limits_before)
 
 
-def after_html(one: BucketVerdict) -> str:
+def after_html(bucket_verdict: BucketVerdict) -> str:
     """The proposed limit, where it is known."""
-    return "?" if one.undecided else amount_html(one.key, one.limit_after, absent="unlimited")
+    return "?" if bucket_verdict.undecided else amount_html(bucket_verdict.key, bucket_verdict.limit_after, absent="unlimited")
 
 
-def over_share(one: BucketVerdict) -> str:
+def over_share(bucket_verdict: BucketVerdict) -> str:
     """``49 %``; ``at most 3 %`` where seconds do not decide; ``never``."""
-    if one.peak_bound is PeakBound.LOWER:
-        return _of_metrics(one)
-    if one.seconds_over or one.verdict is Verdict.THROTTLED:
-        return _percent(one.share_over)
-    most = one.seconds_possible / one.active_seconds if one.active_seconds else 0.0
+    if bucket_verdict.peak_bound is PeakBound.LOWER:
+        return _of_metrics(bucket_verdict)
+    if bucket_verdict.seconds_over or bucket_verdict.verdict is Verdict.THROTTLED:
+        return _percent(bucket_verdict.share_over)
+    most = bucket_verdict.seconds_possible / bucket_verdict.active_seconds if bucket_verdict.active_seconds else 0.0
     return f"at most {_percent(max(most, 0.01))}" if most else "never"
 
 
-def _of_metrics(one: BucketVerdict) -> str:
+def _of_metrics(bucket_verdict: BucketVerdict) -> str:
     """``0.8 % of samples``; ``at least once`` where only a mean proves it."""
-    if one.metrics is not None and one.metrics.over is not None:
-        return f"{sample_share_text(one.metrics)} of samples" if one.metrics.over else "not seen"
-    return "at least once" if one.verdict is Verdict.THROTTLED else "not known"
+    if bucket_verdict.metrics is not None and bucket_verdict.metrics.over is not None:
+        return f"{sample_share_text(bucket_verdict.metrics)} of samples" if bucket_verdict.metrics.over else "not seen"
+    return "at least once" if bucket_verdict.verdict is Verdict.THROTTLED else "not known"
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.01 or not share else "< 1 %"
 
 
-def _declared(one: BucketVerdict, report: BacktestReport, links: RepositoryLinks) -> str:
-    if one.entity is None:
+def _declared(bucket_verdict: BucketVerdict, report: BacktestReport, links: RepositoryLinks) -> str:
+    if bucket_verdict.entity is None:
         return ""
-    owner, span = report.owner_of.get(one.entity), report.sources.get((one.entity, one.key))
-    parts = [f"limit of {name(str(one.entity))}"]
+    owner, span = report.owner_of.get(bucket_verdict.entity), report.sources.get((bucket_verdict.entity, bucket_verdict.key))
+    parts = [f"limit of {name(str(bucket_verdict.entity))}"]
     parts += [f"owner {name(owner)}"] if owner else []
     parts += [place_html(span, links)] if span else []
     return " \N{MIDDLE DOT} " + " \N{MIDDLE DOT} ".join(parts)
@@ -129,20 +135,20 @@ def _facts(group: Sequence[BucketVerdict], report: BacktestReport) -> Iterator[t
         yield "Recommended", amount_html(worst.key, worst.recommended) + margin
 
 
-def _limit(one: BucketVerdict, report: BacktestReport) -> str:
-    if one.undecided:
+def _limit(bucket_verdict: BucketVerdict, report: BacktestReport) -> str:
+    if bucket_verdict.undecided:
         return "not known"
     if not report.provenance.current_known:
-        return f"{after_html(one)} <small>(the limit now is not known)</small>"
-    if not one.changed or one.limits_before == (one.limit_after,):
-        return f"{after_html(one)} <small>(stays)</small>"
-    return f"{limits_html(one)} \N{RIGHTWARDS ARROW} {after_html(one)}"
+        return f"{after_html(bucket_verdict)} <small>(the limit now is not known)</small>"
+    if not bucket_verdict.changed or bucket_verdict.limits_before == (bucket_verdict.limit_after,):
+        return f"{after_html(bucket_verdict)} <small>(stays)</small>"
+    return f"{limits_html(bucket_verdict)} \N{RIGHTWARDS ARROW} {after_html(bucket_verdict)}"
 
 
-def _over(one: BucketVerdict) -> str:
-    style = VERDICT_STYLES[one.verdict] if one.verdict is Verdict.THROTTLED else ""
-    share = f'<span class="{style}">{text(over_share(one))}</span>' if style else text(over_share(one))
-    return f"{share}{' <small>of the time</small>' if '%' in share and not has_only_metrics(one) else ''}"
+def _over(bucket_verdict: BucketVerdict) -> str:
+    style = VERDICT_STYLES[bucket_verdict.verdict] if bucket_verdict.verdict is Verdict.THROTTLED else ""
+    share = f'<span class="{style}">{text(over_share(bucket_verdict))}</span>' if style else text(over_share(bucket_verdict))
+    return f"{share}{' <small>of the time</small>' if '%' in share and not has_only_metrics(bucket_verdict) else ''}"
 
 
 def _brokers(group: Sequence[BucketVerdict]) -> Iterator[str]:
@@ -156,34 +162,35 @@ def _brokers(group: Sequence[BucketVerdict]) -> Iterator[str]:
         yield f"<p>The drawing has the first {MOST_LINES} brokers.</p>"
 
 
-def _broker(one: BucketVerdict, drawn: Sequence[int]) -> str:
-    mark = f"{swatch(drawn.index(one.broker))} " if one.broker in drawn else ""
+def _broker(bucket_verdict: BucketVerdict, drawn: Sequence[int]) -> str:
+    mark = f"{swatch(drawn.index(bucket_verdict.broker))} " if bucket_verdict.broker in drawn else ""
     longest = ""
-    if one.longest_from is not None:
-        longest = f'{unbroken(duration(one.longest_s))} <span class="amount">from {one.longest_from:%m-%d %H:%M}</span>'
-    before = "?" if one.seconds_over_before is None else _time(one.seconds_over_before)
+    if bucket_verdict.longest_from is not None:
+        since = f"{bucket_verdict.longest_from:%m-%d %H:%M}"
+        longest = f'{unbroken(duration(bucket_verdict.longest_s))} <span class="amount">from {since}</span>'
+    before = "?" if bucket_verdict.seconds_over_before is None else _time(bucket_verdict.seconds_over_before)
     cells = (
-        mark + text(broker_words(one.broker)),
-        chip(one.verdict.value, VERDICT_STYLES[one.verdict]),
-        unbroken(peak_text(one)),
-        text(_over_time(one)),
+        mark + text(broker_words(bucket_verdict.broker)),
+        chip(bucket_verdict.verdict.value, VERDICT_STYLES[bucket_verdict.verdict]),
+        unbroken(peak_text(bucket_verdict)),
+        text(_over_time(bucket_verdict)),
         before,
         longest,
     )
     return table_cells(_BROKER_HEADS, [""] * len(cells), cells)
 
 
-def _over_time(one: BucketVerdict) -> str:
+def _over_time(bucket_verdict: BucketVerdict) -> str:
     """``8 h 12 min (49 %)``, with the range where seconds do not decide."""
-    if one.peak_bound is PeakBound.LOWER:
-        return _of_metrics(one)
-    if not one.seconds_over and not one.seconds_possible:
+    if bucket_verdict.peak_bound is PeakBound.LOWER:
+        return _of_metrics(bucket_verdict)
+    if not bucket_verdict.seconds_over and not bucket_verdict.seconds_possible:
         return "never"
-    if not one.seconds_over:
-        return f"at most {duration(one.seconds_possible)}"
-    words = f"{duration(one.seconds_over)} ({_percent(one.share_over)})"
-    if one.throttled is None and one.seconds_certain < one.seconds_possible:
-        words += f", {duration(one.seconds_certain)} to {duration(one.seconds_possible)}"
+    if not bucket_verdict.seconds_over:
+        return f"at most {duration(bucket_verdict.seconds_possible)}"
+    words = f"{duration(bucket_verdict.seconds_over)} ({_percent(bucket_verdict.share_over)})"
+    if bucket_verdict.throttled is None and bucket_verdict.seconds_certain < bucket_verdict.seconds_possible:
+        words += f", {duration(bucket_verdict.seconds_certain)} to {duration(bucket_verdict.seconds_possible)}"
     return words
 
 
@@ -222,9 +229,9 @@ def _members(one: BucketVerdict) -> Iterator[str]:
     yield from folded(f"Clients on {broker_words(one.broker)}: {members_words(one.members)}", body)
 
 
-def _member(one: BucketVerdict, number: int) -> str:
-    member = one.members[number]
+def _member(bucket_verdict: BucketVerdict, number: int) -> str:
+    member = bucket_verdict.members[number]
     excess = "?" if member.share_of_excess is None else f"{100 * member.share_of_excess:.0f} %"
-    before = unbroken(limit_text(one.key, member.limit_before)) if one.limits_before else "?"
+    before = unbroken(limit_text(bucket_verdict.key, member.limit_before)) if bucket_verdict.limits_before else "?"
     cells = (name(member_name(member)), f"{100 * member.share:.0f} %", excess, f"{member.requests:,}", before)
     return table_cells(_MEMBER_HEADS, [""] * len(cells), cells)

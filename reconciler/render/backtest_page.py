@@ -235,7 +235,7 @@ def _unused(report: BacktestReport, reason: UnusedReason) -> list[str]:
 
 
 def _listed(sentences: Sequence[str]) -> Iterator[str]:
-    yield from items(message_html(one) for one in sentences[:_NOTES])
+    yield from items(message_html(sentence) for sentence in sentences[:_NOTES])
     if len(sentences) > _NOTES:
         yield from _paragraph(f"{len(sentences) - _NOTES:,} more are in the JSON report.")
 

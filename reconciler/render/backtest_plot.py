@@ -65,7 +65,7 @@ def plot(group: Sequence[BucketVerdict]) -> Iterator[str]:
     if not drawn:
         return
     limits = limit_lines(group[0])
-    scale = scale_of(group[0].key, max(max(rates.rate, default=0.0) for _, rates in drawn), [one.value for one in limits])
+    scale = scale_of(group[0].key, max(max(rates.rate, default=0.0) for _, rates in drawn), [limit.value for limit in limits])
     yield '<figure class="plot">'
     yield f'<div class="axes" role="img" aria-label="{text(_described(drawn, limits))}">'
     yield from _y_axis(scale)

@@ -54,7 +54,7 @@ def render_junit(findings: Sequence[Finding], *, name: str, places: RepoPaths | 
     Without an error there is one case that passes, so that a good run is not an empty report.
     """
     where = places or RepoPaths()
-    ordered = sorted(findings, key=lambda one: place_order(one, where))
+    ordered = sorted(findings, key=lambda finding: place_order(finding, where))
     cases = [_test_case(one, where) for one in ordered[:MOST_CASES]]
     failed = sum(one.severity is Severity.ERROR for one in ordered[:MOST_CASES])
     skipped = len(cases) - failed
@@ -104,7 +104,7 @@ def render_code_quality(findings: Sequence[Finding], *, places: RepoPaths | None
     where = places or RepoPaths()
     seen: Counter[str] = Counter()
     issues: list[Json] = []
-    for finding in sorted(findings, key=lambda one: place_order(one, where)):
+    for finding in sorted(findings, key=lambda finding: place_order(finding, where)):
         print_of = fingerprint(finding, where)
         seen[print_of] += 1
         if seen[print_of] > 1:
@@ -134,7 +134,7 @@ def plan_annotations(plan: Plan, *, places: RepoPaths | None = None) -> Workflow
 
 def findings_annotations(findings: Sequence[Finding], *, places: RepoPaths | None = None) -> WorkflowCommands:
     """One line a finding, the worst first, then by file and line; empty for no findings."""
-    lines = (f"{one}\n" for severity in Severity for one in _commands(severity, findings, places or RepoPaths()))
+    lines = (f"{command}\n" for severity in Severity for command in _commands(severity, findings, places or RepoPaths()))
     return WorkflowCommands("".join(lines))
 
 

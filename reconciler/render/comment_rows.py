@@ -137,18 +137,18 @@ def change_rows(plan: Plan | None, report: BacktestReport | None) -> list[Change
 def staying_groups(report: BacktestReport) -> tuple[BucketVerdict, ...]:
     """Quota groups that are over a limit that does not change, each once."""
     hit = (Verdict.THROTTLED, Verdict.POSSIBLE)
-    return tuple(one for one in worst_of_buckets(report.verdicts) if not one.changed and one.verdict in hit)
+    return tuple(verdict for verdict in worst_of_buckets(report.verdicts) if not verdict.changed and verdict.verdict in hit)
 
 
 def changed_groups(report: BacktestReport) -> tuple[BucketVerdict, ...]:
     """Quota groups whose limit changes, each once, by its worst broker."""
-    return tuple(one for one in worst_of_buckets(report.verdicts) if one.changed)
+    return tuple(verdict for verdict in worst_of_buckets(report.verdicts) if verdict.changed)
 
 
-def row_of_staying(one: BucketVerdict) -> ChangeRow:
+def row_of_staying(bucket_verdict: BucketVerdict) -> ChangeRow:
     """A quota group that is over its limit already."""
-    limit, state = one.limit_after, _OF_VERDICT[one.verdict]
-    return ChangeRow(key=one.key, before=(limit,), after=limit, state=state, groups=(one,))
+    limit, state = bucket_verdict.limit_after, _OF_VERDICT[bucket_verdict.verdict]
+    return ChangeRow(key=bucket_verdict.key, before=(limit,), after=limit, state=state, groups=(bucket_verdict,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,16 +186,16 @@ class _Results:
         groups = self.of_entity.get((entity, key.key), ())
         if key.after is None and (name := _group_name(entity)) is not None:
             groups = groups or self.of_name.get((name, key.key), ())
-        self.used.update((one.name, one.key, one.undecided) for one in groups)
+        self.used.update((group.name, group.key, group.undecided) for group in groups)
         return tuple(groups)
 
     def state(self, entity: Entity | None, key: str, groups: Sequence[BucketVerdict]) -> RowState:
         if not self.known:
             return RowState.NOT_CHECKED
-        if (entity, key) in self.failed or any((one.name, key) in self.failed for one in groups):
+        if (entity, key) in self.failed or any((group.name, key) in self.failed for group in groups):
             return RowState.REJECTED
         if groups:
-            return min((_OF_VERDICT[one.verdict] for one in groups), key=_RANK.__getitem__)
+            return min((_OF_VERDICT[group.verdict] for group in groups), key=_RANK.__getitem__)
         unjudged = self.unjudged.get((entity, key)) if entity else None
         if unjudged is None:
             return RowState.NOT_CHECKED
@@ -287,12 +287,12 @@ def _name_limit(name: EntityName | None, limit: int) -> int:
     return min(limit, _NAME) if isinstance(name, str) and len(name) > _NAME else limit
 
 
-def group_markdown(one: BucketVerdict, limit: int) -> str:
+def group_markdown(bucket_verdict: BucketVerdict, limit: int) -> str:
     """A quota group as the entity that its tags are, where they are one."""
-    names = {EntityType.USER: one.user, EntityType.CLIENT_ID: one.client_id}
+    names = {EntityType.USER: bucket_verdict.user, EntityType.CLIENT_ID: bucket_verdict.client_id}
     tags: dict[str, str] = {kind: name for kind, name in names.items() if name}
-    if not tags or one.tags or one.undecided:
-        return code(who(one.name, undecided=one.undecided), limit=limit)
+    if not tags or bucket_verdict.tags or bucket_verdict.undecided:
+        return code(who(bucket_verdict.name, undecided=bucket_verdict.undecided), limit=limit)
     return entity_markdown(Entity.of(tags), limit)
 
 
@@ -352,7 +352,7 @@ def _result(row: ChangeRow) -> str:
 
 def _of_groups(groups: Sequence[BucketVerdict]) -> str:
     worst = groups[0].verdict
-    same = sum(one.verdict is worst for one in groups)
+    same = sum(group.verdict is worst for group in groups)
     name = group_markdown(groups[0], _SHORT_REASON)
     if worst is Verdict.CLEAR:
         return f"clear, {len(groups):,} quota groups"
@@ -377,15 +377,21 @@ def _of_group(one: BucketVerdict) -> str:
     return f"clear; peak {peak}"
 
 
-def throttled_words(one: BucketVerdict) -> str:
+def throttled_words(bucket_verdict: BucketVerdict) -> str:
     """``49 %`` of the seconds with traffic, ``12 s`` where it is less than one in a hundred."""
-    if one.peak_bound is PeakBound.LOWER:
-        seen = one.metrics is not None and one.metrics.over
-        return short_metrics_words(one, one.metrics).replace(" ", _NO_BREAK) if one.metrics and seen else "at least once"
-    percent = 100 * one.share_over
-    now = 100 * (one.seconds_over_before or 0) / one.active_seconds if one.active_seconds else 0.0
+    if bucket_verdict.peak_bound is PeakBound.LOWER:
+        seen = bucket_verdict.metrics is not None and bucket_verdict.metrics.over
+        return (
+            short_metrics_words(bucket_verdict, bucket_verdict.metrics).replace(" ", _NO_BREAK)
+            if bucket_verdict.metrics and seen
+            else "at least once"
+        )
+    percent = 100 * bucket_verdict.share_over
+    now = (
+        100 * (bucket_verdict.seconds_over_before or 0) / bucket_verdict.active_seconds if bucket_verdict.active_seconds else 0.0
+    )
     today = f" (today {now:.0f}{_NO_BREAK}%)" if now >= 1 else ""
-    return f"{percent:.0f}{_NO_BREAK}%{today}" if percent >= 1 else long_words(max(one.seconds_over, 1))
+    return f"{percent:.0f}{_NO_BREAK}%{today}" if percent >= 1 else long_words(max(bucket_verdict.seconds_over, 1))
 
 
 def long_words(seconds: float) -> str:

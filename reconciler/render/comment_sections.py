@@ -160,10 +160,10 @@ def _basis(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
     yield "Percentages are shares of the seconds with traffic.", Tone.GOOD
     if (kept := kept_words(report)) is not None:
         yield kept, Tone.GOOD
-    for one in changed_groups(report):
-        for why in (one.reason, regrouped_words(one)):
+    for changed_group in changed_groups(report):
+        for why in (changed_group.reason, regrouped_words(changed_group)):
             if why:
-                yield f"{who(one.name, undecided=one.undecided)}, {one.key}: {why}.", Tone.GOOD
+                yield f"{who(changed_group.name, undecided=changed_group.undecided)}, {changed_group.key}: {why}.", Tone.GOOD
 
 
 def _further(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
@@ -173,7 +173,7 @@ def _further(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
         [f"{fit_words(fit)}." for kind in (Fit.NEAR, Fit.LOOSE) for fit in report.fits if fit.fit is kind],
         [f"Not used in this history: {unused_words(one)}." for one in report.unused],
         list(report.notes),
-        [f"Assumed: {one}." for one in report.provenance.assumptions],
+        [f"Assumed: {assumption}." for assumption in report.provenance.assumptions],
     )
     for sentences in lists:
         yield from ((sentence, Tone.GOOD) for sentence in sentences)

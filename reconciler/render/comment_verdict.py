@@ -88,7 +88,7 @@ def judge_comment(
 
 def errors_in(findings: Sequence[Finding]) -> int:
     """How many findings are errors."""
-    return sum(one.severity is Severity.ERROR for one in findings)
+    return sum(finding.severity is Severity.ERROR for finding in findings)
 
 
 def alert_sentences(
@@ -156,9 +156,9 @@ def _of_changed(report: BacktestReport, limit: int) -> str:
     return f"{history} no limit of a recorded client changes"
 
 
-def _worst(one: BucketVerdict, limit: int) -> str:
-    share = f" ({throttled_words(one)} of its time)" if one.share_over >= _WORTH_SHARE else ""
-    return f", most of all {group_markdown(one, limit)}{share if one.verdict is Verdict.THROTTLED else ''}"
+def _worst(bucket_verdict: BucketVerdict, limit: int) -> str:
+    share = f" ({throttled_words(bucket_verdict)} of its time)" if bucket_verdict.share_over >= _WORTH_SHARE else ""
+    return f", most of all {group_markdown(bucket_verdict, limit)}{share if bucket_verdict.verdict is Verdict.THROTTLED else ''}"
 
 
 def _agree(count: int, one: str, many: str) -> str:

@@ -66,19 +66,19 @@ DRIFT_PREFIX: Final = "drift/"
 
 def findings_of_drift(drift: Drift) -> tuple[Finding, ...]:
     """In the order of the entities, each where its manifest declares it; unmanaged entities are none."""
-    return tuple(_finding(one, drift) for one in drift.entities if one.drift.is_difference)
+    return tuple(_finding(entity, drift) for entity in drift.entities if entity.drift.is_difference)
 
 
-def _finding(one: EntityDrift, drift: Drift) -> Finding:
-    keys = "; ".join(_key(key, one.drift) for key in one.keys)
-    why = f" ({class_words(one, drift.prune)})" if one.source is None else ""
-    place = one.source or next((key.source for key in one.keys if key.source), None)
+def _finding(entity_drift: EntityDrift, drift: Drift) -> Finding:
+    keys = "; ".join(_key(key, entity_drift.drift) for key in entity_drift.keys)
+    why = f" ({class_words(entity_drift, drift.prune)})" if entity_drift.source is None else ""
+    place = entity_drift.source or next((key.source for key in entity_drift.keys if key.source), None)
     return Finding(
-        id=f"{DRIFT_PREFIX}{one.drift.value}",
+        id=f"{DRIFT_PREFIX}{entity_drift.drift.value}",
         severity=Severity.WARNING,
-        message=f"{one.entity}{why}: {keys}",
+        message=f"{entity_drift.entity}{why}: {keys}",
         span=place,
-        entity=one.entity,
+        entity=entity_drift.entity,
     )
 
 

@@ -60,7 +60,7 @@ def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Block]:
         f", read from {_ORIGIN[read.origin.value]} at {read.at:%Y-%m-%d %H:%M:%S} UTC{_against(drift.baseline)}",
     )
     yield line()
-    shown = [one for one in drift.entities if show_unmanaged or one.drift is not DriftClass.UNMANAGED]
+    shown = [entity for entity in drift.entities if show_unmanaged or entity.drift is not DriftClass.UNMANAGED]
     if shown:
         yield table(_COLUMNS, (row for one in shown for row in _entity(one, drift)), indent=6)
         yield line()
@@ -88,14 +88,14 @@ def drift_sentence(drift: Drift) -> str:
     return f"{', '.join(f'{counts[each]} {each.value}' for each in named)}, {added}; {rest}."
 
 
-def class_words(one: EntityDrift, prune: Prune) -> str:
+def class_words(entity_drift: EntityDrift, prune: Prune) -> str:
     """Why an entity is in its class, in a few words."""
-    words = _LOOK[one.drift][2]
-    if one.drift in (DriftClass.UNAPPLIED, DriftClass.CHANGED) and not one.declared and prune is Prune.NEVER:
-        return _KEPT if one.drift is DriftClass.UNAPPLIED else f"{words}, {_KEPT}"
-    if one.drift is DriftClass.ADDED and any(key.overrides for key in one.keys):
+    words = _LOOK[entity_drift.drift][2]
+    if entity_drift.drift in (DriftClass.UNAPPLIED, DriftClass.CHANGED) and not entity_drift.declared and prune is Prune.NEVER:
+        return _KEPT if entity_drift.drift is DriftClass.UNAPPLIED else f"{words}, {_KEPT}"
+    if entity_drift.drift is DriftClass.ADDED and any(key.overrides for key in entity_drift.keys):
         return f"{words}, and it overrides a declared limit"
-    return words + _PRUNED[prune] if one.drift is DriftClass.ADDED else words
+    return words + _PRUNED[prune] if entity_drift.drift is DriftClass.ADDED else words
 
 
 def _unmanaged(drift: Drift) -> Iterator[Line]:
@@ -154,7 +154,7 @@ def drift_markdown(drift: Drift, *, budget: int) -> str:
         total=len(drift.unmanaged_in_scope),
         room=budget // 10,
     )
-    differing = [(one, key) for one in drift.entities if one.drift.is_difference for key in one.keys]
+    differing = [(entity, key) for entity in drift.entities if entity.drift.is_difference for key in entity.keys]
     room = budget - size(head) - size(notes.lines) - size(unmanaged.lines) - size(_DRIFT_HEAD) - _DRIFT_SENTENCES
     rows = rows_that_fit((_drift_row(one, key, has_baseline=drift.baseline is not None) for one, key in differing), room)
     table = _drift_table(rows, left_out=len(differing) - len(rows))
@@ -168,10 +168,10 @@ def _drift_table(rows: list[str], *, left_out: int) -> Iterator[str]:
         yield from (*_DRIFT_HEAD, *rows, "")
 
 
-def _drift_row(one: EntityDrift, key: KeyDrift, *, has_baseline: bool) -> str:
+def _drift_row(entity_drift: EntityDrift, key: KeyDrift, *, has_baseline: bool) -> str:
     cells = (
-        one.drift.value,
-        code(str(one.entity)),
+        entity_drift.drift.value,
+        code(str(entity_drift.entity)),
         code(key.key),
         amount(key.key, key.live),
         amount(key.key, key.baseline) if has_baseline else "not known",

@@ -115,9 +115,9 @@ def _many(count: int, one: str, more: str | None = None) -> str:
     return f"1 {one}" if count == 1 else f"{count} {more or one + 's'}"
 
 
-def explanation_lines(one: Explanation, *, width: int | None = None) -> tuple[Line, ...]:
+def explanation_lines(explanation: Explanation, *, width: int | None = None) -> tuple[Line, ...]:
     """The whole of one: heading, reason, example; prose is 100 columns wide, or as wide as the terminal."""
-    return tuple(_explanation_lines(one, min(width or _WIDTH, _WIDTH)))
+    return tuple(_explanation_lines(explanation, min(width or _WIDTH, _WIDTH)))
 
 
 def _explanation_lines(one: Explanation, width: int) -> Iterator[Line]:
@@ -138,8 +138,8 @@ def _explanation_lines(one: Explanation, width: int) -> Iterator[Line]:
         yield from _example(one.example)
 
 
-def _kind(one: Explanation) -> str:
-    return f"{one.topic.value}, {one.severity.value}" if one.severity else _ONE_OF[one.topic]
+def _kind(explanation: Explanation) -> str:
+    return f"{explanation.topic.value}, {explanation.severity.value}" if explanation.severity else _ONE_OF[explanation.topic]
 
 
 def _example(example: Example) -> Iterator[Line]:
@@ -166,12 +166,12 @@ def index_lines(every: Sequence[Explanation], *, width: int | None = None) -> tu
     return tuple(lines)
 
 
-def _row(one: Explanation, longest: int, width: int | None) -> Line:
-    name = f"  {one.id:<{longest}}  {f'{one.severity.value:<9}' if one.severity else ''}"
+def _row(explanation: Explanation, longest: int, width: int | None) -> Line:
+    name = f"  {explanation.id:<{longest}}  {f'{explanation.severity.value:<9}' if explanation.severity else ''}"
     room = _LONGEST_REASON if width is None else min(width - len(name), _LONGEST_REASON)
     if room < _SHORTEST_REASON:
         return line(name.rstrip())
-    return line(name, (textwrap.shorten(one.text, room, placeholder=" ..."), Style.FAINT))
+    return line(name, (textwrap.shorten(explanation.text, room, placeholder=" ..."), Style.FAINT))
 
 
 def excerpt_lines(text: str, span: Span, style: Style, *, width: int | None) -> Iterator[Line]:

@@ -141,14 +141,14 @@ def _document(
     yield "</header>"
     if len(sections) > 1:
         yield '<nav class="jump" aria-label="Contents" tabindex="0"><ul>'
-        for one in sections:
-            count = f" ({one.count:,})" if one.count is not None else ""
-            yield f'<li><a href="#{one.place}">{text(one.title)}{count}</a></li>'
+        for section in sections:
+            count = f" ({section.count:,})" if section.count is not None else ""
+            yield f'<li><a href="#{section.place}">{text(section.title)}{count}</a></li>'
         yield "</ul></nav>"
     yield '<main id="main" tabindex="-1">'
     yield from main
-    for one in sections:
-        yield from _section(one)
+    for section in sections:
+        yield from _section(section)
     yield "</main>"
     yield f"<footer>{''.join(f'<p>{one}</p>' for one in footer)}<p>Written by kafka-quotas {text(__version__)}.</p></footer>"
     if data is not None:
@@ -158,12 +158,12 @@ def _document(
     yield "</html>"
 
 
-def _section(one: PageSection) -> Iterator[str]:
-    hidden = " data-needs-script hidden" if one.needs_script else ""
-    count = f" ({one.count:,})" if one.count is not None else ""
-    yield f'<section id="{one.place}" aria-labelledby="{one.place}-title"{hidden}>'
-    yield f'<h2 id="{one.place}-title" tabindex="-1">{text(one.title)}{count}</h2>'
-    yield from one.body
+def _section(page_section: PageSection) -> Iterator[str]:
+    hidden = " data-needs-script hidden" if page_section.needs_script else ""
+    count = f" ({page_section.count:,})" if page_section.count is not None else ""
+    yield f'<section id="{page_section.place}" aria-labelledby="{page_section.place}-title"{hidden}>'
+    yield f'<h2 id="{page_section.place}-title" tabindex="-1">{text(page_section.title)}{count}</h2>'
+    yield from page_section.body
     yield "</section>"
 
 
@@ -247,10 +247,10 @@ def tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
     """Numbers with their words; ``title`` says what is counted."""
     yield f'<p class="tiles-title">{text(title)}</p>'
     yield '<ul class="tiles">'
-    for one in rows:
-        words = f'<a href="#{one.place}">{text(one.words)}</a>' if one.place and one.number else text(one.words)
-        style = one.style if one.number else "none"
-        yield f'<li class="{style}"><strong>{one.number:,}</strong> {words}</li>'
+    for row in rows:
+        words = f'<a href="#{row.place}">{text(row.words)}</a>' if row.place and row.number else text(row.words)
+        style = row.style if row.number else "none"
+        yield f'<li class="{style}"><strong>{row.number:,}</strong> {words}</li>'
     yield "</ul>"
 
 
@@ -335,7 +335,7 @@ def filter_form(words: str, kind: str, kinds: Iterable[str]) -> Iterator[str]:
     """Search words and a kind, for the rows of the same section; only where the script runs."""
     yield '<form class="filter" role="search" autocomplete="off" hidden>'
     yield f'<label class="field">{text(words)}<input type="search" spellcheck="false" autocapitalize="none"></label>'
-    options = "".join(f'<option value="{text(one)}">{text(one)}</option>' for one in kinds)
+    options = "".join(f'<option value="{text(kind)}">{text(kind)}</option>' for kind in kinds)
     yield f'<label class="field">{text(kind)}<select><option value="">all</option>{options}</select></label>'
     yield "</form>"
     yield '<p role="status" class="hint"></p>'

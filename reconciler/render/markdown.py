@@ -190,7 +190,7 @@ def _backtest_counts(subject: _Subject) -> str:
     groups = changed_groups(subject.report)
     shown = []
     for verdict, state in _COUNTED.items():
-        count = sum(one.verdict is verdict for one in groups)
+        count = sum(group.verdict is verdict for group in groups)
         shown += [f"{state.sign} {count:,} {verdict.value}"] if count else []
     if unknown := sum(row.unknown for row in subject.rows):
         shown.append(f"{RowState.NOT_RECORDED.sign} **{count_of(unknown, 'change')} not recorded**")
@@ -229,7 +229,7 @@ def _sections(subject: _Subject, links: RepositoryLinks, *, room: int, limit: in
 def _staying(report: BacktestReport, links: RepositoryLinks, *, room: int, limit: int) -> Section:
     groups = staying_groups(report)
     title = f"Over a limit already, and the limit stays: {count_of(len(groups), 'quota group')}"
-    rows = rows_that_fit((row_markdown(row_of_staying(one), links, limit=limit) for one in groups), room - _TABLES // 3)
+    rows = rows_that_fit((row_markdown(row_of_staying(group), links, limit=limit) for group in groups), room - _TABLES // 3)
     return Section(lines=fold(title, (*_head(report, links), *rows)) if rows else (), left_out=len(groups) - len(rows))
 
 

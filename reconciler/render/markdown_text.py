@@ -134,7 +134,7 @@ class Section:
 
 def size(lines: Iterable[str]) -> int:
     """Bytes of these lines in UTF-8, their line ends included."""
-    return sum(len(one.encode()) + 1 for one in lines)
+    return sum(len(line.encode()) + 1 for line in lines)
 
 
 def rows_that_fit(rows: Iterable[str], room: int) -> list[str]:

@@ -81,7 +81,7 @@ def plan_html(plan: Plan, links: RepositoryLinks = NO_LINKS) -> str:
 def findings_html(findings: Sequence[Finding], links: RepositoryLinks = NO_LINKS) -> str:
     """Findings alone, e.g. of manifests that cannot be planned."""
     top = Masthead(kicker="Kafka quotas: findings", answer=counts_sentence(findings))
-    body = items(finding_item(one, links) for one in findings)
+    body = items(finding_item(finding, links) for finding in findings)
     return page("Kafka quotas: findings", top, (PageSection(place="findings", title="Findings", body=body),))
 
 
@@ -136,7 +136,7 @@ def _sections(plan: Plan, links: RepositoryLinks) -> Iterator[PageSection]:
         yield PageSection(place="changes", title="Changes", count=len(rows), body=body)
     if plan.effects is not None:
         lines = plain(effects_lines(plan.effects, changes=plan.changes)).splitlines()
-        listing = ("<pre>", *(text(one) for one in lines), "</pre>")
+        listing = ("<pre>", *(text(line) for line in lines), "</pre>")
         body = listing if len(lines) <= _OPEN_LINES else tuple(folded(lines[0], listing))
         yield PageSection(place="effects", title="Effects", body=body)
     if plan.findings:

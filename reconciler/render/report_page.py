@@ -106,8 +106,8 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> tuple[L
 
 
 def _overview_lines(overview: Overview, written: str | None) -> Iterator[Line]:
-    for one in overview.clusters:
-        yield from failure_lines(one.failure) if one.failure is not None else (_cluster_line(one),)
+    for cluster in overview.clusters:
+        yield from failure_lines(cluster.failure) if cluster.failure is not None else (_cluster_line(cluster),)
     yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
     if written is not None:
         yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
@@ -126,7 +126,7 @@ def embedded(overview: Overview) -> str:
     document = {
         "classes": list(CLASSES),
         "precedence": _precedence(),
-        "clusters": [_Rows().of(one) for one in overview.clusters],
+        "clusters": [_Rows().of(cluster) for cluster in overview.clusters],
     }
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
     # Inside strings these may all be written as escapes, and outside of strings JSON has none of them.
@@ -152,14 +152,14 @@ class _Rows:
         self._owners: dict[str, int] = {}
         self._files: dict[str, int] = {}
 
-    def of(self, one: ClusterOverview) -> Json:
-        rows: list[Json] = [self._row(entity) for entity in one.entities]
+    def of(self, cluster_overview: ClusterOverview) -> Json:
+        rows: list[Json] = [self._row(entity) for entity in cluster_overview.entities]
         return {
-            "name": cluster_name(one),
-            "prunes": one.complete and one.prune not in (None, Prune.NEVER.value),
-            "at": moment_to_json(one.observed.at) if one.observed else None,
-            "callback": one.callback,
-            "statics": dict(one.static_defaults),
+            "name": cluster_name(cluster_overview),
+            "prunes": cluster_overview.complete and cluster_overview.prune not in (None, Prune.NEVER.value),
+            "at": moment_to_json(cluster_overview.observed.at) if cluster_overview.observed else None,
+            "callback": cluster_overview.callback,
+            "statics": dict(cluster_overview.static_defaults),
             "types": list(self._types),
             "keys": list(self._keys),
             "owners": list(self._owners),
@@ -167,18 +167,20 @@ class _Rows:
             "rows": rows,
         }
 
-    def _row(self, one: EntityOverview) -> Json:
+    def _row(self, entity_overview: EntityOverview) -> Json:
         row: list[Json] = [
-            self._entity(one.entity),
-            -1 if one.drift is None else CLASSES.index(one.drift.value),
-            self._quotas(one.declared),
-            1 if one.declared is not None and _equal(one.declared, one.live) else self._quotas(one.live),
-            _place(self._owners, one.owner) + 1 if one.owner is not None else 0,
-            _place(self._files, one.source.file) + 1 if one.source else 0,
-            one.source.line if one.source else 0,
-            one.note or 0,
-            (PROTECTED if one.protected else 0) | (0 if one.in_scope else OUT_OF_SCOPE),
-            self._quotas(one.baseline),
+            self._entity(entity_overview.entity),
+            -1 if entity_overview.drift is None else CLASSES.index(entity_overview.drift.value),
+            self._quotas(entity_overview.declared),
+            1
+            if entity_overview.declared is not None and _equal(entity_overview.declared, entity_overview.live)
+            else self._quotas(entity_overview.live),
+            _place(self._owners, entity_overview.owner) + 1 if entity_overview.owner is not None else 0,
+            _place(self._files, entity_overview.source.file) + 1 if entity_overview.source else 0,
+            entity_overview.source.line if entity_overview.source else 0,
+            entity_overview.note or 0,
+            (PROTECTED if entity_overview.protected else 0) | (0 if entity_overview.in_scope else OUT_OF_SCOPE),
+            self._quotas(entity_overview.baseline),
         ]
         while row[-1] == 0:
             row.pop()
@@ -199,8 +201,8 @@ class _Rows:
         return flat
 
 
-def _equal(one: Quotas, other: Quotas | None) -> bool:
-    return other is not None and one.keys() == other.keys() and all(same_value(v, other[k]) for k, v in one.items())
+def _equal(quotas: Quotas, other: Quotas | None) -> bool:
+    return other is not None and quotas.keys() == other.keys() and all(same_value(v, other[k]) for k, v in quotas.items())
 
 
 def _place(known: dict[str, int], word: str) -> int:
@@ -209,4 +211,4 @@ def _place(known: dict[str, int], word: str) -> int:
 
 def total(clusters: Iterable[ClusterOverview]) -> int:
     """Entities of all clusters together."""
-    return sum(len(one.entities) for one in clusters)
+    return sum(len(cluster.entities) for cluster in clusters)

@@ -123,10 +123,10 @@ def state_tiles(overview: Overview) -> tuple[Tile, ...]:
 
 
 def _states(overview: Overview) -> tuple[tuple[int, str, str], ...]:
-    failures = [one.failure for one in overview.clusters if one.failure is not None]
-    skipped = sum(1 for one in failures if one.skipped)
+    failures = [cluster.failure for cluster in overview.clusters if cluster.failure is not None]
+    skipped = sum(1 for failure in failures if failure.skipped)
     unread = len(failures) - skipped
-    differ = sum(1 for one in overview.clusters if one.differs)
+    differ = sum(1 for cluster in overview.clusters if cluster.differs)
     in_sync = len(overview.clusters) - len(failures) - differ
     return (
         (unread, f"{count_of(unread, 'cluster')} could not be read", "bad"),
@@ -139,7 +139,7 @@ def _states(overview: Overview) -> tuple[tuple[int, str, str], ...]:
 def clusters_section(overview: Overview) -> PageSection:
     """One row a cluster, then what is to be known about each."""
     heads = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last run")
-    rows = (_cluster_row(one, overview) for one in overview.clusters)
+    rows = (_cluster_row(cluster, overview) for cluster in overview.clusters)
     numbers = frozenset({"Declared", "Live", "In sync", "Unmanaged"})
     caption = text(f"{count_of(len(overview.clusters), 'cluster')}, entities by their state")
     body = (*table(caption, heads, rows, numbers=numbers, of=len(overview.clusters)), *_details(overview))
@@ -177,9 +177,11 @@ def _cluster_row(one: ClusterOverview, overview: Overview) -> tuple[str, ...]:
     )
 
 
-def _origin(one: ClusterOverview) -> str:
-    assert one.observed is not None
-    return {"broker": "from its brokers", "zookeeper": "from ZooKeeper"}.get(one.observed.origin.value, "in a snapshot")
+def _origin(cluster_overview: ClusterOverview) -> str:
+    assert cluster_overview.observed is not None
+    return {"broker": "from its brokers", "zookeeper": "from ZooKeeper"}.get(
+        cluster_overview.observed.origin.value, "in a snapshot"
+    )
 
 
 def _details(overview: Overview) -> Iterator[str]:
@@ -201,14 +203,19 @@ def _details(overview: Overview) -> Iterator[str]:
 
 def differences_section(overview: Overview) -> PageSection:
     """Every entity that is neither in sync nor unmanaged, as far as a page goes."""
-    found = [(one, entity) for one in overview.clusters for entity in one.entities if entity.drift and entity.drift.is_difference]
+    found = [
+        (cluster, entity)
+        for cluster in overview.clusters
+        for entity in cluster.entities
+        if entity.drift and entity.drift.is_difference
+    ]
     body = tuple(_differences(overview, found))
     return PageSection(place="differences", title="Differences", count=len(found), body=body)
 
 
 def _differences(overview: Overview, found: Sequence[tuple[ClusterOverview, EntityOverview]]) -> Iterator[str]:
     if not found:
-        read = [one for one in overview.clusters if one.failure is None]
+        read = [cluster for cluster in overview.clusters if cluster.failure is None]
         yield f"<p>{chip('None', 'good')} What is declared is live.</p>" if read else "<p>No cluster was read.</p>"
         return
     if any(entity.drift is DriftClass.DIFFERS for _, entity in found):
@@ -221,7 +228,7 @@ def _differences(overview: Overview, found: Sequence[tuple[ClusterOverview, Enti
     yield from table(text(count_of(len(found), "entity", "entities")), heads, rows, of=len(found))
 
 
-def _difference(one: ClusterOverview, entity: EntityOverview) -> tuple[str, ...]:
+def _difference(cluster_overview: ClusterOverview, entity: EntityOverview) -> tuple[str, ...]:
     wanted, live = entity.declared or {}, entity.live or {}
     keys = [key for key in sorted(wanted.keys() | live.keys()) if not same_value(wanted.get(key), live.get(key))]
     sides = [
@@ -231,7 +238,7 @@ def _difference(one: ClusterOverview, entity: EntityOverview) -> tuple[str, ...]
     protected = ' <span class="tag">protected</span>' if entity.protected else ""
     return (
         name(str(entity.entity)),
-        quoted(cluster_name(one)),
+        quoted(cluster_name(cluster_overview)),
         drift_word(entity.drift) + protected,
         *sides,
         quoted(entity.owner or ""),
@@ -284,54 +291,54 @@ def traffic_section(overview: Overview) -> PageSection:
     return PageSection(place="traffic", title="Traffic against limits", body=body or (_NO_BACKTEST,))
 
 
-def _traffic(one: TrafficOverview) -> Iterator[str]:
-    cluster = f"{quoted(display_name(one.cluster))}, " if one.cluster else ""
-    yield f"<h3>{cluster}{quoted(one.file)}</h3>"
-    bad = any(bucket.verdict is Verdict.THROTTLED for bucket in one.buckets)
-    doubt = one.unjudged or any(bucket.verdict is not Verdict.CLEAR for bucket in one.buckets)
-    if one.headline:
+def _traffic(traffic_overview: TrafficOverview) -> Iterator[str]:
+    cluster = f"{quoted(display_name(traffic_overview.cluster))}, " if traffic_overview.cluster else ""
+    yield f"<h3>{cluster}{quoted(traffic_overview.file)}</h3>"
+    bad = any(bucket.verdict is Verdict.THROTTLED for bucket in traffic_overview.buckets)
+    doubt = traffic_overview.unjudged or any(bucket.verdict is not Verdict.CLEAR for bucket in traffic_overview.buckets)
+    if traffic_overview.headline:
         answer = ("Throttled", "bad") if bad else ("Not sure", "warn") if doubt else ("Clear", "good")
-        yield f"<p>{chip(*answer)} {text(one.headline)}</p>"
-    span = f"from {time_element(one.start)} to {time_element(one.end)}"
-    yield f"<p>{text(_history_words(one)[0])} {span}, {text(_history_words(one)[1])}.</p>"
-    if one.unjudged:
-        yield from items(message_html(unjudged_sentence(change)) for change in one.unjudged[:_UNJUDGED])
-        if len(one.unjudged) > _UNJUDGED:
-            yield f"<p>{len(one.unjudged) - _UNJUDGED:,} more changes are not judged.</p>"
-    groups = _groups(one.buckets)
-    rows = (_group(group, before_known=one.current_known) for group in groups)
+        yield f"<p>{chip(*answer)} {text(traffic_overview.headline)}</p>"
+    span = f"from {time_element(traffic_overview.start)} to {time_element(traffic_overview.end)}"
+    yield f"<p>{text(_history_words(traffic_overview)[0])} {span}, {text(_history_words(traffic_overview)[1])}.</p>"
+    if traffic_overview.unjudged:
+        yield from items(message_html(unjudged_sentence(change)) for change in traffic_overview.unjudged[:_UNJUDGED])
+        if len(traffic_overview.unjudged) > _UNJUDGED:
+            yield f"<p>{len(traffic_overview.unjudged) - _UNJUDGED:,} more changes are not judged.</p>"
+    groups = _groups(traffic_overview.buckets)
+    rows = (_group(group, before_known=traffic_overview.current_known) for group in groups)
     heads = ("Quota group", "Verdict", "Key", "Peak against limit", "Peak", "Limit", "Over", "Safe", "Recommended", "Broker")
-    caption = f"Quota groups of {quoted(one.file)}, the worst first. The mark on each bar is the limit"
+    caption = f"Quota groups of {quoted(traffic_overview.file)}, the worst first. The mark on each bar is the limit"
     yield from table(caption, heads, rows, numbers=frozenset({"Over"}), of=len(groups))
 
 
-def _history_words(one: TrafficOverview) -> tuple[str, str]:
+def _history_words(traffic_overview: TrafficOverview) -> tuple[str, str]:
     """What was recorded, and how it was judged."""
-    samples = [words for found in one.observations if (words := metric_rows_words(found)) is not None]
-    if samples and not one.requests:
+    samples = [words for observation in traffic_overview.observations if (words := metric_rows_words(observation)) is not None]
+    if samples and not traffic_overview.requests:
         return ", ".join(samples), "judged from samples: they prove throttling, and never its absence"
-    recorded = ", ".join([count_of(one.requests, "request"), *samples])
-    if one.form is Form.EXACT:
+    recorded = ", ".join([count_of(traffic_overview.requests, "request"), *samples])
+    if traffic_overview.form is Form.EXACT:
         return recorded, "judged request by request"
     return recorded, "judged from sums of whole seconds: a peak is what no request can have exceeded"
 
 
-def _over_words(one: BucketTraffic) -> str:
+def _over_words(bucket_traffic: BucketTraffic) -> str:
     """The share of the active seconds over the limit; of samples, what they show."""
-    if one.seconds_over and one.active_seconds and one.requests:
-        return f"{100 * one.seconds_over / one.active_seconds:.0f} %"
-    if one.metrics is None or one.requests:
+    if bucket_traffic.seconds_over and bucket_traffic.active_seconds and bucket_traffic.requests:
+        return f"{100 * bucket_traffic.seconds_over / bucket_traffic.active_seconds:.0f} %"
+    if bucket_traffic.metrics is None or bucket_traffic.requests:
         return "never"
-    if one.metrics.over:
-        return f"{one.metrics.over:,} of {count_of(one.metrics.samples, 'sample')}"
-    return not_seen_words(one.metrics) if one.metrics.over == 0 else "not known"
+    if bucket_traffic.metrics.over:
+        return f"{bucket_traffic.metrics.over:,} of {count_of(bucket_traffic.metrics.samples, 'sample')}"
+    return not_seen_words(bucket_traffic.metrics) if bucket_traffic.metrics.over == 0 else "not known"
 
 
 def _groups(buckets: Sequence[BucketTraffic]) -> tuple[tuple[BucketTraffic, ...], ...]:
     """The rows of each quota group together, its worst broker first."""
     found: dict[tuple[object, ...], list[BucketTraffic]] = {}
-    for one in buckets:
-        found.setdefault((one.key, *sorted(one.bucket.items())), []).append(one)
+    for bucket in buckets:
+        found.setdefault((bucket.key, *sorted(bucket.bucket.items())), []).append(bucket)
     return tuple(map(tuple, found.values()))
 
 
@@ -357,7 +364,7 @@ def _group(group: Sequence[BucketTraffic], *, before_known: bool) -> tuple[str, 
     )
 
 
-def cluster_name(one: ClusterOverview) -> str:
+def cluster_name(cluster_overview: ClusterOverview) -> str:
     """What a cluster is called on the page, ready to be shown."""
-    name = one.cluster.name or one.cluster.id
+    name = cluster_overview.cluster.name or cluster_overview.cluster.id
     return display_name(name) if name else "the cluster"

@@ -57,7 +57,7 @@ def note_lines(notes: Iterable[str]) -> Iterator[Line]:
 
 def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
     """What ``(any other)`` and ``(none)`` mean, where they are shown."""
-    shown = " ".join(str(one.client) for one in resolutions)
+    shown = " ".join(str(resolution.client) for resolution in resolutions)
     if "(any other)" in shown:
         yield line(("  (any other): whom no quota names", Style.FAINT))
     if "(none)" in shown:
@@ -177,8 +177,8 @@ def _comparison_lines(compared: ViewComparison) -> Iterator[Block]:
     yield line(("Before: ", Style.STRONG), view_title(compared.before))
     yield line(("After:  ", Style.STRONG), view_title(compared.after))
     yield line()
-    for one in found.clients:
-        yield effect_table([(str(one.client), one.effects)], unknown=tuple(one.unknown.items()))
+    for client in found.clients:
+        yield effect_table([(str(client.client), client.effects)], unknown=tuple(client.unknown.items()))
     if found.clients:
         yield line()
     if found.left_out:

@@ -224,7 +224,7 @@ def read_content(text: str) -> Content | None:
     lines = text.replace("\r\n", "\n").rstrip().split("\n")[1:]
     if marker is None or not lines or not (lines[0].startswith("### ") and _TITLE in lines[0]):
         return None
-    rest = [one for one in lines[1:] if not one.startswith(DATA_START)]
+    rest = [line for line in lines[1:] if not line.startswith(DATA_START)]
     if marker.state is None:
         return Content(marker=marker, lines=tuple(_trimmed(rest)))
     if _BEGIN not in rest or _END not in rest:

@@ -76,7 +76,7 @@ class AddressTable:
 
 
 def _disagree(candidates: Sequence[Candidate]) -> bool:
-    return any(not same_value(one.value, candidates[0].value) for one in candidates)
+    return any(not same_value(candidate.value, candidates[0].value) for candidate in candidates)
 
 
 def canonical_address(name: str) -> str:

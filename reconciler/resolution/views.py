@@ -92,7 +92,7 @@ def compare(before: EffectiveQuotas, after: EffectiveQuotas, asked: Iterable[tup
     """Those of ``asked`` whose limits differ, in their order."""
     unknown = before.caveats.callback or after.caveats.callback
     clients = (_difference(before, after, entity, client, resolvable=unknown is None) for entity, client in asked)
-    return LimitDifferences(clients=tuple(one for one in clients if one.effects or one.unknown), unknown=unknown)
+    return LimitDifferences(clients=tuple(client for client in clients if client.effects or client.unknown), unknown=unknown)
 
 
 def compare_known(before: EffectiveQuotas, after: EffectiveQuotas, *, most: int) -> LimitDifferences:

@@ -247,7 +247,7 @@ class _AtCluster:
             result=_RESULTS[report.result],
             reason=report.failure_reason,
             message=report.message or f"applied and read back: {_list_changes(observation.plan.changes)}",
-            written=Counter((one.change.action, one.status) for one in report.outcomes if _was_tried(one.status)),
+            written=Counter((outcome.change.action, outcome.status) for outcome in report.outcomes if _was_tried(outcome.status)),
             again=report.wrote and self._passes.written_again(report.digest),
         )
         try:
@@ -295,7 +295,7 @@ def _counts(observation: Observation) -> EntityCounts:
 
 def _drifted(drift: Drift) -> str:
     """The entities that differ and that only a person can decide about, with their classes."""
-    texts = [f"{one.entity} ({one.drift.value})" for one in drift.entities if one.drift.is_difference]
+    texts = [f"{entity.entity} ({entity.drift.value})" for entity in drift.entities if entity.drift.is_difference]
     return f"{count_of(len(texts), 'entity differs', 'entities differ')}: {list_some(texts, _MOST_NAMED)}"
 
 

@@ -78,9 +78,9 @@ def _status_of(path: str) -> tuple[int, ...]:
     return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
-def _count(path: str, found: Discovery) -> int | None:
+def _count(path: str, discovery: Discovery) -> int | None:
     if not os.path.exists(path):
         return None
     absolute = os.path.abspath(path)
-    places = (os.path.abspath(file.path) for file in found.files)
+    places = (os.path.abspath(file.path) for file in discovery.files)
     return sum(1 for place in places if place == absolute or place.startswith(absolute.rstrip(os.sep) + os.sep))

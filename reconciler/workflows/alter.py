@@ -145,7 +145,7 @@ def _require_entity(entity: Entity) -> None:
 
 
 def _require_key(entity: Entity, key: str) -> None:
-    legal = [one.value for one in legal_keys(entity.types)]
+    legal = [legal_key.value for legal_key in legal_keys(entity.types)]
     if key in legal:
         return
     if key in QuotaKey.__members__.values():

@@ -121,5 +121,5 @@ def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iter
         yield "quotas"
 
 
-def _same_settings(one: ClusterSpec, other: ClusterSpec) -> bool:
-    return bool(without_spans(one) == without_spans(other))
+def _same_settings(cluster_spec: ClusterSpec, other: ClusterSpec) -> bool:
+    return bool(without_spans(cluster_spec) == without_spans(other))

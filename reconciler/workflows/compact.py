@@ -170,7 +170,7 @@ def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segmen
     """
     known = {segment.id: segment for segment in segments}
     paths = {source.id: path for path, source in sources.items()}
-    wanted = {one.id for one in sources.values() if one.id not in known or known[one.id].size != one.size}
+    wanted = {source.id for source in sources.values() if source.id not in known or known[source.id].size != source.size}
     shared = {segment.id: {segment.id, *segment.copies_of} for segment in segments if segment.copies_of}
     while more := {one for ids in shared.values() if ids & wanted for one in ids} - wanted:
         wanted |= more

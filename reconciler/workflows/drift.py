@@ -47,8 +47,8 @@ def drift_from(
     spec = intent.spec
     declared_then = baseline.entities if baseline else None
     found = compare(intent.desired, current.entities, declared_then, scope=spec.scope, prune=spec.prune)
-    shown = tuple(one for one in found.entities if not any_matches(ignore, one.entity))
-    ignored = [one for one in found.entities if any_matches(ignore, one.entity)]
+    shown = tuple(entity for entity in found.entities if not any_matches(ignore, entity.entity))
+    ignored = [entity for entity in found.entities if any_matches(ignore, entity.entity)]
     drift = Drift(
         cluster=current.cluster.named(spec.name),
         source=source,

@@ -52,7 +52,7 @@ class ManifestsAt:
 
     def require_good(self, findings: Iterable[Finding]) -> None:
         """Raise ``ManifestError``, with places as ``ref:path``, when one of the findings is an error."""
-        errors = [self._named(one) for one in findings if one.severity is Severity.ERROR]
+        errors = [self._named(finding) for finding in findings if finding.severity is Severity.ERROR]
         if not errors:
             return
         first = errors[0]
@@ -60,10 +60,10 @@ class ManifestsAt:
         msg = f"the manifests at {self.ref} have errors, so what they say is not known: {where}{first.message} [{first.id}]"
         raise ManifestError(msg, findings=errors)
 
-    def _named(self, one: Finding) -> Finding:
+    def _named(self, finding: Finding) -> Finding:
         # A span that was relocate_spans already is not in the folder.
-        named = relocate_spans(one, lambda span: self.span(span) if span.file.startswith(self.folder) else span)
-        parts = (replace(part, text=part.text.replace(f"{self.folder}/", f"{self.ref}:")) for part in parts_of(one.message))
+        named = relocate_spans(finding, lambda span: self.span(span) if span.file.startswith(self.folder) else span)
+        parts = (replace(part, text=part.text.replace(f"{self.folder}/", f"{self.ref}:")) for part in parts_of(finding.message))
         return replace(named, message=Message(parts))
 
 
@@ -89,7 +89,7 @@ def manifests_at(ref: str, paths: Sequence[str], *, same_links: bool = False) ->
     log_event(_log, "git reference read", level=logging.INFO, ref=ref, commit=commit, files=len(loaded.files))
     made = ManifestsAt(ref=ref, commit=commit, git=git, folder=folder)
     # A folder that held no manifest yet is a good answer here.
-    made.require_good(one for one in loaded.findings if one.id != "no-manifests")
+    made.require_good(finding for finding in loaded.findings if finding.id != "no-manifests")
     # The documents themselves keep their places: there are many of them, and only what they declare is asked for.
     clusters, repository = relocate_spans((loaded.clusters, loaded.repository), made.span)
     loaded = replace(loaded, findings=(), root=None, files=(), clusters=clusters, repository=repository)

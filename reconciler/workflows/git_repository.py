@@ -140,12 +140,12 @@ class Git:
 
     def file(self, commit: str, path: str) -> bytes | None:
         """The content of one plain file of a commit; ``None`` when there is none (a link is none)."""
-        entry = next((one for one in self.entries(commit, [path]) if one.path == path), None)
+        entry = next((entry for entry in self.entries(commit, [path]) if entry.path == path), None)
         return None if entry is None or entry.link else self.blobs([entry])[0]
 
     def link(self, commit: str, path: str) -> bytes | None:
         """Where a symbolic link of a commit points to; ``None`` when the path is not one."""
-        entry = next((one for one in self.entries(commit, [path]) if one.path == path), None)
+        entry = next((entry for entry in self.entries(commit, [path]) if entry.path == path), None)
         return self.blobs([entry])[0] if entry is not None and entry.link else None
 
     def tracked(self, path: str) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class ImportSummary:
     @property
     def unconverted(self) -> int:
         """How many things could not be converted."""
-        return sum(1 for one in self.findings if one.severity is Severity.ERROR)
+        return sum(1 for finding in self.findings if finding.severity is Severity.ERROR)
 
     @property
     def written(self) -> bool:

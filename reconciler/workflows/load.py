@@ -162,8 +162,8 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
     if not documents and not findings:
         findings.append(_nothing_found(paths, found))
     by_name: dict[str, ClusterSpec] = {}
-    for one in clusters:
-        by_name.setdefault(one.spec.name or "", one.spec)
+    for cluster in clusters:
+        by_name.setdefault(cluster.spec.name or "", cluster.spec)
     relative = {file.path: file.relative for file in found.files}
     read = (d for d in documents if isinstance(d, RepositoryDocument) and relative[d.file] == REPOSITORY_FILE)
     # The same document once more, with its places as the user would type them.
@@ -173,7 +173,7 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
     misplaced = tuple(misplaced_clusters(clusters, ruling, places=lambda file: _places(file, relative[file], found.root)))
     wrong = {one.span for one in misplaced}
     # What a misplaced one names is no fault of the others.
-    findings += (*misplaced, *clusters_without_id([one for one in clusters if one.span not in wrong]))
+    findings += (*misplaced, *clusters_without_id([cluster for cluster in clusters if cluster.span not in wrong]))
     if ruling is not None and ruling.owners:
         findings += _unknown_owners(clusters, ruling.owners)
         specs = tuple((by_name if trust is None else trust.clusters).values())
@@ -305,13 +305,13 @@ def _repository_of(root: str | None, contents: Mapping[str, FileContent]) -> Rep
     return next((d for d in documents if isinstance(d, RepositoryDocument)), None)
 
 
-def _misplaced(documents: Sequence[Document], found: Discovery) -> Iterator[Finding]:
-    relative = {file.path: file.relative for file in found.files}
+def _misplaced(documents: Sequence[Document], discovery: Discovery) -> Iterator[Finding]:
+    relative = {file.path: file.relative for file in discovery.files}
     seen = False
     for document in documents:
         if not isinstance(document, RepositoryDocument):
             continue
-        if found.root is None or relative.get(document.file) != REPOSITORY_FILE:
+        if discovery.root is None or relative.get(document.file) != REPOSITORY_FILE:
             message = f"a Repository document belongs into the file {REPOSITORY_FILE} at the root, and counts nowhere else"
             yield finding("repository-misplaced", message, document.span)
         elif seen:
@@ -355,7 +355,7 @@ def _unknown_owners(clusters: Sequence[ClusterDocument], owners: Mapping[str, Ow
                 yield finding("unknown-owner", compose("no owner has the labels {wanted}", wanted=shown_part(wanted)), where)
 
 
-def _nothing_found(paths: Sequence[str], found: Discovery) -> Finding:
+def _nothing_found(paths: Sequence[str], discovery: Discovery) -> Finding:
     named = ", ".join(shown(path) for path in paths[:3])
-    files = f"{len(found.files)} YAML files there are empty" if found.files else "there is no .yaml or .yml file"
+    files = f"{len(discovery.files)} YAML files there are empty" if discovery.files else "there is no .yaml or .yml file"
     return finding("no-manifests", f"no manifest in {named}: {files}", file_span(paths[0]))

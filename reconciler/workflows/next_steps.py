@@ -32,13 +32,13 @@ class StepContext:
 def next_steps(context: StepContext) -> tuple[IncidentStep, ...]:
     """For each limit that throttled, the highest value that a broker asks for."""
     wanted: dict[tuple[Entity, str], tuple[IncidentGroup, float]] = {}
-    for one in context.groups:
-        entity, value = _target(one), one.recommended or one.would_pass
-        if not one.is_cause or entity is None or value is None or one.limit is None or value <= one.limit:
+    for group in context.groups:
+        entity, value = _target(group), group.recommended or group.would_pass
+        if not group.is_cause or entity is None or value is None or group.limit is None or value <= group.limit:
             continue
-        known = wanted.get((entity, one.key))
+        known = wanted.get((entity, group.key))
         if known is None or known[1] < value:
-            wanted[entity, one.key] = one, value
+            wanted[entity, group.key] = group, value
     steps = [step for (entity, key), (one, value) in wanted.items() for step in _steps(context, one, entity, key, value)]
     return tuple(sorted(steps, key=lambda step: _ORDER.index(step.title)))
 
@@ -50,30 +50,30 @@ BY_KAFKA: Final = "In an emergency, with Kafka's own tool"
 _ORDER: Final = (RAISE, EDIT, ADD, BY_KAFKA)
 
 
-def _target(one: IncidentGroup) -> Entity | None:
+def _target(incident_group: IncidentGroup) -> Entity | None:
     """The entity to change: the one that set the limit, or for a default the quota group's own, so that no other client gains."""
-    if one.entity is None or not one.entity.has_default:
-        return one.entity
-    if one.name.other:
+    if incident_group.entity is None or not incident_group.entity.has_default:
+        return incident_group.entity
+    if incident_group.name.other:
         return None
-    if EntityType.IP.value in one.entity.types:
-        return Entity.of({EntityType.IP.value: one.name.client_id}) if one.name.client_id else None
-    tags = {EntityType.USER.value: one.name.user, EntityType.CLIENT_ID.value: one.name.client_id}
+    if EntityType.IP.value in incident_group.entity.types:
+        return Entity.of({EntityType.IP.value: incident_group.name.client_id}) if incident_group.name.client_id else None
+    tags = {EntityType.USER.value: incident_group.name.user, EntityType.CLIENT_ID.value: incident_group.name.client_id}
     names = {kind: name for kind, name in tags.items() if name}
     return Entity.of(names) if names else None
 
 
-def _steps(context: StepContext, one: IncidentGroup, entity: Entity, key: str, value: float) -> Iterator[IncidentStep]:
+def _steps(context: StepContext, incident_group: IncidentGroup, entity: Entity, key: str, value: float) -> Iterator[IncidentStep]:
     text = value_text(QuotaKey(key), value)
     words = [_PROGRAM, "alter", *_connection(context), *_entity_words(entity), "--add", f"{key}={text}"]
     yield IncidentStep(title=RAISE, words=shell_words(words))
     if context.then.manifests is not None or context.then.paths:
-        yield _edit(context, one, entity, key, text)
+        yield _edit(context, incident_group, entity, key, text)
     yield IncidentStep(title=BY_KAFKA, words=shell_words(_kafka_words(context, entity, key, value)))
 
 
-def _edit(context: StepContext, one: IncidentGroup, entity: Entity, key: str, text: str) -> IncidentStep:
-    place = _place_now(context, entity, key) if entity == one.entity else None
+def _edit(context: StepContext, incident_group: IncidentGroup, entity: Entity, key: str, text: str) -> IncidentStep:
+    place = _place_now(context, entity, key) if entity == incident_group.entity else None
     if place is not None:
         return IncidentStep(title=EDIT, file=place[0], line=place[1], text=f"{key}: {text}")
     match = ", ".join(f"{kind}: {_yaml(name)}" for kind, name in entity.parts)

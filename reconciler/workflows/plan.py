@@ -170,7 +170,7 @@ def plan_from(
     )
     judgement = judge(context, accepted=accepted, advice=by_option if attended else in_manifest)
     # Lint again, now with the live state: it sees more, and says it in other words.
-    declared = (one for one in intent.findings if one.id not in LINT_RULES)
+    declared = (finding for finding in intent.findings if finding.id not in LINT_RULES)
     linted = lint_change(spec, intent.desired, current, changes, severities=intent.lint)
     undeclared = undeclared_findings(spec, intent.desired, current, earlier)
     made = Plan(

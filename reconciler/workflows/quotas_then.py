@@ -86,7 +86,7 @@ def read_quotas_then(sources: QuotaSources, moment: datetime.datetime) -> Quotas
         )
     else:
         spec, desired, _ = desired_for(loaded, sources.cluster)
-        mine = tuple(one for one in sources.runs if spec.name is None or one.is_of(ClusterIdentity(name=spec.name)))
+        mine = tuple(run for run in sources.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
         try:
             chosen = commit_then(paths, moment, mine)
             then = manifests_at(chosen.commit, paths)
@@ -193,7 +193,7 @@ def commit_then(paths: Sequence[str], moment: datetime.datetime, runs: Sequence[
 
     Raises ``GitError`` without a repository, or when its history does not reach back so far.
     """
-    applied = [one for one in runs if one.ended <= moment and one.result in _APPLIED and not one.validate_only and one.commit]
+    applied = [run for run in runs if run.ended <= moment and run.result in _APPLIED and not run.validate_only and run.commit]
     if applied:
         last = max(applied, key=lambda one: one.ended)
         assert last.commit is not None
@@ -261,8 +261,8 @@ def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) ->
 def _first_applied(then: ManifestsAt, commit: str, runs: Sequence[RunRecord]) -> datetime.datetime | None:
     """When a run first applied this commit or a later one."""
     ended = [
-        one.ended
-        for one in runs
-        if one.commit is not None and one.result in _APPLIED and not one.validate_only and then.git.contains(one.commit, commit)
+        run.ended
+        for run in runs
+        if run.commit is not None and run.result in _APPLIED and not run.validate_only and then.git.contains(run.commit, commit)
     ]
     return min(ended, default=None)

@@ -152,7 +152,7 @@ def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: ReportRe
             "that is another file for each"
         )
         raise UsageError(msg)
-    trusted = next((one.trusted for one in intents if isinstance(one, Intent)), None)
+    trusted = next((intent.trusted for intent in intents if isinstance(intent, Intent)), None)
     return given_baseline(asked.baseline, asked.paths, trusted=trusted)
 
 
@@ -171,7 +171,7 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
     given = baseline.of(intent.spec.name, state.cluster) if baseline is not None else None
     spec, declared_then = intent.spec, given.entities if given else None
     found = compare(intent.desired, state.entities, declared_then, scope=spec.scope, prune=spec.prune)
-    classes = {one.entity: one.drift for one in found.entities}
+    classes = {entity.entity: entity.drift for entity in found.entities}
     unreadable = (node.message for node in state.unreadable)
     return ClusterOverview(
         cluster=view.cluster,
@@ -239,7 +239,7 @@ def _without_class(desired: DesiredState, entity: Entity) -> DriftClass | None:
 
 def has_failed(overview: Overview) -> bool:
     """True when a cluster could not be read that should have been."""
-    return any(one.failure is not None and not one.failure.skipped for one in overview.clusters)
+    return any(cluster.failure is not None and not cluster.failure.skipped for cluster in overview.clusters)
 
 
 MOST_RUNS: Final = 200

@@ -199,18 +199,18 @@ class TrustedFiles:
         for one in (written, physical):
             places = [(git, place) for git in self.trees if (place := git.relative(one)) is not None]
             if places:
-                git, place = min(places, key=lambda found: len(found[1]))
+                git, place = min(places, key=lambda place: len(place[1]))
                 return _Located(git=git, place=place, physical=physical)
         return _Located(git=None, place="", physical=physical)
 
-    def _content(self, found: _Located) -> bytes | None:
-        if found.git is None:
+    def _content(self, located: _Located) -> bytes | None:
+        if located.git is None:
             return None
-        content = found.git.file(self.commit, found.place)
+        content = located.git.file(self.commit, located.place)
         if content is None:
-            self._require_no_link(found)
-            if found.git.tracks(found.place):
-                raise self._not_there(found.place)
+            self._require_no_link(located)
+            if located.git.tracks(located.place):
+                raise self._not_there(located.place)
         return content
 
     def _require_no_link(self, found: _Located) -> None:

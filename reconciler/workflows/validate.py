@@ -66,9 +66,9 @@ def source_lines(findings: Iterable[Finding], read: Container[str]) -> Mapping[S
     are gone, are left out.
     """
     wanted: dict[str, list[Span]] = {}
-    for one in findings:
-        if one.span is not None and one.span.file in read:
-            wanted.setdefault(one.span.file, []).append(one.span)
+    for finding in findings:
+        if finding.span is not None and finding.span.file in read:
+            wanted.setdefault(finding.span.file, []).append(finding.span)
     found: dict[Span, str] = {}
     for file, spans in wanted.items():
         log_event(_log, "source lines read", file=file, lines=len(spans))
@@ -101,7 +101,7 @@ def _checked(loaded: LoadedManifests, cluster: str | None) -> Validation:
     names: Sequence[str | None] = known or [None]
     if cluster is not None:
         names = [cluster]
-        if cluster not in known and any(one.severity is Severity.ERROR for one in loaded.findings):
+        if cluster not in known and any(finding.severity is Severity.ERROR for finding in loaded.findings):
             # Its document may be the one that cannot be read: what is wrong there is the better answer.
             names = []
     # A dictionary, because most findings about claims are the same for every cluster.
@@ -116,7 +116,7 @@ def _checked(loaded: LoadedManifests, cluster: str | None) -> Validation:
                 seen.add(place)
                 findings[one] = None
     return Validation(
-        findings=in_order(one for one in findings if loaded.is_shown(one)),
+        findings=in_order(finding for finding in findings if loaded.is_shown(finding)),
         files=len(loaded.files if loaded.selected is None else loaded.selected),
         clusters=len(known) if cluster is None else len(names),
         entities=len(entities),

@@ -73,34 +73,34 @@ class NodeReader:
             for node in nodes or ():
                 yield _Place(f"{clients_of(user.path)}/{node}", node, _CLIENT, above, name is None)
 
-    def _read_into(self, found: ReadNodes, places: Iterable[_Place]) -> Iterator[tuple[_Place, int]]:
+    def _read_into(self, read_nodes: ReadNodes, places: Iterable[_Place]) -> Iterator[tuple[_Place, int]]:
         """Take over what the nodes say; yields each that is there with its number of children."""
         get = self._client.get_async
         for place, answer in self._pipeline.ask(lambda place: get(place.path), places):
             if answer is not None:
                 data, stat = answer
-                _take(found, place, data)
+                _take(read_nodes, place, data)
                 yield place, stat.numChildren
 
 
-def _take(found: ReadNodes, place: _Place, data: bytes | None) -> None:
+def _take(read_nodes: ReadNodes, place: _Place, data: bytes | None) -> None:
     if not data:
         return
     name = address_of_node(place.node) if place.kind == _IP else name_of_node(place.node)
     if name is None or place.is_unreached:
         reason = _NO_ADDRESS if place.kind == _IP else _UNREACHED
-        found.unreadable.append(UnreadableNode(path=place.path, reason=reason))
+        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=reason))
         return
     entity = Entity(parts=(*place.above, (place.kind, name)))
     try:
         read = read_quotas(_config_of(data), entity.types)
     except UnreadableNodeError as error:
-        found.unreadable.append(UnreadableNode(path=place.path, reason=str(error), entity=entity))
+        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=str(error), entity=entity))
         return
     if read.quotas:
-        found.entities[entity] = read.quotas
+        read_nodes.entities[entity] = read.quotas
     if read.unreadable:
-        found.unreadable.append(UnreadableNode(path=place.path, reason="; ".join(read.unreadable), entity=entity))
+        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason="; ".join(read.unreadable), entity=entity))
 
 
 def _config_of(data: bytes) -> dict[str, Any]:

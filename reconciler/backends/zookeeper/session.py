@@ -242,11 +242,11 @@ class Pipeline:
         while waiting:
             yield self._answer(*waiting.popleft())
 
-    def _answer(self, one: Asked, pending: Pending) -> tuple[Asked, Any]:
+    def _answer(self, asked: Asked, pending: Pending) -> tuple[Asked, Any]:
         try:
-            return one, pending.get(timeout=self.answer_seconds)
+            return asked, pending.get(timeout=self.answer_seconds)
         except NoNodeError:
-            return one, None
+            return asked, None
 
     def _advance(self, waiting: deque[tuple[int, Task[Result], Pending]], results: dict[int, Result]) -> None:
         number, task, pending = waiting.popleft()

@@ -78,10 +78,10 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         """Which of ``readers`` have something; ``writers`` wait for room when they send."""
         if not readers:
             return [], writers, []
-        ready = [one for one in readers if isinstance(one, _ZooKeeperSocket | _TlsSocket) and one.pending() > 0]
+        ready = [reader for reader in readers if isinstance(reader, _ZooKeeperSocket | _TlsSocket) and reader.pending() > 0]
         poll = select.poll()
         try:
-            waiting = {one.fileno(): one for one in readers if one not in ready}
+            waiting = {reader.fileno(): reader for reader in readers if reader not in ready}
             for number in waiting:
                 poll.register(number, select.POLLIN)
         except ValueError as error:

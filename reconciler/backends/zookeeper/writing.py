@@ -102,7 +102,9 @@ class QuotaWriter:
 
     def check(self, alterations: Sequence[Alteration], *, nodes_of: Collection[Entity] | None) -> list[AlterationResult]:
         """What would be refused, without writing; nodes are looked at only of these entities, or (``None``) of all."""
-        return self._pipeline.run(self._check(one, look=nodes_of is None or one.entity in nodes_of) for one in alterations)
+        return self._pipeline.run(
+            self._check(alteration, look=nodes_of is None or alteration.entity in nodes_of) for alteration in alterations
+        )
 
     def _check(self, alteration: Alteration, *, look: bool) -> Task[AlterationResult]:
         if (refused := self._refusal(alteration)) is not None:

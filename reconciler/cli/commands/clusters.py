@@ -65,20 +65,20 @@ def run(args: ClustersArguments) -> int:
     return exit_codes.DONE
 
 
-def _as(name: str, found: Sequence[ChangedCluster], args: ClustersArguments) -> str:
+def _as(name: str, changed_clusters: Sequence[ChangedCluster], args: ClustersArguments) -> str:
     from reconciler.formats import canonical_bytes, document_text
     from reconciler.render import plain
 
     if name == "json":
-        return document_text(_document(found))
+        return document_text(_document(changed_clusters))
     if name == "text":
-        return plain(_lines(found, args))
-    to_do: list[Json] = [{"cluster": one.name, "slug": one.slug} for one in found if one.to_do]
-    untrusted = sum(not one.trusted for one in found)
+        return plain(_lines(changed_clusters, args))
+    to_do: list[Json] = [{"cluster": one.name, "slug": one.slug} for one in changed_clusters if one.to_do]
+    untrusted = sum(not one.trusted for one in changed_clusters)
     return f"count={len(to_do)}\nuntrusted={untrusted}\nmatrix={canonical_bytes(to_do).decode()}\n"
 
 
-def _document(found: Sequence[ChangedCluster]) -> dict[str, Json]:
+def _document(changed_clusters: Sequence[ChangedCluster]) -> dict[str, Json]:
     from reconciler.formats import FORMAT_VERSION
 
     rows: list[Json] = [
@@ -91,18 +91,18 @@ def _document(found: Sequence[ChangedCluster]) -> dict[str, Json]:
             "trusted": one.trusted,
             "to_do": one.to_do,
         }
-        for one in found
+        for one in changed_clusters
     ]
     return {"format_version": FORMAT_VERSION, "clusters": rows}
 
 
-def _lines(found: Sequence[ChangedCluster], args: ClustersArguments) -> list[Line]:
+def _lines(changed_clusters: Sequence[ChangedCluster], args: ClustersArguments) -> list[Line]:
     """What became of each cluster; only its name where nothing was compared."""
     from reconciler.model import display_name
     from reconciler.render import line
 
     lines = []
-    for one in found:
+    for one in changed_clusters:
         since = f" since {one.since[:12]}" if one.since else ""
         why = f" ({', '.join(one.reasons)})" if one.reasons else ""
         trust = "; not in the trusted reference, so not yet planned" if not one.trusted else ""

@@ -198,7 +198,7 @@ def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
         "url": comment.url if comment else None,
         "edited": bool(comment and comment.edited),
         "folded": [*comment.folded] if comment else [],
-        "ignored": [one.id for one in comment.strangers] if comment else [],
+        "ignored": [stranger.id for stranger in comment.strangers] if comment else [],
         "reason": (comment.reason if comment else outcome.reason) or None,
     }
 

@@ -85,7 +85,7 @@ def run(args: ReportArguments) -> int:
     _print(args, overview, page)
     if has_failed(overview):
         return exit_codes.NOT_DONE
-    differs = any(one.differs for one in overview.clusters)
+    differs = any(cluster.differs for cluster in overview.clusters)
     return exit_codes.DIFFERENCES if args.detailed_exitcode and differs else exit_codes.DONE
 
 

@@ -97,8 +97,8 @@ def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
 
     width = output.text_width(sys.stdout)
 
-    def document(name: str, one: Validation) -> Json:
-        return {**findings_to_json(one.findings, _counts(one)), "cluster": name}
+    def document(name: str, validation: Validation) -> Json:
+        return {**findings_to_json(validation.findings, _counts(validation)), "cluster": name}
 
     output.print_result(
         args,

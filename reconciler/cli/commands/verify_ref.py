@@ -67,19 +67,19 @@ def run(args: VerifyRefArguments) -> int:
     return exit_codes.DONE
 
 
-def _document(found: StoredReference) -> dict[str, Json]:
+def _document(stored_reference: StoredReference) -> dict[str, Json]:
     from reconciler.formats import FORMAT_VERSION
 
     return {
         "format_version": FORMAT_VERSION,
-        "ref": found.ref,
-        "commit": found.commit,
-        "run": found.run,
-        "run_commit": found.run_commit,
+        "ref": stored_reference.ref,
+        "commit": stored_reference.commit,
+        "run": stored_reference.run,
+        "run_commit": stored_reference.run_commit,
     }
 
 
-def _line(found: StoredReference) -> Line:
+def _line(stored_reference: StoredReference) -> Line:
     from reconciler.render import line
 
-    return line(f"Run {found.run} of commit {found.run_commit[:12]} stored {found.ref}.")
+    return line(f"Run {stored_reference.run} of commit {stored_reference.run_commit[:12]} stored {stored_reference.ref}.")

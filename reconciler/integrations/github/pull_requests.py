@@ -49,7 +49,7 @@ class PullRequestComments:
     def all(self) -> list[Comment]:
         """Every comment, oldest first."""
         doing = f"read the comments {self._where}"
-        found = [_comment(one, doing) for one in self._api.pages(f"{self._list}?per_page=100", doing=doing)]
+        found = [_comment(page, doing) for page in self._api.pages(f"{self._list}?per_page=100", doing=doing)]
         # A comment can come twice when others are removed between two pages.
         return sorted({one.id: one for one in found}.values(), key=lambda one: one.id)
 
@@ -174,8 +174,8 @@ def _list_pull_requests(api: GitHubApi, path: str, repository: str) -> list[tupl
     """Number, newest commit, and, when merged, the commit that did it."""
     doing = f"look for the pull request in {repository}"
     found = []
-    for one in api.pages(path, doing=doing):
-        match one:
+    for page in api.pages(path, doing=doing):
+        match page:
             case {
                 "number": int(number),
                 "head": {"sha": str(newest)},
