@@ -11,18 +11,20 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from reconciler.errors import SandboxError
 from reconciler.sandbox.clients import consume_all, create_topic, produce_steadily
 from reconciler.sandbox.cluster import running
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.traffic.sources.recorder_files import recorder_files_in
 from tests.support import config_command, raw_quotas
 from tests.support.polling import wait_until
-from tests.support.recorded_seconds import logged_requests, recorded_seconds, sums_of, unexplained
+from tests.support.recorded_seconds import Client, Seconds, logged_requests, recorded_seconds, sums_of, unexplained
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
 
@@ -31,6 +33,8 @@ ALICE = Login(name="CN=älice, OU=x y", password="alice-secret")
 HOSTILE = 'app "x"\\,é=:*?\t'
 EVERYBODY = frozenset({("user", None), ("client-id", None)})
 VISIBLE = {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12, "request_percentage": 1e9, "controller_mutation_rate": 1e9}
+CLIENT = ("produce", "ANONYMOUS", "app")
+VERSIONS = ["3.9.2", "4.3.1"]
 BORDER_US = 250_000
 """The log's times are up to so far from the moment of the charge, on a very busy machine."""
 
@@ -55,7 +59,7 @@ def together(*actions: Callable[[], object]) -> None:
         thread.join()
 
 
-@pytest.mark.parametrize("version", ["3.9.2", "4.3.1"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_sums_of_seconds_are_those_of_the_request_log(version: str) -> None:
     spec = SandboxSpec(kafka_version=version, users=(ALICE,), request_log=True, record=True)
     with running(spec) as sandbox:
@@ -100,18 +104,108 @@ def _lines(file: Path) -> list[list[object]]:
     return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()[1:]]
 
 
-def test_a_broker_that_was_killed_goes_on_with_a_new_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["4.3.1"])
+def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with_a_new_file(tmp_path: Path, version: str) -> None:
     folder = tmp_path / "recorded"
-    spec = SandboxSpec(record=True, properties={"quota.recorder.folder": str(folder)})
+    spec = SandboxSpec(kafka_version=version, record=True, properties={"quota.recorder.folder": str(folder)})
     with running(spec) as sandbox:
-        wait_until(lambda: any(folder.glob("*.open")), within_s=30)
-        os.kill(sandbox.nodes[0].pid, signal.SIGKILL)
+        servers = sandbox.bootstrap_servers
+        create_topic(servers, "orders")
+        raw_quotas.alter(servers, {EVERYBODY: VISIBLE})
+        raw_quotas.settled(servers, brokers=(1,))
+        stop = threading.Event()
+
+        def send() -> None:
+            with suppress(SandboxError):
+                produce_steadily(servers, "orders", client_id="app", bytes_per_second=100_000, seconds=60, stop=stop)
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        try:
+            wait_until(lambda: len(seconds_so_far(folder).get(CLIENT, {})) >= 3, within_s=60)
+            before = recorded_seconds(folder)[CLIENT]
+            os.kill(sandbox.nodes[0].pid, signal.SIGKILL)
+        finally:
+            stop.set()
+            sending.join()
     (left,) = folder.iterdir()
     assert left.name.endswith(".open")
+    after = recorded_seconds(folder)[CLIENT]
+    # A later line may add to a second, so amounts grow.
+    assert before.keys() <= after.keys()
+    assert all(amount <= after[second] for second, amount in before.items())
+    # A crash of the machine cuts the last block short: all before it is read.
+    whole = left.read_bytes()
+    left.write_bytes(whole[:-5])
+    cut = recorded_seconds(folder)[CLIENT]
+    assert cut
+    assert cut.keys() <= after.keys()
+    assert all(amount <= after[second] for second, amount in cut.items())
+    left.write_bytes(whole)
     with running(spec):
         wait_until(lambda: len(list(folder.iterdir())) == 2, within_s=30)
         assert left.with_name(left.name.removesuffix(".open")).is_file()
     assert sorted(path.suffix for path in folder.iterdir()) == [".gz", ".gz"]
+    assert recorded_seconds(folder)[CLIENT] == after
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a file system of its own can only be mounted by root")
+@pytest.mark.parametrize("version", ["4.3.1"])
+def test_a_full_disk_costs_seconds_that_are_counted_and_no_request_waits(tmp_path: Path, version: str) -> None:
+    with small_disk(tmp_path) as disk:
+        settings = {"quota.recorder.folder": str(disk / "recorded"), "quota.recorder.free.bytes": "0"}
+        with running(SandboxSpec(kafka_version=version, record=True, properties=settings)) as sandbox:
+            servers, log = sandbox.bootstrap_servers, sandbox.nodes[0].log_file
+            create_topic(servers, "orders")
+            raw_quotas.alter(servers, {EVERYBODY: VISIBLE})
+            raw_quotas.settled(servers, brokers=(1,))
+            produce_steadily(servers, "orders", client_id="app", bytes_per_second=50_000, seconds=2)
+            wait_until(lambda: seconds_so_far(disk / "recorded"), within_s=60)
+            fill(disk)
+
+            def sent_whole() -> bool:
+                sent = produce_steadily(servers, "orders", client_id="app", bytes_per_second=50_000, seconds=2)
+                assert (sent.record_bytes > 0, sent.throttle_ms_max) == (True, 0)
+                return "cannot write and drops what it records" in log.read_text("utf-8")
+
+            # Requests are answered before, while and after the recorder meets the full disk.
+            wait_until(sent_whole, within_s=120)
+            assert "No space left on device" in log.read_text("utf-8")
+            assert sent_whole()
+            (disk / "filler").unlink()
+            wait_until(lambda: "writes again" in log.read_text("utf-8"), within_s=60)
+        rows = [line for file in recorder_files_in(disk / "recorded") for line in _lines(Path(file))]
+        dropped = [row for row in rows if row[0] == "d"]
+        assert dropped
+        assert {row[3] for row in dropped} == {"cannot write: IOException"}
+        written = {row[1] for row in rows if row[0] == "s"}
+        lost = {second for row in dropped for second in range(int(str(row[1])), int(str(row[2])) + 1)}
+        assert min(lost) > min(int(str(second)) for second in written)
+        assert max(lost) < max(int(str(second)) for second in written)
+
+
+def seconds_so_far(folder: Path) -> Mapping[Client, Seconds]:
+    """Nothing while the recorder has no file yet."""
+    return recorded_seconds(folder) if any(folder.glob("quota-recorder-*")) else {}
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    disk = folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)], check=True)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def fill(disk: Path) -> None:
+    """Leave no room at all."""
+    about = os.statvfs(disk)
+    (disk / "filler").write_bytes(bytes(about.f_bavail * about.f_frsize))
+    assert os.statvfs(disk).f_bavail == 0
 
 
 def test_a_running_broker_takes_new_settings_and_lets_the_recorder_go() -> None:
