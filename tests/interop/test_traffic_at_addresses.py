@@ -1,0 +1,115 @@
+"""Traffic in a real HDFS, and behind a real S3 endpoint, gives the answers of the same files on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.command import run
+from tests.support.hdfs_server import HdfsServer, hdfs_server
+from tests.support.recorded_parquet import Flow, write_traffic
+from tests.support.s3_server import S3Server, s3_server
+from tests.traffic.conftest import RECORDINGS
+
+pytestmark = pytest.mark.interop
+
+MANIFEST = """
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: team}
+spec:
+  quotas:
+    - match: {user: alice}
+      quotas: {producer_byte_rate: 50KiB}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """Where files are put, and the arguments with which Spark reaches it."""
+
+    address: str
+    put: Callable[[Path, str], None]
+    settings: tuple[str, ...] = ()
+
+
+@pytest.fixture(scope="module")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsServer]:
+    with hdfs_server(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(params=["hdfs", "s3"])
+def store(request: pytest.FixtureRequest) -> Store:
+    if request.param == "hdfs":
+        hdfs: HdfsServer = request.getfixturevalue("hdfs")
+        return Store(address=hdfs.address, put=hdfs.put)
+    s3: S3Server = request.getfixturevalue("s3")
+    return Store(address=s3.address, put=s3.put, settings=("--properties-file", str(s3.properties)))
+
+
+def report_of(work: Path, traffic: str, *settings: str) -> dict[str, Any]:
+    (work / "quotas.yaml").write_text(MANIFEST, "utf-8")
+    done = run("backtest", "quotas.yaml", "--traffic", traffic, "--master", "local[2]", "--format", "json", *settings, cwd=work)
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    document["provenance"].pop("files")
+    return document
+
+
+def test_parquet_there_gives_the_report_of_the_local_file(store: Store, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    (lake / "dt=2026-11-20").mkdir(parents=True)
+    write_traffic(lake / "dt=2026-11-20" / "part-0.parquet", [Flow(user="alice", every_s=0.5), Flow(user="bob", broker=2)])
+    store.put(lake, "/traffic/")
+    report = report_of(tmp_path, f"{store.address}/traffic/lake", *store.settings)
+    assert report == report_of(tmp_path, str(lake))
+    assert report["summary"]["changed"]["throttled"] == 1
+
+
+def test_request_logs_there_give_the_report_of_the_local_file(store: Store, tmp_path: Path) -> None:
+    log = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
+    store.put(log, "/traffic/kafka-request.log.gz")
+    report = report_of(tmp_path, f"7={store.address}/traffic/kafka-request.log.gz", *store.settings)
+    assert report == report_of(tmp_path, f"7={log}")
+
+
+def test_a_name_node_that_is_away_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
+    away = ("--conf", "spark.hadoop.ipc.client.connect.max.retries=1")
+    done = run("backtest", "quotas.yaml", "--traffic", "hdfs://127.0.0.1:9/traffic", "--master", "local[2]", *away, cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "recorded traffic hdfs://127.0.0.1:9/traffic cannot be read: " in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "words"),
+    [
+        ("nowhere", (), "does not exist"),
+        ("traffic", ("--conf", "spark.hadoop.fs.s3a.secret.key=another-secret"), "403"),
+        ("traffic", ("--conf", "spark.hadoop.fs.s3a.endpoint=http://127.0.0.1:9"), "127.0.0.1:9"),
+    ],
+)
+def test_what_s3_refuses_is_a_sentence_without_the_secret(
+    s3: S3Server, tmp_path: Path, path: str, more: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
+    traffic = f"{s3.address}/{path}"
+    settings = ("--master", "local[2]", "--properties-file", str(s3.properties), *more)
+    done = run("backtest", "quotas.yaml", "--traffic", traffic, *settings, cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert f"recorded traffic {traffic} cannot be read: " in done.err
+    assert words in done.err
+    assert not [secret for secret in (s3.secret, "another-secret", "Traceback") if secret in done.err]
