@@ -50,7 +50,7 @@ print(spark.table(table).count(), rows.count())
 READ = """
 import json, sys
 from pyspark.sql import SparkSession
-from reconciler.traffic.sources.dataset_rows.py reconciler.traffic.sources.on_spark import rows_between
+from reconciler.traffic.sources.on_spark import rows_between
 from reconciler.traffic.sources.parquet_parts import Between
 table, after_us, until_us, settings = json.loads(sys.argv[1])
 builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DateType
 
@@ -146,6 +146,8 @@ def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
             names = _names(spark, dataset)
             event["files"] = len(names)
         known = {form for name in names if (form := form_of(name)) is not None}
+        if "parquet" in known:
+            _refuse_table(spark, dataset)
         if not known and (lines := [name for name in names if is_request_log(PurePosixPath(name).name)]):
             logs.append((dataset.broker, _root(dataset, lines), lines))
         elif len(known) == 1:
@@ -157,8 +159,6 @@ def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
         raise UsageError("--traffic names addresses with different kinds of files: give one kind at a time")
     if formats:
         (form,) = formats
-        if form == "parquet":
-            _refuse_tables(spark, datasets)
         return Listing(format=form)
     return Listing(logs=number_brokers(logs))
 
@@ -192,7 +192,7 @@ def frame_rows(
     where = escaped(str(datasets[0]))
     if mapping is None:
         require_columns(frame.limit(0).toArrow().schema, where)
-        narrowed = frame if between is None else days_between(frame, between).where(_is_between(between))
+        narrowed = frame if between is None else rows_between(frame, between)
         return FrameRows(spark, narrowed, file_columns, canonical_rows)
     require_mapped([where], [frame.columns], mapping)
     known = set(frame.columns)
@@ -217,9 +217,11 @@ def days_between(frame: DataFrame, between: Between) -> DataFrame:
     return frame
 
 
-def _is_between(between: Between) -> Column:
+def rows_between(frame: DataFrame, between: Between) -> DataFrame:
+    """The canonical rows of a stretch of time, by a filter that Spark hands on to files and tables."""
     ts = F.col("ts")
-    return (ts > F.timestamp_micros(F.lit(between.after_us))) & (ts <= F.timestamp_micros(F.lit(between.until_us)))
+    after, until = (F.timestamp_micros(F.lit(us)) for us in (between.after_us, between.until_us))
+    return days_between(frame, between).where((ts > after) & (ts <= until))
 
 
 def _narrowed(batch: pa.RecordBatch, between: Between | None) -> pa.RecordBatch:
@@ -287,15 +289,14 @@ def _names(spark: SparkSession, dataset: Dataset) -> list[str]:
     return names
 
 
-def _refuse_tables(spark: SparkSession, datasets: Sequence[Dataset]) -> None:
-    for dataset in datasets:
-        for folder, words in _TABLE_FORMATS.items():
-            names = _exists(spark, f"{dataset.name.rstrip('/')}/{folder}")
-            if any(name.endswith((".metadata.json", ".json")) for name in names):
-                raise TrafficError(
-                    f"recorded traffic {escaped(dataset.name)} is {words}. Its files also have rows that were replaced, so name "
-                    "it as table:CATALOG.DATABASE.TABLE"
-                )
+def _refuse_table(spark: SparkSession, dataset: Dataset) -> None:
+    for folder, words in _TABLE_FORMATS.items():
+        names = _exists(spark, f"{dataset.name.rstrip('/')}/{folder}")
+        if any(name.endswith(".json") for name in names):
+            raise TrafficError(
+                f"recorded traffic {escaped(dataset.name)} is {words}. Its files also have rows that were replaced, so name "
+                "it as table:CATALOG.DATABASE.TABLE"
+            )
 
 
 def _exists(spark: SparkSession, address: str) -> list[str]:
