@@ -147,6 +147,7 @@ _KNOWN: Final = {
     r"Python worker (exited unexpectedly|failed to connect)|(Broken pipe|Connection reset|EOFException)[\s\S]{0,2000}"
     r"org\.apache\.spark\.(api|sql\.execution)\.python\.": "a Python process of a worker ended, perhaps for want of memory",
     r"ExecutorLostFailure|Lost executor|executor .* exited|Worker lost": "Spark lost a worker again and again while the job ran",
+    r"(Connect to|Call From \S+ to) (?P<what>[^\s\[]+)[^\n]{0,200}Connection refused": "the server at {what} refuses connections",
     r"UNAVAILABLE|Connection refused|Socket closed|SparkConnectGrpcException": "the server ended, or cannot be reached any more",
     r"SparkContext (was|has been) shut ?down": "Spark was stopped while the job ran",
     r"FAILED_READ_FILE|Path does not exist|FileNotFound(Exception|Error)": "Spark cannot read a file: every machine it runs on "

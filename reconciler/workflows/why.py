@@ -169,7 +169,7 @@ def _no_samples(error: TrafficError) -> MissingEvidence:
 
 def _has_client(verdict: BucketVerdict, client: Entity) -> bool:
     if EntityType.IP.value in client.types:
-        return verdict.client_id == client.name(EntityType.IP.value) and verdict.key == "connection_creation_rate"
+        return (EntityType.IP.value, client.name(EntityType.IP.value)) in verdict.tags
     if not verdict.members:
         # Verdicts of means name the quota group alone.
         return _is_group_of(verdict.user, verdict.client_id, client)

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from reconciler.formats.schema_check import load_schema
 from reconciler.model.entity import DEFAULT, Entity
-from tests.support import manifests
+from tests.support import all_kinds, manifests
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.incident_log import START, Sender, SentRequest, write_log
@@ -349,6 +349,26 @@ def test_a_snapshot_gives_the_quotas_beside_the_manifests(tmp_path: Path) -> Non
     assert report["groups"][0]["bucket"] == {"user": "orders", "client-id": "batch"}
     assert report["groups"][0]["cause"]
     assert "which commit set the limit" in {one["what"] for one in report["missing"]}
+
+
+def test_an_address_has_the_limit_of_its_connections(tmp_path: Path) -> None:
+    # Six new connections a second from one address, one a second from another.
+    (tmp_path / "snapshot.json").write_text(
+        manifests.snapshot({Entity.of({"ip": DEFAULT}): {"connection_creation_rate": 3.0}}), encoding="utf-8"
+    )
+    at = {"10.0.0.7": range(0, 240_000, 167), "10.0.0.8": range(0, 240_000, 1000)}
+    first_ms = int((START - all_kinds.START).total_seconds() * 1000)
+    rows = [all_kinds.Row(first_ms + ms, "connection", 1, ip, tie=ms) for ip, moments in at.items() for ms in moments]
+    all_kinds.write(tmp_path / "traffic.parquet", sorted(rows, key=lambda row: row.at_ms))
+    command = ("why", *AT, "--traffic", "traffic.parquet", "--current", "snapshot.json", "--format", "json")
+
+    done = invoke(*command, "--name", "ip=10.0.0.7", cwd=tmp_path)
+    calm = invoke(*command, "--name", "ip=10.0.0.8", cwd=tmp_path)
+
+    report = document(done)
+    (group,) = report["groups"]
+    assert (report["answer"], group["bucket"], group["limit"]) == ("throttled", {"ip": "10.0.0.7"}, 3)
+    assert document(calm)["answer"] == "clear"
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_a_name_node_that_is_away_is_a_sentence(tmp_path: Path) -> None:
     away = ("--conf", "spark.hadoop.ipc.client.connect.max.retries=1")
     done = run("backtest", "quotas.yaml", "--traffic", "hdfs://127.0.0.1:9/traffic", "--master", "local[2]", *away, cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
-    assert "recorded traffic hdfs://127.0.0.1:9/traffic cannot be read: " in done.err
+    assert "recorded traffic hdfs://127.0.0.1:9/traffic cannot be read: the server at 127.0.0.1:9 refuses connections" in done.err
     assert "Traceback" not in done.err
 
 
@@ -99,7 +99,11 @@ def test_a_name_node_that_is_away_is_a_sentence(tmp_path: Path) -> None:
     [
         ("nowhere", (), "does not exist"),
         ("traffic", ("--conf", "spark.hadoop.fs.s3a.secret.key=another-secret"), "403"),
-        ("traffic", ("--conf", "spark.hadoop.fs.s3a.endpoint=http://127.0.0.1:9"), "127.0.0.1:9"),
+        (
+            "traffic",
+            ("--conf", "spark.hadoop.fs.s3a.endpoint=http://127.0.0.1:9"),
+            "the server at http://127.0.0.1:9 refuses connections",
+        ),
     ],
 )
 def test_what_s3_refuses_is_a_sentence_without_the_secret(
