@@ -3,8 +3,8 @@
 ``python tools/words.py`` fails when a count is above its budget in ``tools/words.toml``; ``--list RULE`` prints each place.
 ``python tools/words.py --lower`` writes the counts of now where they are below the budget; no option raises one.
 
-Two kinds of text are read: the docs (README.md, CONTRIBUTING.md and the pages in ``docs``, without code) and the messages (string
-literals of the package that are sentences; no docstrings, no style sheets).
+Read are the docs (README.md, CONTRIBUTING.md and the pages in ``docs``, without code), and of the package's modules the messages
+(string literals that are sentences; no style sheets), the docstrings, and the names of local values and parameters.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ RULES: Final = {
 
 SUBJECT: Final = "no-subject"
 LONG: Final = "long-sentence"
+NAME: Final = "pronoun"
+_PRONOUNS: Final = frozenset({"found", "mine", "one", "ours", "said", "theirs", "there", "thing", "told"})
+"""A value is named after what it is."""
 _NO_SUBJECT: Final = re.compile(r"^(?:it|its|there (?:is|are|was|were))\b", re.IGNORECASE)
 _MOST_WORDS: Final = 25
 _STYLE_RULE: Final = re.compile(r"\{ [a-z-]+: [^{}]*; \}")
@@ -45,7 +48,7 @@ _END: Final = re.compile(r"(?<=[.!?:])\s+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One phrase to change: ``rule`` names the rule, ``kind`` is ``docs`` or ``messages``."""
+    """One phrase to change: ``rule`` names the rule, ``kind`` is ``docs``, ``messages``, ``docstrings`` or ``names``."""
 
     kind: str
     rule: str
@@ -61,7 +64,10 @@ def hits(root: Path) -> Iterator[Hit]:
         if path.endswith(".md") and (path in {"README.md", "CONTRIBUTING.md"} or path.startswith("docs/")):
             yield from _checked("docs", path, prose(file.read_text(encoding="utf-8")))
         elif path.startswith("reconciler/") and path.endswith(".py"):
-            yield from _checked("messages", path, messages(file.read_text(encoding="utf-8")))
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            yield from _checked("messages", path, messages(tree))
+            yield from _checked("docstrings", path, docstrings(tree))
+            yield from (Hit(kind="names", rule=NAME, path=path, line=line, text=name) for line, name in pronouns(tree))
 
 
 def prose(markdown: str) -> Iterator[tuple[int, str]]:
@@ -86,13 +92,28 @@ def prose(markdown: str) -> Iterator[tuple[int, str]]:
             block.append(text.lstrip("-#> "))
 
 
-def messages(source: str) -> Iterator[tuple[int, str]]:
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Docstrings of modules, classes, functions and fields, with their line; code spans count as one word."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, re.sub(r"``[^`]*``", "code", node.value.value)
+
+
+def pronouns(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Bindings of local values and parameters that say nothing about the value, with their line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _PRONOUNS:
+            yield node.lineno, node.id
+        elif isinstance(node, ast.arg) and node.arg in _PRONOUNS:
+            yield node.lineno, node.arg
+
+
+def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """String literals of three words and more, with their line; values in f-strings count as one word."""
-    tree = ast.parse(source)
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
     for node in ast.walk(tree):
-        if id(node) in docstrings | parts:
+        if id(node) in alone | parts:
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
@@ -107,7 +128,9 @@ def messages(source: str) -> Iterator[tuple[int, str]]:
 def _checked(kind: str, path: str, texts: Iterator[tuple[int, str]]) -> Iterator[Hit]:
     for line, text in texts:
         yield from (
-            Hit(kind=kind, rule=rule, path=path, line=line, text=text) for rule in broken(text, message=kind == "messages")
+            Hit(kind=kind, rule=rule, path=path, line=line, text=text)
+            for rule in broken(text, message=kind == "messages")
+            if kind != "docstrings" or rule in RULES
         )
 
 
