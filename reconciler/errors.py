@@ -209,7 +209,7 @@ class WrongClusterError(RefusedError):
 
 
 class NotConfirmedError(RefusedError):
-    """The person at the terminal said no, or there is no terminal and no ``--auto-approve``."""
+    """The person at the terminal refused, or there is no terminal and no ``--auto-approve``."""
 
     failure_reason = "not-confirmed"
 

@@ -108,7 +108,7 @@ class FilteringReader(Protocol):
 
 @runtime_checkable
 class CallbackInspector(Protocol):
-    """What a cluster may be able to tell about how its quotas take effect; ask with ``isinstance``."""
+    """What a cluster may be able to report about how its quotas take effect; ask with ``isinstance``."""
 
     def quota_callback(self) -> str | None:
         """The class that a broker uses in place of Kafka's own resolution; ``None`` when it uses Kafka's.
@@ -120,7 +120,7 @@ class CallbackInspector(Protocol):
 
 @runtime_checkable
 class StaticDefaultsInspector(Protocol):
-    """What a cluster of Kafka before 3.0 may be able to tell about limits that are no quotas; ask with ``isinstance``."""
+    """What a cluster of Kafka before 3.0 may be able to report about limits that are not quotas; ask with ``isinstance``."""
 
     def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
         """What a broker's settings limit client ids to where no quota is set; a rate without such a limit is not there.
@@ -132,7 +132,7 @@ class StaticDefaultsInspector(Protocol):
 
 @runtime_checkable
 class ModeInspector(Protocol):
-    """What a cluster may be able to tell about where its quotas are kept; ask with ``isinstance``."""
+    """What a cluster may be able to report about where its quotas are kept; ask with ``isinstance``."""
 
     def keeps_quotas_in_zookeeper(self) -> bool:
         """True when brokers write quotas to ZooKeeper themselves; validating there checks less than writing."""
@@ -144,7 +144,7 @@ class ExclusiveRuns(Protocol):
     """A cluster that keeps two runs of this tool apart; ask with ``isinstance``."""
 
     def exclusive(self, holder: str) -> AbstractContextManager[None]:
-        """Hold the cluster's lock inside; ``holder`` says who and since when, for whoever finds it held.
+        """Keep the cluster's lock inside; ``holder`` states who and since when, for whoever finds it held.
 
         Entering raises ``LockedError`` when another run holds it, ``BackendError`` when that cannot be told. A holder that dies
         holds it no longer.
@@ -169,7 +169,7 @@ class Clock(Protocol):
 
 
 class Progress(Protocol):
-    """Where a long run tells how far it is; never part of a result."""
+    """Where a long run reports how far it is; never part of a result."""
 
     def step(self, message: str) -> None:
         """One line for a person."""

@@ -1,4 +1,4 @@
-"""Writing a plan: validate everything, compare once more, write in chunks, read back, and say truthfully what happened.
+"""Writing a plan: validate everything, compare once more, write in chunks, read back, and state truthfully what happened.
 
 Nothing here decides whether a plan may be written: guards, digests and questions come before. What comes out is always a report;
 errors are raised only while nothing has been written yet.

@@ -75,7 +75,7 @@ def _value_text(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Whether every broker showed the planned values before the deadline; if not, ``message`` says what is missing where."""
+    """Whether every broker showed the planned values before the deadline; if not, ``message`` states what is missing where."""
 
     verified: bool
     message: str | None = None

@@ -130,7 +130,7 @@ def _in_round(change: Change, ways: dict[str, tuple[float, ...]], number: int) -
 
 
 def stepping_note(changes: Sequence[Change], step_down: StepDown) -> str | None:
-    """What a person should know before saying yes; ``None`` when nothing goes in steps."""
+    """What a person should know before agreeing; ``None`` when nothing goes in steps."""
     stepped = sum(1 for change in changes if any(is_stepped(key, step_down.factor) for key in change.keys))
     if not stepped:
         return None
@@ -199,7 +199,7 @@ class SteppedExecutor:
         return self._report(plan, ApplyResult.DONE, None)
 
     def _round(self, plan: Plan, changes: tuple[Change, ...], *, first: bool) -> Stop | ApplyReport | None:
-        """Write one round. A report: nothing was written at all, and this is what is to be said."""
+        """Write one round. A report: nothing was written at all, and this is why."""
         part = replace(plan, changes=changes, summary=Summary(update=len(changes)))
         try:
             report = self._execute(part, self._settings)

@@ -14,7 +14,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class SnapshotReader:
-    """A ``QuotaReader`` over a file; the state says that it was read from a snapshot, and when the cluster was observed.
+    """A ``QuotaReader`` over a file; the state records that it was read from a snapshot, and when the cluster was observed.
 
     With ``content`` the file is not opened, and ``path`` only names it.
     """

@@ -114,9 +114,9 @@ def print_error(message: str, error: BaseException, wanted: Diagnosis) -> None:
 
 
 class JsonLines(Sink):
-    """A text stream that writes each line it gets as one JSON object, for whoever reads stderr by a program.
+    """A text stream that writes each line it gets as one JSON object, for programs that read stderr.
 
-    A message of the command, ``kafka-quotas: ...``, keeps its text without the program's name; ``level`` says how bad it is.
+    A message of the command, ``kafka-quotas: ...``, keeps its text without the program's name; ``level`` states how bad it is.
     """
 
     shows_status = False

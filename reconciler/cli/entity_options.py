@@ -88,7 +88,7 @@ def entity_of(args: EntityArguments, *, may_be_empty: Collection[str] = ()) -> E
     """The one entity that the options of ``add_entity_options`` name; ``None`` when none of them was given.
 
     ``may_be_empty``: types whose name may be empty (a client may send no client id, but no quota can be set for that). Raises
-    ``UsageError`` for an unknown type, one type twice, an empty name, a name that no request can hold, and an ip beside another
+    ``UsageError`` for an unknown type, one type twice, an empty name, a name that no request can have, and an ip beside another
     type.
     """
     names: dict[str, EntityName] = {}

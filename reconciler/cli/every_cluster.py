@@ -21,7 +21,7 @@ FORMATS: Final = ("text", "json")
 
 
 def check_formats(args: OutputArguments, files: Sequence[tuple[str, Path]] = ()) -> None:
-    """Raise ``UsageError`` for a format that holds one cluster only."""
+    """Raise ``UsageError`` for a format for one cluster only."""
     for name in (args.format, *(name for name, _ in files)):
         if name not in FORMATS:
             msg = f"--all-clusters prints {' or '.join(FORMATS)}; for {name} plan one cluster at a time, or render each plan"

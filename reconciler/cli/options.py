@@ -158,7 +158,7 @@ def add_cluster_option(parser: argparse.ArgumentParser, text: str | None = None)
 
 
 def add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    """Which cluster of the manifests, and how to reach it when not as its manifest says."""
+    """Which cluster of the manifests, and how to reach it when not as its manifest states."""
     add_cluster_option(parser)
     add_connection_options(parser)
 

@@ -66,7 +66,7 @@ def print_result(
     lines: Callable[[], Sequence[Block]],
     other: Callable[[str], str] | None = None,
 ) -> None:
-    """Print a result as ``--format`` says; only the form that is wanted is made. Raises ``OutputError``.
+    """Print a result in the form of ``--format``; only the form that is wanted is made. Raises ``OutputError``.
 
     ``other`` makes the formats that are neither text nor JSON, for commands that have such.
     """

@@ -1,4 +1,4 @@
-"""What a run that writes leaves behind: its line in the audit file, its report, and one document for whoever reads JSON."""
+"""What a run that writes leaves behind: its line in the audit file, its report, and one document for readers of JSON."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Audit:
 def audited(args: WritingArguments, command: str) -> Iterator[Audit]:
     """Audit what happens inside, also when an error ends it, and with JSON print the document of that, too.
 
-    A way of calling that cannot work is no run. Raises ``FileAccessError`` at once, before anything else is done, when no line
+    A way of calling that cannot work is not a run. Raises ``FileAccessError`` at once, before anything else is done, when no line
     could be added to the audit file.
     """
     audit = Audit(args, None)
@@ -81,7 +81,7 @@ def _opened(args: WritingArguments, command: str) -> Audit:
 
 
 def _print_failure(args: WritingArguments, error: BaseException, spec: ClusterSpec | None) -> None:
-    """With JSON, stdout holds one document however a run ends; that of bad manifests are their findings, printed already."""
+    """With JSON, stdout has one document however a run ends; that of bad manifests are their findings, printed already."""
     if args.format != "json" or isinstance(error, ManifestError | OutputError):
         return
     from reconciler.documents import failed_apply_to_json
@@ -129,7 +129,7 @@ def finish(args: WritingArguments, report: ApplyReport, audit: Audit, *, also: C
 
 
 def _left(leave: Callable[[], None] | None, report: ApplyReport) -> int:
-    """Leave one trace of the run; the exit code if that fails, which never says that less was written than was."""
+    """Leave one trace of the run; the exit code if that fails, which never states that less was written than was."""
     failed = exit_codes.PARTIAL if report.wrote else exit_codes.NOT_DONE
     try:
         if leave is not None:

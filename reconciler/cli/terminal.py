@@ -7,7 +7,7 @@ import os
 from typing import Final, TextIO
 
 WITHOUT_SIZE: Final = 80
-"""Columns of a terminal that does not say how wide it is."""
+"""Columns of a terminal that does not report how wide it is."""
 
 
 def columns(stream: TextIO) -> int | None:

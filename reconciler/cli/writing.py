@@ -96,13 +96,13 @@ def preview(args: WritingArguments, plan: Plan, progress: PatientProgress) -> No
 
 
 def show_refused(args: WritingArguments, plan: Plan, progress: PatientProgress) -> None:
-    """Show a plan that is refused before anybody was asked about it, where ``confirm`` would have shown it."""
+    """Show a plan that is refused before a person was asked about it, where ``confirm`` would have shown it."""
     if not (args.quiet and args.auto_approve):
         preview(args, plan, progress)
 
 
 def confirm(args: WritingArguments, plan: Plan, progress: PatientProgress | None = None) -> bool:
-    """Show the plan and ask. Raises ``NotConfirmedError`` when there is nobody to ask."""
+    """Show the plan and ask. Raises ``NotConfirmedError`` when there is no person to ask."""
     with progress.silent() if progress else contextlib.nullcontext():
         if not (args.quiet and args.auto_approve):
             show_plan(args, plan)

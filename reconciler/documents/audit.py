@@ -1,6 +1,6 @@
 """One line of an audit file: who changed what cluster when, and how it ended (``schemas/audit.v1.schema.json``).
 
-It holds counts and the digest, no entities and no values: those are in the report.
+It has counts and the digest, no entities and no values: those are in the report.
 """
 
 from __future__ import annotations

@@ -236,7 +236,7 @@ def _number_text(value: float | None) -> str | None:
 
 
 def effects_to_json(effects: PlanEffects) -> dict[str, Json]:
-    """``unknown`` is null, or why nothing can be said."""
+    """``unknown`` is null, or why nothing can be known."""
     return {
         "unknown": effects.unknown,
         "left_out": effects.left_out,

@@ -47,7 +47,7 @@ def moment_to_json(moment: datetime.datetime) -> str:
 
 
 def value_to_json(value: float | None) -> int | float | str | None:
-    """A quota value of a document: a number, null for "not set", or the text of what JSON cannot hold (``"NaN"``)."""
+    """A quota value of a document: a number, null for "not set", or the text of what JSON cannot have (``"NaN"``)."""
     if value is None:
         return None
     return number_to_json(value) if math.isfinite(value) else number_text(value)

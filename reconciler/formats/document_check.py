@@ -29,7 +29,7 @@ _PROOF_OF_NAMES: Final = str.maketrans({"\\": "\\\\"})
 def document_problem(data: object, schema_name: str) -> str | None:
     """The first problem of ``data`` (as ``json.loads`` returns it), e.g. ``changes[3].entity must be an object, not 5``.
 
-    ``None`` for data that fit the newest schema of that name. Fields that the schema does not know are no problem. Raises
+    ``None`` for data that fit the newest schema of that name. Fields that the schema does not know are accepted. Raises
     ``ValueError`` or ``RecursionError`` for data that are nested too deep to be checked.
     """
     validator = _validator(schema_name)

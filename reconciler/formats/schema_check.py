@@ -241,7 +241,7 @@ def path_in_whole(path: tuple[str | int, ...], numbers: Sequence[int] | None) ->
 
 
 def schema_folder() -> Path:
-    """The folder that holds ``NAME.vVERSION.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
+    """The folder that has ``NAME.vVERSION.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
     return bundled_folder("schemas", holds="client-quotas.v1.schema.json")
 
 

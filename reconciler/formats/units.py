@@ -1,4 +1,4 @@
-"""The grammar of quota values: text with units into the number that a broker holds, and back. All arithmetic is exact.
+"""The grammar of quota values: text with units into the number that a broker has, and back. All arithmetic is exact.
 
 The grammar: decimal digits with optional fraction and exponent, an optional blank, an optional unit. Units are ``B KB MB GB TB``
 (powers of 1000) and ``KiB MiB GiB TiB`` (powers of 1024), with an optional ``/s``, for byte rates, and ``%`` for the percentage.
@@ -30,7 +30,7 @@ _LEAVE_OUT: Final = "to set no limit, leave the key out"
 
 
 class ValueRefusedError(ValueError):
-    """A value that cannot be declared. ``id`` is a finding id; the text says why and what to write."""
+    """A value that cannot be declared. ``id`` is a finding id; the text states why and what to write."""
 
     def __init__(self, problem_id: str, message: str) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class ValueRefusedError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenValue:
-    """A value of a manifest: the number that a broker holds (per broker, in the key's own unit), and the text as written."""
+    """A value of a manifest: the number that a broker has (per broker, in the key's own unit), and the text as written."""
 
     number: float
     text: str
@@ -50,7 +50,7 @@ def parse_value(key: QuotaKey, text: str) -> WrittenValue:
     """The value of one key.
 
     Raises ``ValueRefusedError``: not in the grammar, a unit of another key, not positive, not finite, a fraction for an integer
-    key, above the key's type, or a number that a double cannot hold. For the two keys that are doubles a decimal is accepted when
+    key, above the key's type, or a number beyond a double. For the two keys that are doubles a decimal is accepted when
     it is the shortest text of its double (``0.1``): it is then printed by everyone as it was written.
     """
     match = _VALUE.fullmatch(text) if len(text) <= _LONGEST else None
@@ -172,7 +172,7 @@ def _not_in_grammar(key: QuotaKey, text: str) -> ValueRefusedError:
 
 @lru_cache(maxsize=65536)
 def declarable(key: QuotaKey, number: float) -> bool:
-    """True when a manifest can say this value: finite, positive, whole for an integer key, and within the key's type."""
+    """True when a manifest can declare this value: finite, positive, whole for an integer key, and within the key's type."""
     if not math.isfinite(number) or number <= 0 or Fraction(number) > _largest(key):
         return False
     return key.value_type is ValueType.DOUBLE or number.is_integer()
@@ -251,7 +251,7 @@ def _cased(unit: str) -> str | None:
 
 
 def syntax_hint(text: str, *, is_bytes: bool) -> tuple[str, str]:
-    """A finding id and a suggestion for text that is no value at all."""
+    """A finding id and a suggestion for text that is not a value at all."""
     if text.strip().lower() in _NO_LIMIT:
         return "value-not-finite", f"a limit is a number; {_LEAVE_OUT}"
     for shape, problem_id, hint in _SHAPES:

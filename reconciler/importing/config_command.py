@@ -45,7 +45,7 @@ _PAIRS: Final = re.compile(r",(?=[^\]]*(?:\[|$))")
 _FREE: Final = frozenset(
     {"--bootstrap-server", "--bootstrap-controller", "--zookeeper", "--command-config", "--zk-tls-config-file"}
 )
-"""Options whose value says nothing about quotas, so that a variable there does no harm."""
+"""Options whose value shows nothing about quotas, so that a variable there does no harm."""
 
 
 class RefusedCommandError(Exception):

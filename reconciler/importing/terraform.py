@@ -75,7 +75,7 @@ def _cluster(resource: Resource, *, several: bool) -> str | None:
 
 
 def _json(content: bytes, out: Gatherer) -> tuple[list[Resource], bool]:
-    """The resources, and whether they say which provider they belong to."""
+    """The resources, and whether they state which provider they belong to."""
     stream = read_yaml(content)  # every JSON that Terraform writes is YAML, and this reader has the places
     if out.problems(stream.problems) or not stream.documents:
         return [], False

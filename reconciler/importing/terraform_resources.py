@@ -2,7 +2,7 @@
 
 From the providers' own documentation. ``kafka_quota`` and ``kafka_quota_composite`` (Mongey/kafka and its descendants): a missing
 name is the default entity. ``aiven_kafka_quota``: the name ``default`` is the default entity.
-``huaweicloud_dms_kafka_user_client_quota``: a flag says it.
+``huaweicloud_dms_kafka_user_client_quota``: a flag states it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _RefusedError(Exception):
 
 
 def read_resource(resource: Resource, out: Gatherer, *, cluster: str | None) -> None:
-    """Convert one resource when it is a quota, or say why not; other resources are passed over."""
+    """Convert one resource when it is a quota, or state why not; other resources are passed over."""
     reader = _READERS.get(resource.type)
     if reader is None:
         if resource.type in _CLOUD_ONLY:

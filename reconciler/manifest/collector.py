@@ -117,7 +117,7 @@ def selectors(node: YamlNode | None, out: Collector) -> tuple[Selector, ...]:
 
 
 def selector(node: YamlNode | None, out: Collector) -> Selector | None:
-    """One selector, or ``None`` when it says nothing that can be used."""
+    """One selector, or ``None`` when it shows nothing that can be used."""
     if not isinstance(node, YamlMapping):
         return None
     types = tuple(_types(node, out))

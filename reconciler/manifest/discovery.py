@@ -209,7 +209,7 @@ _CHUNK: Final = 1024 * 1024
 
 
 class UnreadableError(Exception):
-    """A file that cannot be read; ``rule_id`` is the finding, the text says why."""
+    """A file that cannot be read; ``rule_id`` is the finding, the text states why."""
 
     def __init__(self, rule_id: str, message: str) -> None:
         super().__init__(message)

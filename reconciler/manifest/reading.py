@@ -28,7 +28,7 @@ _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileContent:
-    """What one file says."""
+    """What one file declares."""
 
     documents: tuple[Document, ...]
     findings: tuple[Finding, ...]

@@ -39,7 +39,7 @@ def broker_words(broker: int) -> str:
 
 
 class Verdict(enum.StrEnum):
-    """What the history says about one bucket on one broker under the proposed limit."""
+    """What the history states about one bucket on one broker under the proposed limit."""
 
     THROTTLED = "throttled"
     """Requests of the history would have been throttled."""
@@ -48,7 +48,7 @@ class Verdict(enum.StrEnum):
     CLEAR = "clear"
     """No request of the history would have been throttled."""
     INCONCLUSIVE = "inconclusive"
-    """Nobody is seen to be throttled, and the history does not show enough to say that nobody is."""
+    """No client is seen to be throttled, and the history does not show enough to prove that none is."""
 
 
 class Form(enum.StrEnum):
@@ -176,7 +176,7 @@ class BucketVerdict:
     """
 
     user: str
-    """The bucket's user tag; empty: none, the bucket is of a client id whoever uses it."""
+    """The bucket's user tag; empty: none, the bucket is of a client id of any user."""
     client_id: str
     """The bucket's client-id tag; empty: none, the bucket is of a user whatever its client ids."""
     key: str
@@ -235,7 +235,7 @@ class BucketVerdict:
     tags: tuple[tuple[str, str], ...] = ()
     """Further tags of the bucket, which a quota callback gave, sorted by their names."""
     undecided: bool = False
-    """Who sent this was not recorded well enough to say which quota applies: names and limits here are what is known."""
+    """Who sent this was not recorded well enough to state which quota applies: names and limits here are what is known."""
     refused: int | None = None
     """Of what is throttled, what is sent away: topics, connections. ``None``: nothing of this key is, or it is not known."""
     partly_refused: int | None = None
@@ -265,7 +265,7 @@ class BucketVerdict:
 
 
 class UnusedReason(enum.StrEnum):
-    """Why a declared quota limited nobody in the history."""
+    """Why a declared quota limited no client in the history."""
 
     NO_CLIENT = "no-recorded-client"
     HIDDEN = "hidden-by-stronger-quotas"
@@ -317,7 +317,7 @@ class UnjudgedChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What one broker's history holds; times are of the first and last charged request, UTC."""
+    """What one broker's history has; times are of the first and last charged request, UTC."""
 
     broker: int
     requests: int
@@ -352,7 +352,7 @@ class Fit(enum.StrEnum):
     NEAR = "near"
     """Little is left."""
     LOOSE = "loose"
-    """It is many times what anybody used."""
+    """It is many times what any client used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -435,7 +435,7 @@ class Provenance:
     throttled_then: int
     """Charged requests that the broker throttled when the history was written."""
     not_charged: Mapping[str, int] = field(default_factory=dict)
-    """Lines that are no charge, by kind."""
+    """Lines that are not charges, by kind."""
     observations: tuple[Observations, ...] = ()
     """What the rows are; each meaning is judged by itself."""
     named_brokers: tuple[int, ...] = ()

@@ -59,7 +59,7 @@ def slug_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFailure:
-    """Why there is no result for a cluster. ``skipped``: there cannot be one yet, which is no failure of the run.
+    """Why there is no result for a cluster. ``skipped``: there cannot be one yet, which is not a failure of the run.
 
     ``failure_reason`` is the word of the error tree; ``findings`` are those that stopped it, when it was the manifests.
     """

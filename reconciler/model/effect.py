@@ -11,7 +11,7 @@ from reconciler.model.entity import Entity, display_name
 
 
 class Other(enum.Enum):
-    """The type of ``OTHER``; an enum of one, so that type checkers can tell it from a name."""
+    """The type of ``OTHER``; an enum of one, so that type checkers can distinguish it from a name."""
 
     OTHER = "other"
 

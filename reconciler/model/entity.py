@@ -22,7 +22,7 @@ class EntityType(enum.StrEnum):
 
 
 class Default(enum.Enum):
-    """The type of ``DEFAULT``; an enum of one, so that type checkers can tell it from a name."""
+    """The type of ``DEFAULT``; an enum of one, so that type checkers can distinguish it from a name."""
 
     DEFAULT = "default"
 

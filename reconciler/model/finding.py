@@ -40,7 +40,7 @@ class Related:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing to say about the input. ``id`` is kebab-case and never changes its meaning."""
+    """One remark about the input. ``id`` is kebab-case and never changes its meaning."""
 
     id: str
     severity: Severity
@@ -112,7 +112,7 @@ class Topic(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What there is to say about one id. ``severity`` is for findings only; ``adjustable``: ``spec.lint`` may change it."""
+    """What is known about one id. ``severity`` is for findings only; ``adjustable``: ``spec.lint`` may change it."""
 
     id: str
     topic: Topic

@@ -87,7 +87,7 @@ class AlterationResult:
     error_code: int = 0
     error: str | None = None
     stale: bool = False
-    """Not done, because the cluster no longer had what ``before`` says; ``error`` says what it has. Never with code 0."""
+    """Not done, because the cluster no longer had what ``before`` says; ``error`` states what it has. Never with code 0."""
 
 
 class GuardStatus(enum.StrEnum):
@@ -162,7 +162,7 @@ class Plan:
 
     @property
     def undecided(self) -> tuple[Finding, ...]:
-        """About undeclared entities that differ from what the manifests say, and that this plan leaves."""
+        """About undeclared entities that differ from what the manifests declare, and that this plan leaves."""
         return tuple(finding for finding in self.findings if finding.id in (NO_LONGER_DECLARED, OVERRIDES_DECLARED))
 
     @property
@@ -227,7 +227,7 @@ class ApplyReport:
     brokers: int | None = None
     """How many brokers showed what was written; ``None``: not verified, or read from ZooKeeper."""
     findings: tuple[Finding, ...] = ()
-    """About undeclared entities that the run left as they are although they differ from what the manifests say."""
+    """About undeclared entities that the run left as they are although they differ from what the manifests declare."""
 
     @property
     def wrote(self) -> bool:

@@ -66,7 +66,7 @@ CLIENT_KEYS: Final = (
 IP_KEYS: Final = (QuotaKey.CONNECTION_CREATION_RATE,)
 
 KNOWN_KEYS: Final = frozenset(key.value for key in QuotaKey)
-"""Wire names of the keys this tool may write; a cluster may hold others, which are shown and kept."""
+"""Wire names of the keys this tool may write; a cluster may have others, which are shown and kept."""
 
 LONG_MAX: Final = float(2**63)
 """The largest double that brokers accept for a LONG key: 2^63 itself passes, because the bound is compared as a double."""

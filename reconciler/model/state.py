@@ -92,7 +92,7 @@ class UnreadableNode:
 
     path: str
     reason: str
-    """Quotes nothing of the node: it may hold credentials."""
+    """Quotes nothing of the node: it may have credentials."""
     entity: Entity | None = None
     """The entity of the node; ``None`` when its name is the name of none."""
 

@@ -49,7 +49,7 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     """Compare every entity that either side knows.
 
     A declared entity owns all its known keys; keys that this tool does not know are left. Whole undeclared entities go
-    only when the scope holds them, ``prune`` is not ``never``, and the desired state is complete. Entities outside the scope
+    only when the scope has them, ``prune`` is not ``never``, and the desired state is complete. Entities outside the scope
     never appear.
     """
     changes: list[Change] = []

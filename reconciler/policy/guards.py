@@ -57,7 +57,7 @@ def check_guard_ids(accepted: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """All guards, measured, and what there is to say about acceptances that did nothing."""
+    """All guards, measured, and notes about acceptances that did nothing."""
 
     guards: tuple[GuardResult, ...]
     notes: tuple[Message, ...]

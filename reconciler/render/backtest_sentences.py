@@ -76,7 +76,7 @@ def unjudged_sentence(one: UnjudgedChange) -> str:
 
 
 def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
-    """For each rule of the policy whether it holds, and what fails it."""
+    """For each rule of the policy whether it is kept, and what breaks it."""
     for number, rule in enumerate(rules, start=1):
         why = f" ({rule.reason})" if rule.reason else ""
         if rule.holds:

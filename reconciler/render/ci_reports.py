@@ -33,7 +33,7 @@ MOST_CASES: Final = 5000
 _HEAD: Final = '<?xml version="1.0" encoding="UTF-8"?>'
 
 MOST_OF_A_KIND: Final = 9
-"""One less than GitHub shows: the tenth says how many more there are."""
+"""One less than GitHub shows: the tenth states how many more there are."""
 
 FALLBACK_FILE: Final = "kafka-quotas.yaml"
 """Where a finding without a place is shown: Code Quality and code scanning refuse one that is nowhere."""
@@ -43,7 +43,7 @@ _SEVERITIES: Final = {Severity.ERROR: "critical", Severity.WARNING: "minor", Sev
 _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 MOST_RESULTS: Final = 5000
-"""What GitHub keeps of one run; the worst come first, and the run says how many were left out."""
+"""What GitHub keeps of one run; the worst come first, and the run states how many were left out."""
 
 _LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
@@ -95,7 +95,7 @@ def _quoted(text: str) -> str:
 
 
 def _legal(text: str) -> str:
-    """Everything that does not print is escaped: no control, surrogate or non-character, which XML cannot hold, is left."""
+    """Everything that does not print is escaped: no control, surrogate or non-character, which XML cannot have, is left."""
     return escaped(text)
 
 

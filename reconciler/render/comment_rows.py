@@ -122,7 +122,7 @@ class ChangeRow:
 
 
 HEAD_ROWS: Final = ("| | Entity | Quota | Now | After | {} |", "| --- | --- | --- | ---: | ---: | --- |")
-"""Of every table of changes; the last column's title says what was tested."""
+"""Of every table of changes; the last column's title states what was tested."""
 
 
 def change_rows(plan: Plan | None, report: BacktestReport | None) -> list[ChangeRow]:
@@ -153,7 +153,7 @@ def row_of_staying(bucket_verdict: BucketVerdict) -> ChangeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Results:
-    """What a report says, found by entity, and by the names of quota groups."""
+    """What a report states, found by entity, and by the names of quota groups."""
 
     known: bool
     of_entity: dict[tuple[Entity, str], list[BucketVerdict]] = field(default_factory=dict)

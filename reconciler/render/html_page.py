@@ -244,7 +244,7 @@ def note(value: str) -> str:
 
 
 def tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
-    """Numbers with their words; ``title`` says what is counted."""
+    """Numbers with their words; ``title`` states what is counted."""
     yield f'<p class="tiles-title">{text(title)}</p>'
     yield '<ul class="tiles">'
     for row in rows:

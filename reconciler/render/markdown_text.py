@@ -1,7 +1,7 @@
 """Strangers' text inside Markdown, and lists that keep to a number of bytes.
 
 A code span is the one place where neither Markdown nor GitHub (mentions, issue and commit references, emoji names, bare links,
-formulas) reads anything into text, and it can hold every printable character. Source of the rules: the GitHub Flavored Markdown
+formulas) reads anything into text, and it can have every printable character. Source of the rules: the GitHub Flavored Markdown
 specification 0.29, sections 4.10 (tables) and 6.3 (code spans). Of lists, whole rows are dropped, and counted.
 """
 

@@ -267,7 +267,7 @@ _MANY = {
 
 
 def direction(key: KeyChange) -> ChangeDirection:
-    """The direction of one key. A live value that is no number counts as tightening, which is the careful side."""
+    """The direction of one key. A live value that is not a number counts as tightening, which is the careful side."""
     if key.after is None:
         return ChangeDirection.REMOVED
     if key.before is None:

@@ -185,7 +185,7 @@ def _rates_group(quotas: QuotaRules, options: RuleOptions, names: LayoutNames, l
 
 
 def _normalised(sensor: SensorSeries, options: RuleOptions, test: str) -> str:
-    """Series with the labels ``broker``, ``user`` and ``client_id``. Comparing drops NaN, which is no value here."""
+    """Series with the labels ``broker``, ``user`` and ``client_id``. Comparing drops NaN, which is not a value here."""
     series = f"{_selected(sensor, options)} {test}"
     for copy in sensor.copies:
         series = _copied(series, copy)

@@ -70,7 +70,7 @@ def drift_word(drift: DriftClass | None) -> str:
 
 
 def bar(share: float) -> str:
-    """A part of a limit as a bar with the limit in the middle; it says nothing that the text beside it does not.
+    """A part of a limit as a bar with the limit in the middle; it shows nothing that the text beside it does not.
 
     Below the limit the length is proportional. Above it every longer share is a longer bar, and none fills the width.
     """

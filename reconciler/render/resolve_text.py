@@ -1,4 +1,4 @@
-"""Effective quotas for a terminal: a table of keys for each client, and what is to be said about the state they are of."""
+"""Effective quotas for a terminal: a table of keys for each client, and notes about the state they are of."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def view_title(view: QuotaView) -> str:
 
 
 def note_lines(notes: Iterable[str]) -> Iterator[Line]:
-    """What is to be said beside the answers."""
+    """Notes beside the answers."""
     return (labelled("Note: ", Style.FAINT, note) for note in notes)
 
 

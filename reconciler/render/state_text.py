@@ -22,7 +22,7 @@ _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
 def state_as_text(state: CurrentState, *, color: bool = False) -> Iterator[str]:
-    """Piece by piece; entities in canonical order, keys sorted, numbers as the broker holds them."""
+    """Piece by piece; entities in canonical order, keys sorted, numbers as the broker has them."""
     before, after = (_BOLD, _PLAIN) if color else ("", "")
     words: dict[tuple[str, float], str] = {}
     entities = state.entities

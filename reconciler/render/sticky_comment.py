@@ -38,7 +38,7 @@ _STATES: Final = frozenset(state.value for state in CommentState)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What the line says. ``kind`` is ``plan``, ``findings``, ``backtest`` or ``status``; only a plan has a digest.
+    """What the line states. ``kind`` is ``plan``, ``findings``, ``backtest`` or ``status``; only a plan has a digest.
 
     A body that is not posted yet has none of the fields from ``label`` on.
     """

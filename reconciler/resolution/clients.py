@@ -20,7 +20,7 @@ _TYPES: Final = frozenset({_USER, _CLIENT_ID, _IP})
 
 
 def client_of(entity: Entity) -> Known:
-    """The client, or class of clients. Raises ``ValueError`` for what no connection can be; the text says why."""
+    """The client, or class of clients. Raises ``ValueError`` for what no connection can be; the text states why."""
     address: EntityName | None = None
     user: ClientName = OTHER
     client_id: ClientName = ""

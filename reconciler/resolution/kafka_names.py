@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote_to_bytes
 
 
 class IpVerdict(enum.Enum):
-    """What can be said of a name without a broker."""
+    """What can be known of a name without a broker."""
 
     LITERAL = "literal"
     """Every broker takes it."""

@@ -21,7 +21,7 @@ class DeclaredLimits:
     """What the declared quotas limit. Built once for a cluster, then a few look-ups for each other quota."""
 
     def __init__(self, declared: QuotaTable, beside: QuotaTable) -> None:
-        """``beside``: quotas of entities that others own; they apply, and nothing is said of what they override."""
+        """``beside``: quotas of entities that others own; they apply, and what they override is not reported."""
         table = {**beside, **declared}
         self._table = table
         self._declared = declared.keys()

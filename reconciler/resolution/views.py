@@ -41,7 +41,7 @@ class ViewKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaView:
-    """One state to resolve against, and what is to be said about it. ``observed``: ``None`` for manifests alone."""
+    """One state to resolve against, and notes about it. ``observed``: ``None`` for manifests alone."""
 
     kind: ViewKind
     entities: Mapping[Entity, Quotas]

@@ -44,7 +44,7 @@ class Status:
 
 
 def sandbox_status(cache: Path | None = None) -> Status:
-    """What the record says, compared with the processes there are. Raises ``SandboxError`` for a damaged record."""
+    """What the record states, compared with the processes there are. Raises ``SandboxError`` for a damaged record."""
     sandbox = read_record(record_file(cache))
     if sandbox is None:
         return Status(condition=Condition.STOPPED)
@@ -162,7 +162,7 @@ def _sandbox(sandbox: Sandbox, status: Status) -> dict[str, Json]:
 
 
 def write_record(sandbox: Sandbox, file: Path) -> None:
-    """Writes the record whole or not at all, for its owner's eyes only: it holds passwords. Raises ``FileAccessError``."""
+    """Writes the record whole or not at all, for its owner's eyes only: it has passwords. Raises ``FileAccessError``."""
     partial = file.with_suffix(".partial")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

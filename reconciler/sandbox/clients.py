@@ -75,7 +75,7 @@ def produce_steadily(
 ) -> TrafficReport:
     """One producer that sends records of ``record_size`` bytes at ``bytes_per_second``, for ``seconds``.
 
-    It has one request in flight and at most a second's worth of records unacknowledged; when the broker holds it back it sends
+    It has one request in flight and at most a second's worth of records unacknowledged; when the broker has it back it sends
     later, and does not catch up. The last records get two more seconds to be acknowledged. Raises ``SandboxError`` when it cannot
     connect.
     """

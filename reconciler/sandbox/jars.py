@@ -238,7 +238,7 @@ def faults(folder: Path, artifacts: Sequence[Artifact]) -> tuple[str, ...]:
 
 
 def _fetch_into(folder: Path, jar_set: JarSet, fetchers: Sequence[Fetcher], say: Callable[[str], None]) -> None:
-    """Called with the lock held, so whatever temporary folders of this key are there were left by processes that died."""
+    """Called with the lock taken, so whatever temporary folders of this key are there were left by processes that died."""
     prefix = f".{jar_set.key}."
     for left in folder.parent.glob(f"{prefix}*"):
         shutil.rmtree(left, ignore_errors=True)

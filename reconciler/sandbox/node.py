@@ -142,7 +142,7 @@ class NodeFiles:
 
 
 def telling_lines(log: Path, *, troubles: int = 4, last: int = 8) -> tuple[str, ...]:
-    """The lines of a log that say why it ended: the first that speak of trouble, and the last ones; each cut to 300 letters."""
+    """The lines of a log that state why it ended: the first that speak of trouble, and the last ones; each cut to 300 letters."""
     try:
         lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
     except OSError:

@@ -109,7 +109,7 @@ def wait_until_serving(port: int, *, deadline: float, check_alive: Callable[[], 
 
 
 def ask(port: int, word: bytes) -> bytes:
-    """The answer to one of ZooKeeper's four letter words; empty when nobody answers."""
+    """The answer to one of ZooKeeper's four letter words; empty when no server answers."""
     answer = b""
     with (
         contextlib.suppress(OSError),

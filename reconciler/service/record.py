@@ -46,7 +46,7 @@ _UNKNOWN_WORDS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordSettings:
-    """What the command line says. ``file_s``: how long a file may cover. ``duration_s``: 0 is until a signal."""
+    """What the command line states. ``file_s``: how long a file may cover. ``duration_s``: 0 is until a signal."""
 
     targets: tuple[ExporterTarget, ...]
     folder: Path

@@ -47,7 +47,7 @@ _BEYOND_DEADLINE: Final = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What the command line says. ``run_seconds``: the deadline of one write; ``port`` 0: any free one."""
+    """What the command line states. ``run_seconds``: the deadline of one write; ``port`` 0: any free one."""
 
     paths: tuple[str, ...]
     cluster: str | None = None

@@ -93,7 +93,7 @@ def _layouts(targets: Iterable[ScrapeTarget]) -> Iterator[LayoutUse]:
 
 
 def _title(layout: Layout, target: ScrapeTarget) -> str:
-    """Some layouts are told apart by other series of the same exporter."""
+    """Some layouts are distinguished by other series of the same exporter."""
     measures = {key.measure for key in target.keys}
     if layout is Layout.LOWER_CASE:
         if target.layouts[Layout.NAME_ONLY]:

@@ -31,7 +31,7 @@ _NEVER: Final = np.iinfo(np.int64).min
 
 
 class PageFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a page says of itself.
+    """What a page states of itself.
 
     ``until_s``: it has the samples up to here. ``complete``: nothing can be added to it. ``clients``: series of clients' rates.
     ``unattributed``: series whose client is not known, by reason. ``replicas``: series that show what another one shows, by
@@ -133,7 +133,7 @@ class PageWriter:
     def add(self, body: bytes | PackedAnswer, *, after_s: float) -> int:
         """Add the samples of an answer that are later than ``after_s``, and give their number.
 
-        Answers of one page come in the order of time. NaN, infinite and negative values are no samples. An amount is rounded
+        Answers of one page come in the order of time. NaN, infinite and negative values are not samples. An amount is rounded
         down, so that it proves no more than the sample. A sample is ``throttled`` when the client's throttle time of the same
         scrape is above 0, and null when there is no such series.
 

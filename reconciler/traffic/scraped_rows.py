@@ -75,7 +75,7 @@ class PageColumns:
         """Series of the pages whose client is not known, by reason. Replaced as a whole, so any thread may read it."""
 
     def rows(self, samples: Sequence[tuple[LabelledSeries, float]], *, at_s: float, monotonic_s: float) -> ScrapedRows:
-        """The rows of a page. NaN, infinite and negative rates are no samples; of a client's second rate the first one counts.
+        """The rows of a page. NaN, infinite and negative rates are not samples; of a client's second rate the first one counts.
 
         An amount is rounded down, so that it proves no more than the sample.
         """

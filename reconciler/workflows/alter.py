@@ -171,7 +171,7 @@ def _value(key: QuotaKey, value: str | float) -> float:
 
 
 def _broker_words(key: QuotaKey, rule_id: str, text: str) -> str:
-    """What a broker would answer to this value, if it was sent one; nothing for what is no number at all."""
+    """What a broker would answer to this value, if it was sent one; nothing for what is not a number at all."""
     number = _NO_BROKER_TAKES.get(rule_id)
     if number is None:
         try:

@@ -43,7 +43,7 @@ _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 @contextlib.contextmanager
 def only_run(cluster: QuotaCluster, *, writes: bool, clock: Clock) -> Iterator[None]:
-    """Hold the cluster's lock, if it has one and the run ``writes``. Raises ``LockedError`` or ``BackendError`` on entering."""
+    """Keep the cluster's lock, if it has one and the run ``writes``. Raises ``LockedError`` or ``BackendError`` on entering."""
     if not writes or not isinstance(cluster, ExclusiveRuns):
         yield
         return
@@ -52,7 +52,7 @@ def only_run(cluster: QuotaCluster, *, writes: bool, clock: Clock) -> Iterator[N
 
 
 def holder(clock: Clock) -> str:
-    """Who this run is, for whoever finds the lock held: ``user@host, process 123, since 2026-11-21T16:00:00Z``."""
+    """Who this run is, for whoever finds the lock taken: ``user@host, process 123, since 2026-11-21T16:00:00Z``."""
     return f"{os_user()}@{socket.gethostname()}, process {os.getpid()}, since {clock.now().strftime(_FORMAT)}"
 
 
@@ -147,7 +147,7 @@ def write(
 
 
 def in_steps(plan: Plan, step_down: StepDown | None) -> Plan:
-    """The plan with what there is to say about steps, and without the advice to take them where they are taken."""
+    """The plan with notes about steps, and without the advice to take them where they are taken."""
     note = stepping_note(plan.changes, step_down) if step_down is not None else None
     if step_down is None or note is None:
         return plan
@@ -215,7 +215,7 @@ class AuditFile:
         self._run = AuditedRun(command=command, started=clock.now(), os_user=os_user(), validate_only=validate_only)
 
     def about(self, spec: ClusterSpec, *, source: ManifestCommit, principal: str | None) -> None:
-        """What the manifests and the connection's settings say."""
+        """The manifests and the connection settings."""
         cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id)
         self._run = replace(self._run, cluster=cluster, source=source, principal=principal)
 

@@ -84,7 +84,7 @@ class Proposal:
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     owners: tuple[KnownOwner, ...] = ()
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
-    """Who declares an entity, where that is said."""
+    """Who declares an entity, where that is stated."""
     notes: tuple[str, ...] = ()
     trusted: TrustedTree | None = None
     """Who vouches for code that the Cluster document names."""
@@ -104,7 +104,7 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
 
 
 def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSpec) -> Proposal:
-    """What a plan of these manifests would make of the cluster. Without a current state there is what the manifests say."""
+    """What a plan of these manifests would make of the cluster. Without a current state there is what the manifests declare."""
     declared = desired.values()
     sources = {(e, key.value): q.source for e, d in desired.entities.items() for key, q in d.quotas.items()}
     owner_of = {entity: one.owner for entity, one in desired.entities.items() if one.owner is not None}

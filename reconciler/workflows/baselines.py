@@ -82,7 +82,7 @@ def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | No
     """A file of that name, with ``trusted`` as the reference has it, else a git reference.
 
     Raises ``UsageError`` when it could be both, ``GitError`` or ``ManifestError`` for a reference that cannot be used,
-    ``BaselineError`` for a file that is no baseline, and ``UntrustedError`` for one that only the work tree's commit has.
+    ``BaselineError`` for a file that is not a baseline, and ``UntrustedError`` for one that only the work tree's commit has.
     """
     if not Path(name).is_file():
         return GivenBaseline(name=name, at=manifests_at(name, paths))

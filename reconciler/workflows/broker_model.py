@@ -36,7 +36,7 @@ _FORGETTING: Final = (4, 2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """What the command line says of the brokers, over what the Cluster document says; ``None``: nothing."""
+    """What the command line states of the brokers, over what the Cluster document states; ``None``: nothing."""
 
     window_samples: int | None = None
     window_seconds: int | None = None
@@ -90,7 +90,7 @@ def broker_model(
 
 
 def release(version: str | None) -> tuple[int, int] | None:
-    """Major and minor. Raises ``UsageError`` for what is no release."""
+    """Major and minor. Raises ``UsageError`` for what is not a release."""
     if version is None:
         return None
     parts = version.split(".")

@@ -21,7 +21,7 @@ PLACEHOLDER: Final = "{cluster}"
 def find_changed_clusters(
     paths: Sequence[str], *, since: str | None = None, trusted_ref: str | None = None, only: Sequence[str] = ()
 ) -> tuple[ChangedCluster, ...]:
-    """Every cluster by name, or those of ``only``, compared with what the manifests said at ``since``.
+    """Every cluster by name, or those of ``only``, compared with what the manifests declared at ``since``.
 
     With ``{cluster}`` in it each cluster has a reference of its own; one without it is new. Without ``since`` all are new. While
     the manifests here or there have errors, everything counts as changed: it is not known what is not. Raises ``UsageError``

@@ -103,7 +103,7 @@ _MOST_DATA: Final = 50_000_000
 _MARKER_ROOM: Final = 600
 
 _ROUNDS: Final = 3
-"""How often a comment that somebody removes meanwhile is looked for again."""
+"""How often a comment that another account removes meanwhile is looked for again."""
 
 
 class Comments(Protocol):
@@ -122,7 +122,7 @@ class Comments(Protocol):
         ...
 
     def delete(self, comment_id: int) -> None:
-        """Removed, whoever did it."""
+        """Removed, by any account."""
         ...
 
 
@@ -203,7 +203,7 @@ def read_body(text: str, *, name: str) -> CommentBody:
 
 
 def _is_plan(text: str) -> bool:
-    """Whether a JSON text is no list of findings; text that is not JSON is left to the reader of plans."""
+    """Whether a JSON text is not a list of findings; text that is not JSON is left to the reader of plans."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -271,7 +271,7 @@ def _with_backtest_above(content: Content, report: BacktestReport, links: Reposi
 
 
 def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:
-    """Make the comment say what is asked for, whatever happened to it. Raises ``ForgeError``."""
+    """Make the comment state what is asked for, whatever happened to it. Raises ``ForgeError``."""
     author = request.author
     for _ in range(_ROUNDS):
         everything = [one for one in comments.all() if _address(one) == (request.cluster, request.label)]
@@ -385,7 +385,7 @@ class GitHubTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequestOutcome:
-    """What was done where; ``comment`` is ``None`` when there is no pull request, and ``reason`` says so."""
+    """What was done where; ``comment`` is ``None`` when there is no pull request, and ``reason`` states so."""
 
     repository: str
     pull_request: int | None

@@ -28,7 +28,7 @@ _HOW: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How the command line says to reach a cluster; what it leaves out comes from the Cluster document."""
+    """How the command line reaches a cluster; what it leaves out comes from the Cluster document."""
 
     bootstrap_server: str | None = None
     zookeeper: str | None = None
@@ -57,11 +57,11 @@ def quota_reader(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | No
 def open_cluster(
     spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None
 ) -> QuotaCluster:
-    """Connect; what the command line says replaces the document's whole connection.
+    """Connect; what the command line states replaces the document's whole connection.
 
     With ``trusted``, files of the work tree count as the trusted reference has them. Raises ``UsageError`` when neither says
     where the cluster is, ``FileAccessError`` or ``UsageError`` for a properties file that cannot be used, ``UntrustedError`` for
-    one that the reference does not vouch for, and ``BackendError`` when nobody answers.
+    one that the reference does not vouch for, and ``BackendError`` when no server answers.
     """
     place, properties = _chosen(spec, access, trusted)
     where = [place.zookeeper] if place.zookeeper is not None else list(place.bootstrap_servers)

@@ -22,8 +22,8 @@ def describe_cluster(reader: QuotaReader, query: Selector = EVERYTHING) -> Curre
     """The entities that ``query`` selects, with all their quotas; types and keys that this tool does not know included.
 
     A broker filters by itself as far as Kafka's match types go (a literal name, the default, any of both); prefixes, globs,
-    regular expressions and "named" are then filtered here. Whatever is no broker is filtered as a broker would do it. Raises
-    ``RequestRefusedError`` or ``UnsupportedClusterError`` for a query that is no filter of Kafka's, other children of
+    regular expressions and "named" are then filtered here. Whatever is not a broker is filtered as a broker would do it. Raises
+    ``RequestRefusedError`` or ``UnsupportedClusterError`` for a query that is not a filter of Kafka's, other children of
     ``BackendError`` from the reader, and for a snapshot ``FileAccessError`` or ``ManifestError``.
     """
     entity_filter = nearest_filter(query)

@@ -35,7 +35,7 @@ def parse_clients(stream: BinaryIO, name: str) -> list[AskedClient]:
     """The entities of a stream, in order; empty lines are left out.
 
     An empty client id is a client that sends none. Raises ``FileAccessError`` with ``name`` and the line for the first line that
-    is no such object.
+    is not such an object.
     """
     was_on = gc.isenabled()
     gc.disable()  # This makes many objects and no garbage.

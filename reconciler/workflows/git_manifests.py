@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestsAt:
-    """What the manifests said at a commit. ``ref`` as the user wrote it; places read ``ref:path``, as git itself spells them.
+    """What the manifests declared at a commit. ``ref`` as the user wrote it; places read ``ref:path``, as git itself spells them.
 
     ``root`` is the folder of the Repository file there, relative to the top (``""`` for the top); ``None`` without one.
     """
@@ -68,7 +68,7 @@ class ManifestsAt:
 
 
 def manifests_at(ref: str, paths: Sequence[str], *, same_links: bool = False) -> ManifestsAt:
-    """Load what these paths of the work tree held at a reference; paths that were not there yet hold nothing.
+    """Load what these paths of the work tree held at a reference; paths that were not there yet have nothing.
 
     With ``same_links`` no link may lead the way to a path unless the commit has it, too. Raises ``GitError`` when the reference
     cannot be read, ``UntrustedError`` for such a link, ``UsageError`` for a path outside of the repository, and ``ManifestError``
@@ -200,7 +200,7 @@ def relocate_spans(value: T, place: Callable[[Span], Span | None]) -> T:
 
 
 def without_spans(value: T) -> T:
-    """``value`` with no ``Span`` left, to compare what is said and not where."""
+    """``value`` with no ``Span`` left, to compare what is stated and not where."""
     return relocate_spans(value, lambda _: None)
 
 

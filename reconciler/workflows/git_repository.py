@@ -27,7 +27,7 @@ _log: Final = logging.getLogger(__name__)
 _SECONDS: Final = 60
 _ENVIRONMENT: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 _NOT_INHERITED: Final = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"})
-"""What a hook's environment says of its repository, where the folder that is asked about decides here."""
+"""What a hook's environment states of its repository, where the folder that is asked about decides here."""
 _AFTER_NAME: Final = re.compile(r"[~^:]|@\{")
 """Where the name of a reference ends, and the way from there to another commit begins."""
 _COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -69,7 +69,7 @@ class Git:
     top: str
 
     def commit(self, ref: str) -> str:
-        """The commit that a reference names. Raises ``GitError``, saying what to do in a shallow clone."""
+        """The commit that a reference names. Raises ``GitError``, with what to do in a shallow clone."""
         if not ref or ref.startswith("-") or "\0" in ref:
             msg = f"{shown(ref)} is not a git reference"
             raise UsageError(msg)
@@ -172,7 +172,7 @@ class Git:
         return tuple(contents)
 
     def tracks(self, path: str) -> bool:
-        """True when the index has this file, or a link or submodule on the way to it, or when git cannot tell."""
+        """True when the index has this file, or a link or submodule on the way to it, or when git cannot answer."""
         steps = path.split("/")
         ways = ("/".join(steps[: count + 1]) for count in range(len(steps)))
         return any(

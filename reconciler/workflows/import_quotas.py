@@ -25,7 +25,7 @@ _SUFFIXES: Final = {
 TOOLS: Final = tuple(_SUFFIXES)
 
 _UNREAD: Final = frozenset({"file-not-found", "file-not-readable", "not-a-file", "file-too-large"})
-"""A file that is not read at all is no part that could not be converted: nothing is written then, partial or not."""
+"""A file that is not read at all is not a part that could not be converted: nothing is written then, partial or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

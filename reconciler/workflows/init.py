@@ -40,7 +40,7 @@ class Workflows:
 
 
 def parse_workflows(text: str) -> Workflows:
-    """``OWNER/NAME@COMMIT``. Raises ``UsageError``: a branch or tag may be moved by whoever owns it, so it is not taken."""
+    """``OWNER/NAME@COMMIT``. Raises ``UsageError``: a branch or tag may be moved by its owner, so it is not taken."""
     match = _GIVEN_WORKFLOWS.fullmatch(text)
     if match is None:
         raise UsageError(f"--workflows takes OWNER/NAME@COMMIT with all 40 digits of the commit, not {escaped(text)!r}")
@@ -137,7 +137,7 @@ class Setting:
 
 
 def require_room(folder: Path, *, overwrite: bool) -> None:
-    """Raise ``FileAccessError`` when the folder holds anything but ``.git`` (unless ``overwrite``), or is none."""
+    """Raise ``FileAccessError`` when the folder has anything but ``.git`` (unless ``overwrite``), or is none."""
     try:
         occupied = any(entry.name not in _LEFT_ALONE for entry in folder.iterdir())
     except FileNotFoundError:

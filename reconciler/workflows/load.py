@@ -47,7 +47,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """What a trusted reference says in place of the work tree: the clusters, the Repository document, and the root.
+    """What a trusted reference states in place of the work tree: the clusters, the Repository document, and the root.
 
     ``root`` is the absolute folder of the work tree whose Repository file the reference has; ``None`` when it has none.
     """
@@ -60,10 +60,10 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedManifests:
-    """Everything that the manifests say, before a cluster is chosen.
+    """Everything that the manifests declare, before a cluster is chosen.
 
     ``documents`` are in the order of their files. ``selected``: the files that the user asked for, when that is not all of them
-    (findings about others are still here; ``is_shown`` tells them apart). ``complete`` is false when a plan must not prune.
+    (findings about others are still here; ``is_shown`` distinguishes them). ``complete`` is false when a plan must not prune.
     ``clusters``, ``lint`` and ``repository`` are those of ``trust`` where there is one; ``proposed`` and ``proposed_repository``
     are always the work tree's own.
     """
@@ -290,7 +290,7 @@ def _content(file: ManifestFile) -> FileContent:
 
 
 def _is_repository_file(path: str, contents: dict[str, FileContent]) -> bool:
-    """True unless the file clearly holds only other kinds: a broken Repository file must not make its folder another one's."""
+    """True unless the file clearly has only other kinds: a broken Repository file must not make its folder another one's."""
     content = contents[path] = _content(ManifestFile(path=path, relative=REPOSITORY_FILE))
     if not content.documents or any(one.id in UNREAD for one in content.findings):
         return True

@@ -149,7 +149,7 @@ def plan_from(
     attended: bool = True,
     show_unmanaged: bool = False,
 ) -> Plan:
-    """The plan from two states, without reading anything; ``clock`` says which guards and acceptances are in effect.
+    """The plan from two states, without reading anything; ``clock`` states which guards and acceptances are in effect.
 
     ``source``: the commit of the manifests. In a run that no person attends, ``prune: confirm`` counts as ``never``, and guards
     are accepted in the Cluster manifest. Raises ``BaselineError`` and ``ManifestError`` as ``GivenBaseline.of``.
@@ -210,8 +210,8 @@ def plan_from(
 def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: Iterable[tuple[str, str]] = ()) -> Plan:
     """The plan with its effects on the clients that its entities name, and on ``traffic``'s pairs of user and client id.
 
-    ``source`` is what ``current`` was read from: when it can tell that the brokers resolve quotas with code of their own, the
-    effects are unknown, and a note says so.
+    ``source`` is what ``current`` was read from: when it can know that the brokers resolve quotas with code of their own, the
+    effects are unknown, and a note states so.
     """
     callback, notes = _callback(source)
     if callback is not None:
@@ -235,7 +235,7 @@ def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: 
 
 
 def _callback(source: object) -> tuple[str | None, tuple[str, ...]]:
-    """The class, if any, and a note when nobody could tell."""
+    """The class, if any, and a note when it is not known."""
     assumed = "effects assume that brokers resolve quotas as Kafka does"
     if not isinstance(source, CallbackInspector):
         return None, (f"{assumed}; it was not read whether they have a client.quota.callback.class",)

@@ -52,7 +52,7 @@ class _LoginFile:
         return HttpLogin(headers=headers, tenant=tuple(sorted(tenant)), **files)
 
     def _authorization(self, data: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
-        """The header, and the user of basic authentication, which is no secret."""
+        """The header, and the user of basic authentication, which is not secret."""
         headers: dict[str, str] = {}
         tenant: list[str] = []
         if "bearer_token" in data or "bearer_token_file" in data:
@@ -66,7 +66,7 @@ class _LoginFile:
         return headers, tenant
 
     def _header(self, name: str, value: object) -> tuple[str, list[str]]:
-        """The header's value, and the parts of it that are no secrets."""
+        """The header's value, and the parts of it that are not secret."""
         fields = value if isinstance(value, dict) else {}
         lists = {kind: fields.get(kind, []) for kind in ("values", "secrets", "files")}
         if not any(lists.values()) or not all(isinstance(one, list) for one in lists.values()):

@@ -62,7 +62,7 @@ class QuotasThen:
     evidence: tuple[str, ...] = ()
     missing: tuple[MissingEvidence, ...] = ()
     reachable: bool = False
-    """Whether the Cluster manifest or the command line says where the cluster is."""
+    """Whether the Cluster manifest or the command line states where the cluster is."""
 
 
 def read_quotas_then(sources: QuotaSources, moment: datetime.datetime) -> QuotasThen:

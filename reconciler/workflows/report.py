@@ -250,7 +250,7 @@ _MOST_NOTES: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportInputs:
-    """What the files have; ``notes`` tell of lines that are no record of a run."""
+    """What the files have; ``notes`` report lines that are not a record of a run."""
 
     runs: tuple[RunRecord, ...] = ()
     runs_left_out: int = 0

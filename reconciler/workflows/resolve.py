@@ -49,7 +49,7 @@ from reconciler.workflows.references import ReadReferences, References, read_ref
 from reconciler.workflows.trusted import TrustedTree, read_trusted_files
 
 MOST_EFFECTS: Final = 100_000
-"""Differences that are listed when nobody was asked about in particular."""
+"""Differences that are listed when no person was asked about in particular."""
 
 _PLAIN: Final = ResolveOptions()
 
@@ -71,7 +71,7 @@ def resolve_known(view: QuotaView, wanted: ResolveOptions = _PLAIN) -> Iterator[
 def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[Entity] | None = None) -> ViewComparison:
     """Whose limits differ in value or source: of these, in their order, or of all known clients of both states.
 
-    Raises ``UsageError`` for an entity that nobody can be.
+    Raises ``UsageError`` for an entity that no client can be.
     """
     one, other = before.answers(), after.answers()
     notes = tuple(dict.fromkeys((*before.notes, *after.notes, *_two_clusters(before, after))))
@@ -102,7 +102,7 @@ def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, 
 
 
 def is_unknown(resolution: Resolution) -> bool:
-    """True when nothing of an answer can be told."""
+    """True when nothing of an answer can be known."""
     return bool(resolution.unknown) and set(resolution.unknown) >= set(resolution.keys)
 
 

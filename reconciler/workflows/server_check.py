@@ -1,4 +1,4 @@
-"""Let a real broker check a plan: the cluster itself, or a local Kafka that holds the cluster's state."""
+"""Let a real broker check a plan: the cluster itself, or a local Kafka that has the cluster's state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LARGE_HEAP_MB: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seeded:
-    """A running sandbox with a state; ``notes`` say what it could not take over."""
+    """A running sandbox with a state; ``notes`` state what it could not take over."""
 
     cluster: QuotaCluster
     notes: tuple[str, ...]
@@ -140,7 +140,7 @@ def check_on_cluster(plan: Plan, cluster: QuotaCluster, *, progress: Progress) -
 
 
 def check_in_sandbox(plan: Plan, current: CurrentState, *, progress: Progress) -> Plan:
-    """The plan with what a local Kafka says that holds ``current``; it runs only as long as this takes.
+    """The plan with what a local Kafka answers that has ``current``; it runs only as long as this takes.
 
     Raises ``SandboxError`` or ``MissingDependencyError`` when none can be started.
     """

@@ -81,7 +81,7 @@ def verify_reference(
 
 
 def artifact_name(commit: str) -> str:
-    """The artifact by which a run says that it stored a commit."""
+    """The artifact by which a run proves that it stored a commit."""
     return f"kafka-quotas-stored-{commit}"
 
 

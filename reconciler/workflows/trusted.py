@@ -113,7 +113,7 @@ _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustedContent:
-    """What a file holds, as far as it is trusted. ``source`` names it in messages."""
+    """What a file has, as far as it is trusted. ``source`` names it in messages."""
 
     content: bytes
     source: str

@@ -132,7 +132,7 @@ def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState
 
 
 def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredState) -> tuple[Finding, ...]:
-    """What can be said without the cluster; ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
+    """What can be known without the cluster; ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
     if loaded.selected is not None:
         desired = desired_state(loaded.documents, spec).state
     found = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
@@ -148,7 +148,7 @@ def lint_change(
     severities: Mapping[str, Severity | None],
     rates: Mapping[tuple[Entity, str], float] | None = None,
 ) -> tuple[Finding, ...]:
-    """What can be said of a plan. ``rates``: measured bytes/s per broker by entity and key, where they are known."""
+    """What can be known of a plan. ``rates``: measured bytes/s per broker by entity and key, where they are known."""
     after = quotas_after(current.entities, changes)
     changed = [change.entity for change in changes]
     subject = Subject(

@@ -76,7 +76,7 @@ class RawRequest:
         self.header: _Header | None = None
 
     def with_header(self, *, correlation_id: int, client_id: str) -> None:
-        """What the library says of a request before it encodes it."""
+        """What the library states of a request before it encodes it."""
         self._message.API_VERSION = self.API_VERSION
         self._message.with_header(correlation_id=correlation_id, client_id=client_id)
         self.header = _Header(correlation_id, self._answer, self.API_VERSION or 0)
@@ -166,7 +166,7 @@ class FullDescribe:
         self._in_parts = False
 
     def read(self) -> Mapping[Entity, Quotas]:
-        """All of them. Raises as ``describe``; ``RequestRefusedError`` says what to raise when even a part is too much."""
+        """All of them. Raises as ``describe``; ``RequestRefusedError`` states what to raise when even a part is too much."""
         if not self._in_parts:
             try:
                 return self._describe(EntityFilter())

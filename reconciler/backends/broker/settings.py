@@ -122,7 +122,7 @@ def server_text(host: str, port: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProperties:
-    """What the file says about the connection."""
+    """What the file states about the connection."""
 
     security: Security = field(default_factory=Security)
     client_id: str | None = None
@@ -235,7 +235,7 @@ def _subject_of_certificate(tls: Tls) -> str | None:
 
 
 def refused_certificate(tls: Tls | None) -> str:
-    """The reason to report when a server refused the client certificate; servers do not say why."""
+    """The reason to report when a server refused the client certificate; servers give no reason."""
     from reconciler.backends.security.tls import past_expiry
 
     chain = _chain(tls) if tls is not None else None

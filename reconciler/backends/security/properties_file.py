@@ -77,7 +77,7 @@ class JaasLine:
 
 
 def parse_jaas(text: str) -> JaasLine:
-    """``Module required key="value" ...;``. Raises ``ValueError`` that says what is missing, never what was written."""
+    """``Module required key="value" ...;``. Raises ``ValueError`` that states what is missing, never what was written."""
     tokens = list(_tokens(text))
     if len(tokens) < 2 or tokens[1].lower() not in _FLAGS:
         raise ValueError("it begins with a login module's class and the word required")

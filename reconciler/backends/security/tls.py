@@ -102,7 +102,7 @@ class Settings(Protocol):
 
 
 def read_tls(settings: Settings) -> Tls:
-    """What the ``ssl.*`` settings say. Raises ``UsageError`` naming the one that cannot be used."""
+    """What the ``ssl.*`` settings state. Raises ``UsageError`` naming the one that cannot be used."""
     if settings.get("ssl.engine.factory.class"):
         raise settings.refused("ssl.engine.factory.class", "Java classes cannot be used here")
     algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").lower()
@@ -213,7 +213,7 @@ def is_java_store(content: bytes) -> bool:
 
 
 def pkcs12_authorities(content: bytes, password: str) -> str:
-    """The certificates of a trust store, as PEM. Raises ``ValueError`` that says why there are none."""
+    """The certificates of a trust store, as PEM. Raises ``ValueError`` that states why there are none."""
     _key, own, others = _open_store(content, password)
     found = [*([own] if own is not None else []), *others]
     if not found:
@@ -222,7 +222,7 @@ def pkcs12_authorities(content: bytes, password: str) -> str:
 
 
 def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:
-    """The one key of a key store with its chain. Raises ``ValueError`` that says what is missing."""
+    """The one key of a key store with its chain. Raises ``ValueError`` that states what is missing."""
     key, own, others = _open_store(content, password)
     if key is None or own is None:
         raise ValueError("it contains no private key with a certificate")
@@ -230,7 +230,7 @@ def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:
 
 
 def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
-    """The same from PEM texts, the key PKCS8 and perhaps encrypted. Raises ``ValueError`` that says what is wrong."""
+    """The same from PEM texts, the key PKCS8 and perhaps encrypted. Raises ``ValueError`` that states what is wrong."""
     secret = password.encode() if password else None
     try:
         private = load_pem_private_key(key.encode(), secret)

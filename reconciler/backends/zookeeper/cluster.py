@@ -63,7 +63,7 @@ _CLUSTER_ID: Final = "/cluster/id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredBroker:
-    """A broker that is up. ``endpoint`` is its first one, as it says itself (``SASL_SSL://b1:9093``)."""
+    """A broker that is up. ``endpoint`` is its first one, as it registers itself (``SASL_SSL://b1:9093``)."""
 
     id: int
     endpoint: str | None

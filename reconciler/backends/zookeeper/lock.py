@@ -37,7 +37,7 @@ _LONGEST: Final = 300
 
 @contextlib.contextmanager
 def hold_lock(client: KazooClient, holder: str) -> Iterator[str]:
-    """Hold the lock; the path of its node. Raises ``LockedError`` naming who has it, or another ``BackendError``."""
+    """Keep the lock; the path of its node. Raises ``LockedError`` naming who has it, or another ``BackendError``."""
     with translate_errors():
         lock = _acquired(client, holder)
     log_event(_log, "lock acquired", level=logging.INFO, node=f"{FOLDER}/{lock.node}", holder=holder)

@@ -38,7 +38,7 @@ _URI: Final = "zookeeper/zk-sasl-md5"
 
 
 class DigestError(ValueError):
-    """The server does not do what the mechanism asks of it; the text says what."""
+    """The server does not do what the mechanism asks of it; the text states what."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ class NodeText:
     members: tuple[NodeMember, ...]
     tail: str
     has_more: bool = False
-    """Something beside version and config, so that the node says something even without members."""
+    """Something beside version and config, so that the node states something even without members."""
 
     def values(self) -> dict[str, object]:
         """Key to value; a value that is not a ``str`` is one that no broker can read."""
@@ -255,7 +255,7 @@ def _plain_notation(digits: str, exponent: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadQuotas:
-    """What a config says: the quotas, and (in words, without a value) what in it no broker can read."""
+    """What a config states: the quotas, and (in words, without a value) what in it no broker can read."""
 
     quotas: dict[str, float]
     unreadable: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ _HIDDEN: Final = ":x"
 
 
 class UnwritableNameError(ValueError):
-    """A name that no ZooKeeper node can have; the text says why."""
+    """A name that no ZooKeeper node can have; the text states why."""
 
 
 def node_name(name: EntityName) -> str:

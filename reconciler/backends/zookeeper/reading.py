@@ -53,7 +53,7 @@ class NodeReader:
         self._pipeline = pipeline
 
     def read(self, *, kinds: Iterable[str] = ALL_KINDS, users: Iterable[str] | None = None) -> ReadNodes:
-        """What the nodes of these kinds say (``user``: with the client ids of users); of ``users`` only these nodes."""
+        """What the nodes of these kinds state (``user``: with the client ids of users); of ``users`` only these nodes."""
         found = ReadNodes()
         folders = {_FOLDERS[kind]: kind for kind in kinds}
         nodes = dict(self._pipeline.ask(self._client.get_children_async, folders))
@@ -74,7 +74,7 @@ class NodeReader:
                 yield _Place(f"{clients_of(user.path)}/{node}", node, _CLIENT, above, name is None)
 
     def _read_into(self, read_nodes: ReadNodes, places: Iterable[_Place]) -> Iterator[tuple[_Place, int]]:
-        """Take over what the nodes say; yields each that is there with its number of children."""
+        """Take over what the nodes state; yields each that is there with its number of children."""
         get = self._client.get_async
         for place, answer in self._pipeline.ask(lambda place: get(place.path), places):
             if answer is not None:

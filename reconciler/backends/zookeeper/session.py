@@ -36,7 +36,7 @@ _log: Final = logging.getLogger(__name__)
 _SILENT: Final = logging.getLogger("reconciler.silent.kazoo")
 _SILENT.disabled = True
 _ROUNDS: Final = 5
-"""How often every server is asked before it is said that none answers; together with the pauses, about two seconds."""
+"""How often every server is asked before it is reported that none answers; together with the pauses, about two seconds."""
 _POLL_S: Final = 0.01
 _LOGIN_S: Final = 5.0
 _WANTS_LOGIN: Final = "perhaps it wants a login (zookeeper.sasl.jaas.config in the file of --command-config)"

@@ -246,7 +246,7 @@ def _user_of(path: str) -> str | None:
 
 
 def _raise_cause(answers: Sequence[Any]) -> None:
-    """A failed transaction answers with one error for each of its parts; all but one only say that it was rolled back."""
+    """A failed transaction answers with one error for each of its parts; all but one only state that it was rolled back."""
     errors = [answer for answer in answers if isinstance(answer, Exception)]
     if errors:
         raise next((error for error in errors if not isinstance(error, _NOT_THE_CAUSE)), errors[0])

@@ -55,7 +55,7 @@ def parse(namespace: argparse.Namespace) -> AlterArguments:
 
 
 def run(args: AlterArguments) -> int:
-    """Plan the one change, write it, print its report; the exit code says whether anything was written."""
+    """Plan the one change, write it, print its report; the exit code states whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import load_target
@@ -155,7 +155,7 @@ def _alter(
 
 
 def _preview(args: AlterArguments, plan: Plan, progress: PatientProgress) -> None:
-    """The plan where nobody will be asked about it; of a plan that is not going to be written, what there is to know."""
+    """The plan where no person will be asked about it; of a plan that is not going to be written, what there is to know."""
     if args.validate_only and plan.changes:
         writing.preview(args, plan, progress)
     elif not plan.changes or plan.tripped:

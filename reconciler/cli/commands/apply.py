@@ -1,4 +1,4 @@
-"""``kafka-quotas apply``: change the cluster to what the manifests say, and verify."""
+"""``kafka-quotas apply``: change the cluster to what the manifests declare, and verify."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def parse(namespace: argparse.Namespace) -> ApplyArguments:
 
 
 def run(args: ApplyArguments) -> int:
-    """Apply and print the report; the exit code says whether anything was written."""
+    """Apply and print the report; the exit code states whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
     from reconciler.policy import check_guard_ids

@@ -73,7 +73,7 @@ def parse(namespace: argparse.Namespace) -> CompactArguments:
 
 
 def run(args: CompactArguments) -> int:
-    """Compact what is new and say how much that was; 0."""
+    """Compact what is new and state how much that was; 0."""
     from reconciler.workflows import CompactOptions, compact_traffic
 
     chosen = CompactOptions(

@@ -72,7 +72,7 @@ def run(args: DescribeArguments) -> int:
 
 
 def _say_what_else(args: DescribeArguments, state: CurrentState) -> None:
-    """What is no part of the result, and should be known."""
+    """What is not part of the result, and should be known."""
     for node in state.unreadable:
         output.tell(f"warning: {node.message}")
     if not args.quiet:

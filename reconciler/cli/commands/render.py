@@ -35,7 +35,7 @@ def parse(namespace: argparse.Namespace) -> RenderArguments:
 
 
 def run(args: RenderArguments) -> int:
-    """Read, check and print the plan; 0, or 1 for a file that is no plan or was changed by hand."""
+    """Read, check and print the plan; 0, or 1 for a file that is not a plan or was changed by hand."""
     files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
     plan = _read(args.plan)
     output.print_plan(args, plan, files)

@@ -235,7 +235,7 @@ def print_comparison(args: OutputArguments, compared: ViewComparison) -> None:
 
 
 class _Seen:
-    """Whether anything is known, of all answers that may hold something unknown."""
+    """Whether anything is known, of all answers that may have something unknown."""
 
     def __init__(self) -> None:
         self._unknown = False

@@ -41,7 +41,7 @@ def parse(namespace: argparse.Namespace) -> RevertArguments:
 
 
 def run(args: RevertArguments) -> int:
-    """Plan the way back, write it, print its report; the exit code says whether anything was written."""
+    """Plan the way back, write it, print its report; the exit code states whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import load_undoing

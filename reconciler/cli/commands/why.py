@@ -135,7 +135,7 @@ def run(args: WhyArguments) -> int:
 
 
 def print_incident(args: WhyArguments, report: IncidentReport) -> None:
-    """Print a report as ``--format`` says."""
+    """Print a report in the form of ``--format``."""
     from reconciler.documents import incident_to_json
     from reconciler.render import incident_lines
 

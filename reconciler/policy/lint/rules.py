@@ -36,7 +36,7 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     migrated_name,
     unreadable_node,
 )
-"""Each walks the state once at most; what needs the current state says nothing without one."""
+"""Each walks the state once at most; what needs the current state shows nothing without one."""
 
 
 def lint_state(subject: Subject) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What a lint rule may look at, and how it says what it found."""
+"""What a lint rule may look at, and how it states what it found."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def verdicts_of(table: pa.Table) -> Iterator[GroupVerdict]:
 
 MOST_POINTS: Final = 240
 _MOST_BEFORE: Final = 8
-"""A bucket that was put together from more than this many says nothing of before."""
+"""A bucket that was put together from more than this many shows nothing of before."""
 _SECOND: Final = (1 << SECOND_BITS) - 1
 _COUNTS: Final = ("place", "over_before", "over", "possible")
 POINTS: Final = pa.schema([*((name, pa.int64()) for name in _COUNTS), ("rate", pa.float64()), ("upper", pa.float64())])

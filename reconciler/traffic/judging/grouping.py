@@ -4,7 +4,7 @@ Pure, and on the driver: it sees distinct series, never requests. A bucket whose
 replayed once for both limits; others are replayed in their own group on each side.
 
 Who sent something need not be known whole. A series whose quota depends on what is not known is in a target of its own that
-nothing is said of, and every bucket that it may belong to is marked.
+nothing is reported of, and every bucket that it may belong to is marked.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Target:
     after: Resolved
     members: tuple[int, ...]
     undecided: bool = False
-    """Who sent this is not known well enough to say which quota applies."""
+    """Who sent this is not known well enough to state which quota applies."""
     may_have: int = 0
     """How many series of undecided targets may belong here too."""
     reconsidered: bool = False

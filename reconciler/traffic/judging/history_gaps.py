@@ -137,7 +137,7 @@ def _short(provenance: Provenance, needs: HistoryNeeds) -> str | None:
 
 
 def _brokers_missing(provenance: Provenance) -> str | None:
-    """By their number: a log does not say which broker wrote it, and its name may not either."""
+    """By their number: a log does not state which broker wrote it, and its name may not either."""
     recorded = [part.broker for part in provenance.coverage]
     for named, source in ((provenance.named_brokers, "recorded answers name"), (provenance.cluster_brokers, "the cluster has")):
         if len(named) > len(recorded):

@@ -177,7 +177,7 @@ def _limiting(kind: Kind, series: Sequence[Series], grouping: Grouping, tables: 
 def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: QuotaTable) -> tuple[UnusedQuota, ...]:
     """Declared quotas that win for no recorded client, sorted. Those that stronger quotas override have a reason of their own.
 
-    Where the history has nothing at all of what a key limits, but for bytes, nothing is said of that key.
+    Where the history has nothing at all of what a key limits, but for bytes, nothing is reported of that key.
     """
     unused = []
     clients_of: dict[Kind, set[_Client]] = {kind: set() for kind in KEY_OF_KIND}

@@ -1,6 +1,6 @@
 """What metrics prove: a throttle, and never that there was none.
 
-A mean over a time says nothing about the seconds in it. But a broker lets no more through without a throttle than its limit
+A mean over a time shows nothing about the seconds in it. But a broker lets no more through without a throttle than its limit
 allows over the windows that cover that time. Take the last request of an interval of L seconds, then the last one before its
 window, and so on. Each window has the rate ``S / w <= limit`` when nothing is throttled. A window that Kafka fills up to N - 1
 samples ends at least as long behind the request before it, so the lengths add up to no more than L and one longest window. An

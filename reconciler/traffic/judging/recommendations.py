@@ -34,7 +34,7 @@ SMALLEST: Final[Mapping[QuotaKey, tuple[float, str]]] = {
 }
 """No smaller value is recommended, as a number and as text for a manifest.
 
-16 KiB is a full batch of a producer with default settings (``batch.size``). A quiet history says little about the next burst,
+16 KiB is a full batch of a producer with default settings (``batch.size``). A quiet history shows little about the next burst,
 and a limit below these values protects no broker.
 """
 

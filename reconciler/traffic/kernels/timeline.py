@@ -3,7 +3,7 @@
 For brokers from 3.8 on, which samples are alive at a request depends on times alone, never on amounts or limits. With the
 requests in order, s0 the first and each further sample start the first request at least W after the previous start, the live
 samples at request i are a suffix: those whose last request is later than t_i - N x W. (The ring has N+1 slots; live samples
-start W or more apart and after t_i - (N+1) x W, so none is overwritten early. Slots that were reset hold nothing, and the
+start W or more apart and after t_i - (N+1) x W, so none is overwritten early. Slots that were reset have nothing, and the
 sample that was current at their reset has an earlier start and outlives them, so they never decide which is the oldest.)
 
 Older brokers have no such form (a reset slot can be the oldest there); they are replayed by the model, request by request.

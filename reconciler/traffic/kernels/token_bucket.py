@@ -63,7 +63,7 @@ class TokenBucket:
         return True
 
     def throttle_ms(self) -> int:
-        """What the answer says as of the last ``take``: 0 while tokens are left. An int: a limit of 0 delays no request."""
+        """What the answer states as of the last ``take``: 0 while tokens are left. An int: a limit of 0 delays no request."""
         return narrow_to_int(java_round(divide_as_java(-self.tokens, self._limit) * 1000)) if self.tokens < 0 else 0
 
     def _refill(self, now_ms: int) -> None:

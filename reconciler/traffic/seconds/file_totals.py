@@ -92,7 +92,7 @@ def _digest(text: str) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSummary:
-    """What a file has, as its segment's document says it.
+    """What a file has, as its segment's document states it.
 
     ``minutes``: by broker, of every row with a time. ``copies``: lines that count in another file, or before in this one.
     ``copies_of``: the addresses of those files, this one too.

@@ -308,7 +308,7 @@ def map_distinct(column: pa.Array, value_of: Callable[[str], object], kind: pa.D
 
 
 def texts(column: pa.Array) -> pa.Array:
-    """Any column as text; bytes that are no UTF-8 become the replacement character."""
+    """Any column as text; bytes that are not UTF-8 become the replacement character."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):

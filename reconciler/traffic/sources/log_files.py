@@ -20,7 +20,7 @@ from reconciler.logs import log_event
 _log: Final = logging.getLogger(__name__)
 _BROKER_IN_NAME: Final = re.compile(r"(?:^|[-_.])(?:node|broker)[-_]?(\d{1,9})(?=$|[-_.])")
 _SEGMENT: Final = re.compile(r"\d{20}\.log")
-"""A broker keeps its data in files of such names; they can be huge, and are no logs of requests."""
+"""A broker keeps its data in files of such names; they can be huge, and are not logs of requests."""
 _EXPLICIT: Final = re.compile(r"(\d{1,9})=(.+)", re.DOTALL)
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _SMALLEST: Final = 4_000_000

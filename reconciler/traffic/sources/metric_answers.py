@@ -179,7 +179,7 @@ class AnswerReader:
 
 
 def samples_of(series: Sequence[AnsweredSeries]) -> Iterator[tuple[Sequence[AnsweredSeries], Samples]]:
-    """The samples of series, some series at once. A value that is no number is NaN. Raises ``ForeignAnswerError``."""
+    """The samples of series, some series at once. A value that is not a number is NaN. Raises ``ForeignAnswerError``."""
     begin = count = 0
     for end, one in enumerate(series, start=1):
         count += one.count

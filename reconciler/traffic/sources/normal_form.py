@@ -33,7 +33,7 @@ thread (request), partitions (mutation), connections (connection). ``overhead``:
 a fetch quota does not cut. ``tie``: orders requests of one microsecond.
 
 A mutation has one row for each topic of its request: the same ``ts`` and ``tie``, and ``part`` counts the topics from 0 in the
-order of the request; ``strict`` says whether its API version is refused topics (CreateTopics from 6, CreatePartitions from 3,
+order of the request; ``strict`` states whether its API version is refused topics (CreateTopics from 6, CreatePartitions from 3,
 DeleteTopics from 5; null: it is) or only delayed. A connection has an ``ip``, and neither user nor client id. From ``throttled``
 on, columns may be missing or null."""
 IDENTITY: Final = ("broker", "kind", "user", "client_id", "ip")

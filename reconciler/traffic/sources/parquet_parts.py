@@ -127,7 +127,7 @@ def _around(spans: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
 def time_slices(parts: Sequence[Part], rows: int) -> list[tuple[Part, ...]]:
     """The parts in the order of time, some together: no two slices have rows of one millisecond.
 
-    A slice has more than ``rows`` where its parts cannot be told apart by time. Without statistics of every part there is one.
+    A slice has more than ``rows`` where its parts cannot be distinguished by time. Without statistics of every part there is one.
     """
     spans = [(part.span_us, part) for part in parts]
     known = sorted(((span, part) for span, part in spans if span is not None), key=lambda one: one[0])
@@ -163,7 +163,7 @@ def may_have_value(footer: pq.FileMetaData, column: str, values: Collection[str]
 
 
 def footer_of(path: str) -> pq.FileMetaData:
-    """What a file says of itself. Raises ``TrafficError`` for a file that is not Parquet, or not whole."""
+    """What a file states of itself. Raises ``TrafficError`` for a file that is not Parquet, or not whole."""
     try:
         return pq.read_metadata(path)
     except pa.ArrowInvalid as error:

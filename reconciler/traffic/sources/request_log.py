@@ -1,7 +1,7 @@
 """The broker's request log (JSON since Kafka 2.8) as rows of what is charged, as Arrow batches and without Spark.
 
 A line with ``Completed request:`` gives a row for each thing it is charged for: bytes of produce and fetch, time of
-threads, topics created or deleted. ``status`` says what became of it; ``CHARGED`` rows carry the series (broker, kind, user,
+threads, topics created or deleted. ``status`` states what became of it; ``CHARGED`` rows carry the series (broker, kind, user,
 client id), the charge time and the amount. A line that is charged for nothing has one row. The schema is ``COLUMNS``.
 """
 
