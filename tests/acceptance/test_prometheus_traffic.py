@@ -32,6 +32,8 @@ class MetricsServer:
         self.headers: list[dict[str, str]] = []
 
     def __call__(self, path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        if not body:
+            return 404, "text/plain", b"this server shows no configuration"
         fields = urllib.parse.parse_qs(body.decode())
         query, end = fields["query"][0], int(float(fields["time"][0]))
         length = int(query.rpartition("[")[2].removesuffix("s]"))

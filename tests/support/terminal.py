@@ -41,7 +41,11 @@ class Terminal:
     def wait_for(self, text: str) -> None:
         """Returns once this was printed; fails when nothing is printed for a minute."""
         while text not in self.seen:
-            self._read()
+            try:
+                self._read()
+            except (OSError, EOFError) as error:
+                self.process.wait(60)
+                raise AssertionError(f"it ended without {text!r}, after {self.seen!r}") from error
 
     def type(self, text: str) -> None:
         """What a person types."""

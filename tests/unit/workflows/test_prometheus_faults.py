@@ -50,6 +50,9 @@ def test_an_answer_that_is_cut_in_the_middle_is_asked_for_again(tmp_path: Path) 
         text = b""
         while b"\r\n\r\n" not in text:
             text += connection.recv(65536)
+        if text.startswith(b"GET"):
+            connection.sendall(b"HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+            return
         size = int(text.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
         while len(text.partition(b"\r\n\r\n")[2]) < size:
             text += connection.recv(65536)
