@@ -308,8 +308,9 @@ def test_a_screen_refreshes_and_leaves_the_terminal_as_it_was(tmp_path: Path) ->
     with served(reply) as port:
         traffic = f"1=metrics+http://127.0.0.1:{port}"
         terminal = Terminal(
-            tmp_path, "headroom", "--current", "current.json", "--traffic", traffic, "--watch", "--interval", "0.2"
-        )
+            tmp_path, "headroom", "--current", "current.json", "--traffic", traffic, "--watch", "--interval", "0.2",
+            env={"TERM": "xterm"},
+        )  # fmt: skip
         terminal.wait_for("976.6 KiB/s")
         terminal.wait_for("1.907 MiB/s")
         terminal.process.send_signal(signal.SIGWINCH)

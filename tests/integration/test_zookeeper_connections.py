@@ -287,7 +287,7 @@ def test_the_port_for_tls_without_tls_and_the_other_way_round(with_tls: str, pla
 
 def test_a_request_waits_for_a_server_that_comes_back_but_not_for_ever() -> None:
     with zookeeper_server() as server:
-        wanted = dataclasses.replace(settings(server.address), request_seconds=4.0)
+        wanted = dataclasses.replace(settings(server.address), request_seconds=12.0)
         with opened(wanted) as client:
             server.kill()
             for _ in range(2):  # the first one may notice that the connection breaks, the second one never had one
