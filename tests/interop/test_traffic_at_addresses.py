@@ -90,7 +90,8 @@ def test_a_name_node_that_is_away_is_a_sentence(tmp_path: Path) -> None:
     away = ("--conf", "spark.hadoop.ipc.client.connect.max.retries=1")
     done = run("backtest", "quotas.yaml", "--traffic", "hdfs://127.0.0.1:9/traffic", "--master", "local[2]", *away, cwd=tmp_path)
     assert (done.code, done.out) == (1, "")
-    assert "recorded traffic hdfs://127.0.0.1:9/traffic cannot be read: the server at 127.0.0.1:9 refuses connections" in done.err
+    assert "recorded traffic hdfs://127.0.0.1:9/traffic cannot be read: the server at " in done.err
+    assert ":9 refuses connections" in done.err
     assert "Traceback" not in done.err
 
 
@@ -102,7 +103,7 @@ def test_a_name_node_that_is_away_is_a_sentence(tmp_path: Path) -> None:
         (
             "traffic",
             ("--conf", "spark.hadoop.fs.s3a.endpoint=http://127.0.0.1:9"),
-            "the server at http://127.0.0.1:9 refuses connections",
+            "the server at 127.0.0.1:9 refuses connections",
         ),
     ],
 )
