@@ -209,7 +209,7 @@ class WrongClusterError(RefusedError):
 
 
 class NotConfirmedError(RefusedError):
-    """The person at the terminal refused, or there is no terminal and no ``--auto-approve``."""
+    """The person at the terminal refused, or the command has neither a terminal nor ``--auto-approve``."""
 
     failure_reason = "not-confirmed"
 

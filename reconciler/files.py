@@ -92,14 +92,14 @@ def _errors_as_ours(path: Path) -> Iterator[None]:
         raise FileAccessError(msg) from error
 
 
-def bundled_folder(name: str, *, holds: str) -> Path:
+def bundled_folder(name: str, *, with_file: str) -> Path:
     """The folder ``name``: inside the package when installed from a wheel, beside it in a source tree.
 
-    A folder of that name is ours when it has the file ``holds``. Raises ``FileAccessError`` when there is none in either place.
+    A folder of that name is ours when it has this file. Raises ``FileAccessError`` when neither place has one.
     """
     package = Path(reconciler.__file__).parent
     for candidate in (package / name, package.parent / name):
-        if (candidate / holds).is_file():
+        if (candidate / with_file).is_file():
             return candidate
     msg = f"this installation of kafka-quotas lacks its {name}; install kafka-quota-reconciler again"
     raise FileAccessError(msg)

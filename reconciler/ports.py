@@ -144,7 +144,7 @@ class ExclusiveRuns(Protocol):
     """A cluster that keeps two runs of this tool apart; ask with ``isinstance``."""
 
     def exclusive(self, holder: str) -> AbstractContextManager[None]:
-        """Keep the cluster's lock inside; ``holder`` states who and since when, for whoever finds it held.
+        """Keep the cluster's lock inside; ``holder`` states who and since when, for a run that finds the lock taken.
 
         Entering raises ``LockedError`` when another run holds it, ``BackendError`` when that cannot be told. A holder that dies
         holds it no longer.

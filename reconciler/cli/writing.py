@@ -102,7 +102,7 @@ def show_refused(args: WritingArguments, plan: Plan, progress: PatientProgress) 
 
 
 def confirm(args: WritingArguments, plan: Plan, progress: PatientProgress | None = None) -> bool:
-    """Show the plan and ask. Raises ``NotConfirmedError`` when there is no person to ask."""
+    """Show the plan and ask. Raises ``NotConfirmedError`` without a terminal to ask at."""
     with progress.silent() if progress else contextlib.nullcontext():
         if not (args.quiet and args.auto_approve):
             show_plan(args, plan)

@@ -242,7 +242,7 @@ def path_in_whole(path: tuple[str | int, ...], numbers: Sequence[int] | None) ->
 
 def schema_folder() -> Path:
     """The folder that has ``NAME.vVERSION.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
-    return bundled_folder("schemas", holds="client-quotas.v1.schema.json")
+    return bundled_folder("schemas", with_file="client-quotas.v1.schema.json")
 
 
 @cache

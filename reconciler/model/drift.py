@@ -17,7 +17,7 @@ from reconciler.model.state import ClusterIdentity, Observed
 class DriftClass(enum.StrEnum):
     """What became of one entity.
 
-    ``DIFFERS`` stands for the three before it when there is no baseline to distinguish them by. ``ADDED``: in the scope, not
+    ``DIFFERS`` stands for the three before it without a baseline to distinguish them by. ``ADDED``: in the scope, not
     declared, and either the next apply removes it or it overrides a declared limit. ``UNMANAGED`` is not a difference.
     """
 

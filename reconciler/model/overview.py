@@ -39,8 +39,8 @@ class EntityOverview:
 class ClusterOverview:
     """One cluster. ``failure``: why it could not be read; then ``entities`` are what is declared, as far as that is known.
 
-    ``callback`` and ``static_defaults`` (by key): why its quotas may not be what holds, as ``resolve`` states it. ``counts`` has
-    every class of drift when the cluster was read.
+    ``callback`` and ``static_defaults`` (by key): why other limits than its quotas may apply, as ``resolve`` states it.
+    ``counts`` has every class of drift when the cluster was read.
     """
 
     cluster: ClusterIdentity

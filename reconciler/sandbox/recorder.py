@@ -45,7 +45,7 @@ def recorder_jar(runtime: Runtime, *, progress: Progress | None = None, cache: P
 
     Raises ``MissingDependencyError`` without a compiler, ``SandboxError`` when it fails.
     """
-    root = bundled_folder(_SOURCES, holds=_PLUGIN)
+    root = bundled_folder(_SOURCES, with_file=_PLUGIN)
     sources = sorted(root.rglob("*.java"))
     digest = hashlib.sha256(b"".join(source.name.encode() + source.read_bytes() for source in sources)).hexdigest()[:16]
     home = (cache_folder() if cache is None else cache) / "recorder"

@@ -26,7 +26,7 @@ from reconciler.ports import Clock
 from reconciler.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.service.polling import Poller, ScrapeGap
 from reconciler.service.signal_requests import SignalRequests
-from reconciler.workflows import ExporterTarget, exporter_login, open_page, series_reader
+from reconciler.workflows import ExporterTarget, open_page, read_login, series_reader
 
 if TYPE_CHECKING:
     from reconciler.traffic import RecordedFolder, ScrapedRows
@@ -143,10 +143,10 @@ class _Recorder:
         self._unknown: dict[tuple[int, str], int] = {}
         self._notes: list[str] = []
         self.last_reason = ""
-        login = exporter_login(settings.http_config) if settings.http_config else None
+        login = read_login(settings.http_config) if settings.http_config else None
         self._pollers = {
             target.broker: Poller(
-                page=open_page(target, login, timeout_s=settings.timeout_s),
+                page=open_page(target.address, target.broker, login=login, timeout_s=settings.timeout_s),
                 columns=PageColumns(series_reader(settings.known_clients)),
                 interval_s=settings.interval_s,
                 offset_s=settings.interval_s * number / len(settings.targets),

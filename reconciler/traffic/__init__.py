@@ -85,8 +85,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError
     from reconciler.traffic.sources.metric_layouts import (
-        SERIES_NAMES,
-        SERIES_SELECTOR,
         Measure,
         MetricRule,
         MetricSeries,
@@ -110,8 +108,6 @@ __all__ = [
     "BYTES",
     "CLUSTER",
     "KEY_OF_KIND",
-    "SERIES_NAMES",
-    "SERIES_SELECTOR",
     "AnswerReader",
     "AnsweredSamples",
     "Backtest",

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, export_cluster, require_free
     from reconciler.workflows.exporters import (
         ExporterTarget,
-        exporter_login,
         exporter_targets,
         open_page,
         series_reader,
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.monitoring_rules import quota_rules
     from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
+    from reconciler.workflows.prometheus_login import read_login
     from reconciler.workflows.prometheus_traffic import (
         PrometheusRequest,
         configured_server,
@@ -161,7 +161,6 @@ __all__ = [
     "explain_incident",
     "explanations",
     "export_cluster",
-    "exporter_login",
     "exporter_targets",
     "find_changed_clusters",
     "find_drift",
@@ -200,6 +199,7 @@ __all__ = [
     "quota_rules",
     "read_body",
     "read_clients",
+    "read_login",
     "read_report_inputs",
     "read_state",
     "read_trusted_files",

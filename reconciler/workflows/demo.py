@@ -99,7 +99,7 @@ class _Demo:
         self._screen = screen
         self._sandbox = sandbox
         self._snapshot = str(folder / "current.json")
-        self._example = _as_typed(bundled_folder("examples", holds="quickstart/cluster.yaml") / "quickstart")
+        self._example = _as_typed(bundled_folder("examples", with_file="quickstart/cluster.yaml") / "quickstart")
         self._server = ("--bootstrap-server", sandbox.bootstrap_servers)
 
     def traffic(self, seconds: float) -> TrafficReport:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.integrations import ExporterPage, HttpLogin, PrometheusApi
+from reconciler.integrations import HttpLogin, PrometheusApi
 from reconciler.model import (
     BrokerTraffic,
     CurrentState,
@@ -27,6 +27,7 @@ from reconciler.model import (
 from reconciler.ports import Progress
 from reconciler.text import count_of, list_some
 from reconciler.workflows.client_names import names_of, read_client_names
+from reconciler.workflows.exporters import open_page
 from reconciler.workflows.headroom_sources import is_page, split_page
 from reconciler.workflows.prometheus_login import read_login
 from reconciler.workflows.prometheus_reading import Piece, PieceReader
@@ -37,7 +38,6 @@ from reconciler.workflows.trusted import TrustedTree
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.model import LabelMatcher
     from reconciler.traffic import ClientNames, MetricRule, MetricTargets, TrafficSource
     from reconciler.workflows.plan import Intent
     from reconciler.workflows.prometheus_traffic import PrometheusRequest
@@ -123,11 +123,12 @@ def _examine_server(
     piece = Piece(server.since.timestamp(), until.timestamp())
     api = PrometheusApi(server.address, request.login(server.http_config))
     try:
-        _read_clients(targets, PieceReader(api, _with_matchers(selector_of(rules), server.match)), piece, server, progress)
+        _read_series(targets, PieceReader(api, selector_of(rules, server.match)), piece, server, progress)
         jobs = sorted({job for target in targets.targets.values() if (job := target.labels.get("job"))})
         if jobs and len(jobs) <= _MOST_JOBS:
             about = (f'job=~"{"|".join(map(_pattern, jobs))}"', *map(str, server.match))
-            _read_targets(targets, PieceReader(api, f'{{__name__=~"up|process_start_time_seconds",{",".join(about)}}}'), piece)
+            states = f'{{__name__=~"up|process_start_time_seconds",{",".join(about)}}}'
+            _read_series(targets, PieceReader(api, states), piece, server)
     finally:
         api.close()
     question = HealthQuestion(
@@ -143,7 +144,7 @@ def _examine_server(
 
 def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHealth:
     """Each page once: there is neither an interval nor a gap to see."""
-    from reconciler.traffic import HealthQuestion, MetricTargets, SeriesReader, examine_metrics, names_to_read
+    from reconciler.traffic import HealthQuestion, MetricTargets, SeriesReader, examine_metrics
 
     if not all(map(is_page, request.traffic)):
         raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
@@ -151,8 +152,7 @@ def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHea
     targets, unreadable = MetricTargets(SeriesReader(request.names(), rules)), []
     addresses = []
     for broker, address in map(split_page, request.traffic):
-        labels = {} if broker is None else {"broker": str(broker)}
-        page = ExporterPage(address, names=names_to_read(rules), labels=labels, login=login)
+        page = open_page(address, broker, rules=rules, login=login)
         addresses.append(page.address)
         try:
             read = page.read()
@@ -175,8 +175,8 @@ def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHea
     return examine_metrics(targets, question)
 
 
-def _read_clients(
-    targets: MetricTargets, reader: PieceReader, piece: Piece, server: PrometheusRequest, progress: Progress | None
+def _read_series(
+    targets: MetricTargets, reader: PieceReader, piece: Piece, server: PrometheusRequest, progress: Progress | None = None
 ) -> None:
     for answered in reader.read([piece]):
         for _, raw in answered.bodies:
@@ -184,17 +184,6 @@ def _read_clients(
         if progress is not None:
             share = (answered.piece.end_s - piece.begin_s) / (piece.end_s - piece.begin_s)
             progress.step(f"reading {server.address}: {share:.0%}")
-
-
-def _read_targets(targets: MetricTargets, reader: PieceReader, piece: Piece) -> None:
-    """``up`` and the start times of processes."""
-    for answered in reader.read([piece]):
-        for _, raw in answered.bodies:
-            targets.add_answer(raw.body)
-
-
-def _with_matchers(selector: str, match: Sequence[LabelMatcher]) -> str:
-    return selector.removesuffix("}") + "".join(f",{one}" for one in match) + "}"
 
 
 def _pattern(text: str) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,11 +14,10 @@ from reconciler.errors import UsageError
 from reconciler.integrations import PAGE_PREFIX, ExporterPage
 from reconciler.model import escaped
 from reconciler.workflows.client_names import read_client_names
-from reconciler.workflows.prometheus_login import read_login
 
 if TYPE_CHECKING:
     from reconciler.integrations import HttpLogin
-    from reconciler.traffic import SeriesReader
+    from reconciler.traffic import MetricRule, SeriesReader
 
 _ARGUMENT: Final = re.compile(r"(?:([0-9]{1,9})=)?metrics\+(https?://.*)", re.DOTALL | re.ASCII)
 
@@ -28,11 +28,6 @@ class ExporterTarget:
 
     broker: int
     address: str
-
-
-def is_exporter(argument: str) -> bool:
-    """Whether a ``--traffic`` argument names an exporter's page."""
-    return _ARGUMENT.fullmatch(argument) is not None
 
 
 def exporter_targets(arguments: Sequence[str]) -> tuple[ExporterTarget, ...]:
@@ -50,18 +45,23 @@ def exporter_targets(arguments: Sequence[str]) -> tuple[ExporterTarget, ...]:
     return targets
 
 
-def open_page(target: ExporterTarget, login: HttpLogin | None = None, *, timeout_s: float = 10.0) -> ExporterPage:
-    """The page of one broker, with the series of its quotas. Raises ``UsageError`` for an address that is not one."""
-    from reconciler.traffic import SERIES_NAMES
+def open_page(
+    address: str,
+    broker: int | None,
+    *,
+    rules: Sequence[MetricRule] = (),
+    login: HttpLogin | None = None,
+    timeout_s: float = 10.0,
+    clock: Callable[[], float] = time.time,
+) -> ExporterPage:
+    """An exporter's page with the series of quotas, which get the label of the ``broker``, if it is known.
 
-    return ExporterPage(
-        target.address, names=SERIES_NAMES, labels={"broker": str(target.broker)}, login=login, timeout_s=timeout_s
-    )
+    ``rules``: further series. Raises ``UsageError`` for an address that is not one.
+    """
+    from reconciler.traffic import names_to_read
 
-
-def exporter_login(path: Path) -> HttpLogin:
-    """The login of a file of ``--http-config``. Raises ``FileAccessError`` and ``UsageError``."""
-    return read_login(path)
+    labels = {} if broker is None else {"broker": str(broker)}
+    return ExporterPage(address, names=names_to_read(rules), labels=labels, login=login, timeout_s=timeout_s, clock=clock)
 
 
 def series_reader(known_clients: Path | None) -> SeriesReader:

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.integrations import PAGE_PREFIX, ExporterPage, HttpLogin, PrometheusApi, TooManySamplesError
+from reconciler.integrations import PAGE_PREFIX, HttpLogin, PrometheusApi, TooManySamplesError
 from reconciler.model import Message, compose, escaped, name_part
+from reconciler.workflows.exporters import open_page
 from reconciler.workflows.prometheus_login import ReadFile, read_login
 from reconciler.workflows.prometheus_traffic import is_prometheus, prometheus_address
 from reconciler.workflows.traffic_mapping import metric_rules
@@ -195,7 +196,7 @@ class _PrometheusLoad:
         self._api, self._clock = PrometheusApi(address, options.login()), options.clock
         self._series = _Series(reader)
         self._answers = AnswerReader(reader)
-        self._selector = selector_of(reader.rules).removesuffix("}") + "".join(f",{one}" for one in options.match) + "}"
+        self._selector = selector_of(reader.rules, options.match)
 
     def read(self) -> LoadReading:
         from reconciler.traffic import ForeignAnswerError, Unattributed, read_answer
@@ -231,18 +232,9 @@ class _PrometheusLoad:
 
 class _PageLoad:
     def __init__(self, pages: Sequence[tuple[int | None, str]], options: LoadOptions) -> None:
-        from reconciler.traffic import names_to_read
-
         reader, login = options.reader("an exporter"), options.login()
         self._pages = [
-            ExporterPage(
-                address,
-                names=names_to_read(reader.rules),
-                labels={} if broker is None else {"broker": str(broker)},
-                login=login,
-                clock=options.clock,
-            )
-            for broker, address in pages
+            open_page(address, broker, rules=reader.rules, login=login, clock=options.clock) for broker, address in pages
         ]
         self._series = _Series(reader)
         self._kept: dict[MetricSeries, list[tuple[float, float]]] = {}
@@ -289,11 +281,10 @@ class _RecordedLoad:
         self._options = options
 
     def read(self) -> LoadReading:
-        from reconciler.traffic import find_traffic, last_rates, last_totals, read_batches, require_arrow, require_traffic
+        from reconciler.traffic import find_traffic, last_rates, last_totals, read_batches, require_arrow
 
         require_arrow()
         traffic = find_traffic(self._options.traffic, self._options.mapping)
-        require_traffic(traffic.source, traffic.files)
         if traffic.datasets:
             raise UsageError("headroom reads files of this machine, not addresses or tables")
         if traffic.cells is not None:

@@ -53,7 +53,7 @@ def template_files(*, forge: str, version: str, workflows: Workflows | None) -> 
     ``forge``: ``github``, ``gitlab`` or ``none``. ``version``: of kafka-quotas, which the pipelines install. Raises
     ``FileAccessError``.
     """
-    source = bundled_folder(TEMPLATE, holds=REPOSITORY_FILE)
+    source = bundled_folder(TEMPLATE, with_file=REPOSITORY_FILE)
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
         path = file.relative_to(source).as_posix()
         if _OF_FORGE.get(path.split("/", maxsplit=1)[0], forge) == forge:

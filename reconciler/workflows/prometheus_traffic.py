@@ -285,7 +285,7 @@ def _piece_of(hour: datetime.datetime, now: datetime.datetime) -> Piece:
 def _selector(request: PrometheusRequest) -> str:
     from reconciler.traffic import selector_of
 
-    return selector_of(request.rules).removesuffix("}") + "".join(f",{one}" for one in request.match) + "}"
+    return selector_of(request.rules, request.match)
 
 
 def _packed(request: PrometheusRequest) -> PackedRequest:

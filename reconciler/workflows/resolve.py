@@ -199,7 +199,7 @@ class Sources:
         return seen, loaded
 
     def _intent(self, *, everything: bool) -> Intent:
-        """What the manifests want; ``everything`` of the root, whatever the paths are, because all of it decides what holds."""
+        """What the manifests want; ``everything`` of the root, since every manifest can change effective quotas."""
         seen, loaded = self._loaded
         if everything and loaded.root is not None:
             loaded = replace(loaded, selected=None, complete=True)

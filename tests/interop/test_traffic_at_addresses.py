@@ -12,21 +12,14 @@ import pytest
 
 from tests.support.command import run
 from tests.support.hdfs_server import HdfsServer, hdfs_server
+from tests.support.manifests import quotas
 from tests.support.recorded_parquet import Flow, write_traffic
 from tests.support.s3_server import S3Server, s3_server
 from tests.traffic.conftest import RECORDINGS
 
 pytestmark = pytest.mark.interop
 
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 50KiB}
-"""
+MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

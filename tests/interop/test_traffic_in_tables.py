@@ -16,19 +16,12 @@ import pytest
 
 from tests.support.command import environment, run
 from tests.support.lake_tables import PYSPARK, LakeTables, delta_tables, iceberg_tables, pyspark_variables
+from tests.support.manifests import quotas
 from tests.support.recorded_parquet import Flow, write_traffic
 
 pytestmark = pytest.mark.interop
 
-MANIFEST = """
-apiVersion: kafka-quotas/v1
-kind: ClientQuotas
-metadata: {name: team}
-spec:
-  quotas:
-    - match: {user: alice}
-      quotas: {producer_byte_rate: 50KiB}
-"""
+MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
 MAKE = """
 import json, sys
 from pyspark.sql import SparkSession

@@ -268,7 +268,7 @@ def stored_text(key: str, value: float) -> str:
 
 
 def read_quotas(config: dict[str, object], types: tuple[str, ...]) -> ReadQuotas:
-    """The quotas of a node of an entity with these types; keys that are none are only checked for being text.
+    """The quotas of a node of an entity with these types; other keys are only checked for being text.
 
     Credentials are never looked into. Unknown keys with a number count, so that they are shown. A legal key that brokers cannot
     apply is reported, and has the number that DescribeClientQuotas would show, if there is one.

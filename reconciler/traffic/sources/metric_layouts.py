@@ -13,18 +13,20 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.client_names import ClientNames, NameIndex
 from reconciler.traffic.sources.metric_encoding import decode_user, unquote_client_id
 
-SERIES_NAMES: Final = (
+if TYPE_CHECKING:
+    from reconciler.model import LabelMatcher
+
+_SERIES_NAMES: Final = (
     "kafka_server_(quota|[Pp]roduce|[Ff]etch|[Rr]equest|[Cc]ontroller_?[Mm]utation)_.+",
     "kafka_server_socket_server_metrics_connection_accept_rate",
 )
-SERIES_SELECTOR: Final = f'{{__name__=~"{"|".join(SERIES_NAMES)}"}}'
-"""The series to ask a server for; ``read_series`` sorts out those of other sensors."""
+"""The series to ask a server for, as regular expressions; ``read_series`` sorts out those of other sensors."""
 
 
 class Unattributed(enum.StrEnum):
@@ -215,12 +217,13 @@ def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> La
 def names_to_read(rules: Sequence[MetricRule] = ()) -> tuple[str, ...]:
     """Regular expressions of the metric names of the known layouts and of ``rules``."""
     more = (re.sub(r"[^\w:*?]", ".", rule.name).replace("*", ".*").replace("?", ".") for rule in rules)
-    return (*SERIES_NAMES, *more)
+    return (*_SERIES_NAMES, *more)
 
 
-def selector_of(rules: Sequence[MetricRule] = ()) -> str:
-    """The series to ask a server for: those of the known layouts and those of ``rules``."""
-    return f'{{__name__=~"{"|".join(names_to_read(rules))}"}}'
+def selector_of(rules: Sequence[MetricRule] = (), match: Sequence[LabelMatcher] = ()) -> str:
+    """The series to ask a server for, as PromQL: those of the known layouts and of ``rules`` that all of ``match`` select."""
+    names = f'__name__=~"{"|".join(names_to_read(rules))}"'
+    return f"{{{','.join((names, *map(str, match)))}}}"
 
 
 @functools.lru_cache(maxsize=256)

@@ -41,11 +41,22 @@ from reconciler.traffic.sources.recorder_files import recorder_rows
 from reconciler.traffic.sources.request_log import parse_lines, schema
 from reconciler.traffic.spark_jobs import reason
 
+_log: Final = logging.getLogger(__name__)
 _LOG_BYTES_A_TASK: Final = 4_000_000
 """As stored, perhaps compressed."""
 _MAPPED_BYTES_A_TASK: Final = 32 * 1024 * 1024
 _BYTES_A_MAPPED_ROW: Final = 64
 """Of Parquet."""
+_PATH: Final = "_metadata.file_path"
+_MOST_FILES: Final = 100_000
+"""Of which the names are looked at."""
+_TABLE_FORMATS: Final = {"_delta_log": "a Delta table", "metadata": "an Iceberg table"}
+"""Folders of tables: their files alone have rows that the table no longer has."""
+_FORMATS: Final = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".csv": "csv"}
+_ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
+_DAYS: Final = frozenset({"dt", "ds", "date", "day"})
+"""Usual names of the columns by which a Hive layout is cut into days."""
+Found = TypeVar("Found")
 
 
 def normal_form_rows(spark: SparkSession, parts: Sequence[Part]) -> ReadRows[Part, pa.RecordBatch]:
@@ -112,19 +123,6 @@ def mark_repeats(rows: KeptRows, also: Sequence[str]) -> KeptRows:
         rows.close()
         raise
     return rows
-
-
-_log: Final = logging.getLogger(__name__)
-_PATH: Final = "_metadata.file_path"
-_MOST_FILES: Final = 100_000
-"""Of which the names are looked at."""
-_TABLE_FORMATS: Final = {"_delta_log": "a Delta table", "metadata": "an Iceberg table"}
-"""Folders of tables: their files alone have rows that the table no longer has."""
-_FORMATS: Final = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".csv": "csv"}
-_ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
-_DAYS: Final = frozenset({"dt", "ds", "date", "day"})
-"""Usual names of the columns by which a Hive layout is cut into days."""
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

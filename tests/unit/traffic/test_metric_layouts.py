@@ -10,7 +10,6 @@ import pytest
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.client_names import ClientNames, NameIndex
 from reconciler.traffic.sources.metric_layouts import (
-    SERIES_SELECTOR,
     Layout,
     Measure,
     MetricRule,
@@ -225,4 +224,7 @@ def test_the_selector_asks_for_every_name_that_is_read() -> None:
     for name in ("kafka_server_produce_user_a_byte_rate", "kafka_server_quota_tokens", "acme_in.x1"):
         assert pattern.fullmatch(name)
     assert not pattern.fullmatch("kafka_server_brokertopicmetrics_count")
-    assert selector_of() == SERIES_SELECTOR
+    assert selector_of() == (
+        '{__name__=~"kafka_server_(quota|[Pp]roduce|[Ff]etch|[Rr]equest|[Cc]ontroller_?[Mm]utation)_.+'
+        '|kafka_server_socket_server_metrics_connection_accept_rate"}'
+    )
