@@ -150,6 +150,11 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
         lines=(
             ("Sum up the logs of two brokers", "compact --traffic 1=/logs/broker-1 --traffic 2=/logs/broker-2 --folder history"),
             ("Sum up on a Spark cluster", "compact --traffic /logs --folder history --master spark://host:7077"),
+            ("Add what is new to a dataset by day", "compact --traffic s3a://logs/kafka --out s3a://lake/seconds --keep 400d"),
+            (
+                "Add files as they come, until a signal",
+                "compact --follow --traffic 7=/logs/rotated --out /data/seconds --checkpoint /data/checkpoint",
+            ),
             (
                 "Keep the samples of a Prometheus server",
                 "compact --traffic prometheus+https://prometheus.example.org/ --folder history",

@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.recommendations import safe_limit
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
+    from reconciler.traffic.lake_compaction import LakeRequest, LakeResult, compact_days
+    from reconciler.traffic.lake_stream import Followed, FollowOptions, follow
     from reconciler.traffic.last_moment import RecordedRate, last_rates, last_totals
     from reconciler.traffic.live_samples import AnsweredSamples, read_answer
     from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
@@ -76,10 +78,11 @@ if TYPE_CHECKING:
     from reconciler.traffic.recorded_folder import RecordedFolder, Retention
     from reconciler.traffic.scraped_rows import PageColumns, ScrapedRows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.day_ledger import LateRows
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.sources.client_names import ClientNames
-    from reconciler.traffic.sources.datasets import local_path, parse_dataset
+    from reconciler.traffic.sources.datasets import KafkaTopic, address_of, local_path, parse_dataset, parse_topic
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
@@ -98,7 +101,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.remote_read import PackedAnswer, PackedAnswerError, read_request
     from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
-    from reconciler.traffic.spark_setup import read_spark_settings, require_arrow
+    from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.throttled_seconds import ThrottledSecond
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source, TrafficSource
@@ -117,10 +120,16 @@ __all__ = [
     "ClientNames",
     "Compaction",
     "Era",
+    "FollowOptions",
+    "Followed",
     "ForeignAnswerError",
     "GroupTimeline",
     "HealthQuestion",
+    "KafkaTopic",
     "Kind",
+    "LakeRequest",
+    "LakeResult",
+    "LateRows",
     "Measure",
     "MetricRule",
     "MetricSeries",
@@ -148,9 +157,12 @@ __all__ = [
     "Unattributed",
     "ViolationCounts",
     "Window",
+    "address_of",
     "broker_of",
+    "compact_days",
     "examine_metrics",
     "find_traffic",
+    "follow",
     "group_timelines",
     "incident_report",
     "keep_rows",
@@ -163,8 +175,10 @@ __all__ = [
     "page_facts",
     "parse_dataset",
     "parse_mapping",
+    "parse_topic",
     "read_answer",
     "read_batches",
+    "read_consumer_settings",
     "read_mapping",
     "read_request",
     "read_series",
@@ -172,6 +186,7 @@ __all__ = [
     "read_violations",
     "recorded_throttles",
     "require_arrow",
+    "require_packages",
     "require_traffic",
     "safe_limit",
     "selector_of",

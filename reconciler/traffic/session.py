@@ -23,7 +23,7 @@ import reconciler
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
-from reconciler.traffic.spark_jobs import job_progress, raise_as_sentences
+from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences
 from reconciler.traffic.spark_setup import require_java, require_packages, require_remote_packages
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _end_jvm() -> None:
     """End the Java process too, and wait for it: stopping a session leaves it to die some time after Python."""
     from pyspark import SparkContext
 
-    gateway = SparkContext._gateway  # noqa: SLF001 - pyspark has no public way to end what it started
+    gateway = java_gateway()
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
         return
@@ -257,7 +257,7 @@ def _launch_jvm(settings: Mapping[str, str], folder: str) -> None:
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway as untyped
 
-    if SparkContext._gateway is not None:  # noqa: SLF001 - a program that uses us may have a Spark of its own
+    if java_gateway() is not None:  # a program that uses us may have a Spark of its own
         return
     empty = Path(folder) / "empty"
     empty.mkdir()

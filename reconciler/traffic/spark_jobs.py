@@ -127,6 +127,15 @@ _NO_DETAILS: Final = (False, False)
 """Neither details of tasks nor summaries of them."""
 _LISTENERS_MS: Final = 10_000
 """How long Spark may take to write down the figures of what has ended."""
+
+
+def java_gateway() -> Any:
+    """The way to the Java of this process; ``None`` when there is none, as with Spark Connect."""
+    from pyspark import SparkContext
+
+    return SparkContext._gateway  # noqa: SLF001 - pyspark has no public way to it
+
+
 _LONGEST: Final = 300
 _CAUSE: Final = "Caused by:"
 _PYTHON: Final = "let PYSPARK_PYTHON name one that has what the extra traffic brings"

@@ -108,15 +108,7 @@ def read_spark_settings(pairs: Sequence[str], properties_file: Path | None) -> t
     """
     settings: dict[str, str] = {}
     if properties_file is not None:
-        try:
-            content = properties_file.read_bytes()
-        except OSError as error:
-            raise FileAccessError(f"--properties-file {properties_file} cannot be read: {error.strerror or error}") from error
-        try:
-            settings |= javaproperties.load(io.BytesIO(content))
-        except ValueError:
-            # From None: the library's error repeats a piece of the value.
-            raise UsageError(f"{properties_file} is not a Java properties file: it has a malformed \\u escape") from None
+        settings |= _properties(properties_file, "--properties-file")
         if wrong := [key for key in settings if not key.startswith(_PREFIX)]:
             raise UsageError(f"{properties_file}: the key {escaped(wrong[0])!r} does not begin with spark.")
     for pair in pairs:
@@ -125,3 +117,20 @@ def read_spark_settings(pairs: Sequence[str], properties_file: Path | None) -> t
             raise UsageError(f"--conf takes KEY=VALUE with a key that begins with spark., not {escaped(key)!r}")
         settings[key] = value
     return tuple((key, value.strip()) for key, value in settings.items())
+
+
+def read_consumer_settings(path: Path) -> tuple[tuple[str, str], ...]:
+    """Settings of a Kafka consumer. Raises ``UsageError`` and ``FileAccessError`` as ``read_spark_settings``."""
+    return tuple(_properties(path, "--consumer-config").items())
+
+
+def _properties(path: Path, option: str) -> dict[str, str]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise FileAccessError(f"{option} {path} cannot be read: {error.strerror or error}") from error
+    try:
+        return dict(javaproperties.load(io.BytesIO(content)))
+    except ValueError:
+        # From None: the library's error repeats a piece of the value.
+        raise UsageError(f"{path} is not a Java properties file: it has a malformed \\u escape") from None

@@ -232,13 +232,9 @@ def open_traffic(
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
     check_zone(log_timezone)
-    listing = None
-    if traffic.datasets:
-        from reconciler.traffic.sources.on_spark import list_datasets
-
-        listing = list_datasets(session(), traffic.datasets)
-        if listing.logs:
-            traffic = replace(traffic, source=Source.LOGS, mapping=None)
+    if (days := _open_days(traffic, session, requests=requests)) is not None:
+        return days
+    traffic, listing = _listed(traffic, session)
     if requests and traffic.source is not Source.LOGS:
         raise UsageError("--requests needs request logs: only they identify single requests")
     with timed_event(_log, "first rows read", source=traffic.source.value):
@@ -286,6 +282,28 @@ def open_traffic(
         recorded.close()
         raise
     return recorded
+
+
+def _open_days(traffic: Traffic, session: Callable[[], SparkSession], *, requests: bool) -> TrafficSource | None:
+    """Per-second totals of ``compact --out``."""
+    if not traffic.datasets:
+        return None
+    from reconciler.traffic.seconds.day_traffic import open_days
+
+    days = open_days(session(), traffic.datasets, traffic.between)
+    if days is not None and requests:
+        days.close()
+        raise UsageError("--requests needs request logs: only they identify single requests")
+    return days
+
+
+def _listed(traffic: Traffic, session: Callable[[], SparkSession]) -> tuple[Traffic, Listing | None]:
+    if not traffic.datasets:
+        return traffic, None
+    from reconciler.traffic.sources.on_spark import list_datasets
+
+    listing = list_datasets(session(), traffic.datasets)
+    return (replace(traffic, source=Source.LOGS, mapping=None) if listing.logs else traffic), listing
 
 
 def look_first(traffic: Traffic, *, log_timezone: str) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         state_of_report,
     )
     from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
+    from reconciler.workflows.compact_lake import DaysOptions, DaysResult, compact_into_lake
     from reconciler.workflows.connect import (
         Access,
         check_cluster_id,
@@ -111,6 +112,8 @@ __all__ = [
     "Checker",
     "CompactOptions",
     "CompactResult",
+    "DaysOptions",
+    "DaysResult",
     "DoctorRequest",
     "ExportResult",
     "ExporterTarget",
@@ -150,6 +153,7 @@ __all__ = [
     "cluster_to_export",
     "cluster_to_read",
     "comment_links",
+    "compact_into_lake",
     "compact_traffic",
     "configured_server",
     "connection_to_write",

@@ -19,6 +19,7 @@ from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.service.observers import metric_labels
 from reconciler.workflows.exporters import exporter_targets
 from reconciler.workflows.plan import load_intent
+from tests.support.airflow_dag import airflow_command
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -86,6 +87,16 @@ def test_the_command_lines_of_recorders_are_understood() -> None:
         assert (args.command, args.log_format, len(targets)) == ("record", "json", len(args.traffic))
     (folder,) = [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]]
     assert folder == args.folder
+
+
+def test_the_command_lines_of_compact_are_understood() -> None:
+    job = yaml.safe_load((DEPLOY / "kubernetes-compact.yaml").read_text())["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    dag = airflow_command()
+    for arguments in (job["containers"][0]["args"], dag):
+        args = build_parser("compact").parse_args(arguments)
+        assert (args.command, args.out, args.keep, args.replace) == ("compact", "s3a://lake/quota-seconds", 400, False)
+        assert args.properties_file == "/etc/kafka-quotas/spark.properties"
+    assert job["containers"][0]["volumeMounts"][0]["mountPath"] == "/etc/kafka-quotas"
 
 
 def test_every_metric_in_rules_and_dashboard_is_one_that_is_exposed() -> None:

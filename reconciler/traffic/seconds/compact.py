@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from reconciler.traffic.shuffle.on_spark import KeptRows
 
 _log: Final = logging.getLogger(__name__)
-_LONGEST_LINE: Final = 1024 * 1024
-_END_BYTES: Final = 64 * 1024
+LONGEST_LINE: Final = 1024 * 1024
+"""Of a log, what can be its first line."""
+END_BYTES: Final = 64 * 1024
+"""Of a file that is never added to, what distinguishes it from others of its length."""
 _ID_DIGITS: Final = 24
 _BYTES_A_TASK: Final = 32 * 1024 * 1024
 _BEGINS_LINE: Final = "begins_line"
@@ -55,12 +57,12 @@ class SourceFile:
         """Known by its broker and its first whole line; ``None`` while it has none. Raises ``TrafficError``."""
         try:
             with _open(path) as stream:
-                first = stream.readline(_LONGEST_LINE)
+                first = stream.readline(LONGEST_LINE)
         except (OSError, EOFError, zlib.error) as error:
             raise TrafficError(f"recorded traffic {path} cannot be read: {error}") from error
-        if not first.endswith(b"\n") and len(first) < _LONGEST_LINE:
+        if not first.endswith(b"\n") and len(first) < LONGEST_LINE:
             return None
-        return cls(path=path, id=_digest(f"log {broker}\n".encode() + first), size=path.stat().st_size)
+        return cls(path=path, id=log_id(broker, first), size=path.stat().st_size)
 
     @classmethod
     def of_recorder(cls, path: Path) -> SourceFile | None:
@@ -74,8 +76,8 @@ class SourceFile:
         try:
             size = path.stat().st_size
             with path.open("rb") as stream:
-                stream.seek(max(0, size - _END_BYTES))
-                return cls(path=path, id=_digest(f"parquet {size}\n".encode() + stream.read()), size=size)
+                stream.seek(max(0, size - END_BYTES))
+                return cls(path=path, id=whole_id(size, stream.read()), size=size)
         except OSError as error:
             raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror}") from error
 
@@ -261,3 +263,13 @@ def _open(path: Path) -> IO[bytes]:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:_ID_DIGITS]
+
+
+def log_id(broker: int, first_line: bytes) -> str:
+    """The id of a request log, which may grow and get other names."""
+    return _digest(f"log {broker}\n".encode() + first_line)
+
+
+def whole_id(size: int, end: bytes) -> str:
+    """The id of a file that is never added to."""
+    return _digest(f"parquet {size}\n".encode() + end)

@@ -74,14 +74,19 @@ class _SparkRows(ABC, Generic[Item]):
 
     def total(self, work: Totals[Item]) -> pa.Table:
         """As ``Rows.total``."""
-        partial = self._run(work.count, work.columns, work.schema, few=True)
+        whole = self.totals_frame(work)
+        with logged_stages(_log, self._spark, "rows added up", what=work.name) as event:
+            totals = whole.toArrow()
+            event["results"] = totals.num_rows
+        return totals
+
+    def totals_frame(self, work: Totals[Item], *, few: bool = True) -> DataFrame:
+        """The same, left to Spark's workers. ``few``: there are much fewer totals than rows."""
+        partial = self._run(work.count, work.columns, work.schema, few=few)
         # Sums and extremes of numbers alone: a smallest text would make Spark sort all rows.
         folds = [getattr(F, fold)(name).alias(name) for name, fold in work.folds.items()]
         whole = partial.groupBy(*work.keys).agg(*folds) if folds else partial.distinct()
-        with logged_stages(_log, self._spark, "rows added up", what=work.name) as event:
-            totals = whole.select(*work.schema.names).toArrow()
-            event["results"] = totals.num_rows
-        return totals
+        return whole.select(*work.schema.names)
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""

@@ -131,25 +131,37 @@ class Listing:
 
     logs: tuple[BrokerFiles, ...] = ()
     format: str | None = None
+    files: tuple[str, ...] = ()
+    """Those of ``format``."""
 
 
 def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
     """What the files at these addresses are. Raises ``TrafficError`` when there are none, or none that can be read."""
     if datasets[0].is_table:
         return Listing()
-    logs: list[tuple[int | None, str, list[str]]] = []
-    formats: set[str] = set()
+    named = []
     for dataset in datasets:
         with timed_event(_log, "dataset listed", dataset=dataset.name) as event:
-            names = _names(spark, dataset)
+            names = file_names(spark, dataset)
             event["files"] = len(names)
-        known = {form for name in names if (form := form_of(name)) is not None}
-        if "parquet" in known:
+        if any(form_of(name) == "parquet" for name in names):
             _refuse_table(spark, dataset)
+        named.append((dataset, names))
+    return listing_of(named)
+
+
+def listing_of(named: Sequence[tuple[Dataset, Sequence[str]]]) -> Listing:
+    """What these files of datasets are. Raises as ``list_datasets``."""
+    logs: list[tuple[int | None, str, list[str]]] = []
+    formats: set[str] = set()
+    files: list[str] = []
+    for dataset, names in named:
+        known = {form for name in names if (form := form_of(name)) is not None}
         if not known and (lines := [name for name in names if is_request_log(PurePosixPath(name).name)]):
-            logs.append((dataset.broker, _root(dataset, lines), lines))
+            logs.append((dataset.broker, root_of(dataset, lines), lines))
         elif len(known) == 1:
             formats |= known
+            files += (name for name in names if form_of(name) is not None)
         else:
             kinds = f"files of several kinds ({', '.join(sorted(known))})" if known else "no request log and no Parquet"
             raise TrafficError(f"recorded traffic {escaped(dataset.name)}: there are {kinds}. Name one folder with one kind")
@@ -157,11 +169,11 @@ def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
         raise UsageError("--traffic names addresses with different kinds of files: give one kind at a time")
     if formats:
         (form,) = formats
-        return Listing(format=form)
+        return Listing(format=form, files=tuple(files))
     return Listing(logs=number_brokers(logs))
 
 
-def _root(dataset: Dataset, names: Sequence[str]) -> str:
+def root_of(dataset: Dataset, names: Sequence[str]) -> str:
     """The dataset's address as it stands in those of its files, where Spark may write ``file:`` with other slashes."""
     path = urllib.parse.urlsplit(dataset.name).path.rstrip("/")
     before, same, _ = names[0].partition(path)
@@ -200,6 +212,47 @@ def frame_rows(
         return _narrowed(mapped_batch(batch, mapping), between).select(list(columns))
 
     return FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: names, convert)
+
+
+SOURCE_COLUMN: Final = "kafka_quotas_source"
+"""The column of a frame in which each row has the address of its file, or the name of its table."""
+
+
+def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -> FrameRows:
+    """The rows of a frame with ``SOURCE_COLUMN``, which they get as ``file``. Raises as ``frame_rows``."""
+    if mapping is None:
+        require_columns(frame.limit(0).toArrow().schema, where)
+    else:
+        require_mapped([where], [frame.columns], mapping)
+    known = set(frame.columns)
+
+    def needed(columns: Sequence[str]) -> tuple[str, ...]:
+        names = file_columns(columns) if mapping is None else (name for name in mapping.columns if name in known)
+        return (*names, SOURCE_COLUMN)
+
+    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+        own = [name for name in columns if name != "file"]
+        rows = canonical_rows(batch, own) if mapping is None else mapped_batch(batch, mapping).select(own)
+        return rows.append_column("file", batch.column(SOURCE_COLUMN))
+
+    return FrameRows(frame.sparkSession, frame, needed, convert)
+
+
+def files_frame(
+    spark: SparkSession, files: Sequence[str], dataset: Dataset, form: str, mapping: TrafficMapping | None
+) -> DataFrame:
+    """The rows of some files of a dataset, with ``SOURCE_COLUMN``. Raises ``TrafficError`` for files that cannot be read."""
+    base = {} if dataset.name in files else {"basePath": dataset.name}
+    reader = spark.read.format(form).options(**_options(form, mapping), **base)
+    return _load(dataset, lambda: reader.load(list(files)).withColumn(SOURCE_COLUMN, F.col(_PATH)))
+
+
+def table_frame(spark: SparkSession, dataset: Dataset, between: Between | None) -> DataFrame:
+    """The rows of a table in a stretch of time, with ``SOURCE_COLUMN``. Raises as ``files_frame``."""
+    frame = _load(dataset, lambda: spark.read.table(dataset.name))
+    if between is not None and "ts" in frame.columns:
+        frame = rows_between(frame, between)
+    return frame.withColumn(SOURCE_COLUMN, F.lit(str(dataset)))
 
 
 def days_between(frame: DataFrame, between: Between) -> DataFrame:
@@ -267,17 +320,21 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
 def _frame(spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: TrafficMapping | None) -> DataFrame:
     if datasets[0].is_table:
         return spark.read.table(datasets[0].name)
-    options: Mapping[str, str] = {}
+    form = form or "parquet"
+    return spark.read.format(form).options(**_options(form, mapping)).load([dataset.name for dataset in datasets])
+
+
+def _options(form: str, mapping: TrafficMapping | None) -> Mapping[str, str]:
     match form:
         case "parquet" | "orc":
             # Files of other days may have columns that one file lacks.
-            options = {"mergeSchema": "true"}
+            return {"mergeSchema": "true"}
         case "csv":
-            options = {"header": "true", "sep": "," if mapping is None else mapping.delimiter}
-    return spark.read.format(form or "parquet").options(**options).load([dataset.name for dataset in datasets])
+            return {"header": "true", "sep": "," if mapping is None else mapping.delimiter}
+    return {}
 
 
-def _names(spark: SparkSession, dataset: Dataset) -> list[str]:
+def file_names(spark: SparkSession, dataset: Dataset) -> list[str]:
     """The addresses of its files, sorted. A reader of whole files lists them, and opens none for their names alone."""
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     rows = _load(dataset, lambda: reader.load(dataset.name).select(_PATH).limit(_MOST_FILES).collect())

@@ -1,0 +1,35 @@
+"""The bash command of the DAG in deploy/, as Airflow would start it, read without Airflow."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import string
+from pathlib import Path
+
+DAG = Path(__file__).parents[2] / "deploy" / "airflow_compact.py"
+
+
+def airflow_command(*, replace: bool = False, **settings: str) -> list[str]:
+    """The arguments behind ``kafka-quotas``. ``settings``: in place of the constants at the top of the file."""
+    tree = ast.parse(DAG.read_text("utf-8"))
+    constants = {
+        target.id: ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    (operator,) = [call for call in calls if getattr(call.func, "id", "") == "BashOperator"]
+    keywords = {keyword.arg: keyword.value for keyword in operator.keywords}
+    environment = keywords["env"]
+    assert isinstance(environment, ast.Dict)
+    pairs = zip(environment.keys, environment.values, strict=True)
+    names = {ast.literal_eval(key): value.id for key, value in pairs if key is not None and isinstance(value, ast.Name)}
+    rendered = re.sub(r"\{\{.*?\}\}", "--replace" if replace else "", ast.literal_eval(keywords["bash_command"]))
+    words = shlex.split(rendered)
+    assert words[0] == "kafka-quotas"
+    values = {name: (constants | settings)[constant] for name, constant in names.items()}
+    return [string.Template(word).substitute(values) for word in words[1:]]
