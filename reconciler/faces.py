@@ -21,9 +21,9 @@ def lazy_face(package: str) -> Callable[[str], object]:
         if name not in homes:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg, name=name, obj=sys.modules[package])
-        found: object = getattr(importlib.import_module(homes[name]), name)
-        setattr(sys.modules[package], name, found)
-        return found
+        value: object = getattr(importlib.import_module(homes[name]), name)
+        setattr(sys.modules[package], name, value)
+        return value
 
     return attribute
 

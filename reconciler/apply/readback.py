@@ -242,9 +242,9 @@ class ConflictCheck:
 
     def compare(self, live: Mapping[Entity, Quotas], *, planned: Sequence[Change], written: Sequence[Change] = ()) -> Stop | None:
         """What another writer did, noted with every entity that it happened to."""
-        found = [(change, difference_from_before(change, live)) for change in planned]
-        found += [(change, difference_from_written(change, live)) for change in written]
-        differences = [(change, text) for change, text in found if text is not None]
+        compared = [(change, difference_from_before(change, live)) for change in planned]
+        compared += [(change, difference_from_written(change, live)) for change in written]
+        differences = [(change, text) for change, text in compared if text is not None]
         if not differences:
             return None
         for change, text in differences:

@@ -64,8 +64,8 @@ def diagnosed(wanted: Diagnosis, *, is_service: bool = False) -> Iterator[None]:
 
     A service (``is_service``) writes its own lines, and prints the warnings of libraries itself.
     """
-    ours, root = logging.getLogger(OURS), logging.getLogger()
-    levels = {log: log.level for log in (ours, *(logging.getLogger(name) for name in LIBRARIES))}
+    package_log, root = logging.getLogger(OURS), logging.getLogger()
+    levels = {log: log.level for log in (package_log, *(logging.getLogger(name) for name in LIBRARIES))}
     stderr, raises = sys.stderr, logging.raiseExceptions
     added: list[tuple[logging.Logger, logging.Handler]] = []
 
@@ -80,8 +80,8 @@ def diagnosed(wanted: Diagnosis, *, is_service: bool = False) -> Iterator[None]:
         add(logging.getLogger(name), logging.NullHandler())
     hush_libraries(logging.INFO if wanted.tracebacks else logging.WARNING)
     if wanted.verbosity:
-        ours.setLevel(logging.DEBUG)
-        add(ours, _handler(wanted, stderr))
+        package_log.setLevel(logging.DEBUG)
+        add(package_log, _handler(wanted, stderr))
     if wanted.tracebacks:
         handler = _handler(wanted, stderr)
         handler.addFilter(lambda record: _is_foreign(record) and not (is_service and record.levelno >= logging.WARNING))

@@ -117,8 +117,8 @@ def _exact_parts(args: EntityArguments) -> Iterator[_Part]:
     for text in args.entity_name:
         yield _pair("--name", text, MatchKind.NAME)
     for text in args.entity_names:
-        for one in text.split(","):
-            yield _pair("--names", one, MatchKind.NAME)
+        for pair in text.split(","):
+            yield _pair("--names", pair, MatchKind.NAME)
     yield from _bare("--defaults", args.entity_defaults, MatchKind.DEFAULT)
 
 
@@ -158,17 +158,17 @@ def _require_type(option: str, entity_type: str) -> None:
 
 
 def _checked(parts: Iterable[_Part], may_be_empty: Collection[str]) -> tuple[_Part, ...]:
-    found: dict[str, _Part] = {}
+    by_type: dict[str, _Part] = {}
     for part in parts:
         option, entity_type, wanted = part
-        if entity_type in found:
-            first = found[entity_type][0]
+        if entity_type in by_type:
+            first = by_type[entity_type][0]
             raise UsageError(f"{shown(first)} and {shown(option)} both speak of the {entity_type}; an entity has one name a type")
         _require_name(part, may_be_empty)
-        found[entity_type] = (option, entity_type, wanted)
-    if EntityType.IP.value in found and len(found) > 1:
+        by_type[entity_type] = (option, entity_type, wanted)
+    if EntityType.IP.value in by_type and len(by_type) > 1:
         raise UsageError("an ip cannot be combined with a user or a client-id: Kafka has no such entities")
-    return tuple(found.values())
+    return tuple(by_type.values())
 
 
 def _require_name(part: _Part, may_be_empty: Collection[str]) -> None:

@@ -55,8 +55,8 @@ def text_width(stream: TextIO) -> int | None:
 
     ``None`` for a pipe or a file: text is not wrapped there, so that ``grep`` finds a whole sentence on one line.
     """
-    found = columns(stream)
-    return None if found is None else min(found, _WIDEST)
+    width = columns(stream)
+    return None if width is None else min(width, _WIDEST)
 
 
 def print_result(
@@ -203,7 +203,7 @@ def _not_a_form(spec: str, formats: Sequence[str]) -> str:
 def _format_of(file: Path, formats: Sequence[str]) -> str:
     """The format that the end of a file's name suggests."""
     wanted = {".md": "markdown", ".xml": "junit", ".txt": "text", ".htm": "html"}.get(file.suffix, file.suffix.removeprefix("."))
-    return wanted if wanted in formats else next(one for one in formats if one != "text")
+    return wanted if wanted in formats else next(name for name in formats if name != "text")
 
 
 def read_file(path: Path) -> str:

@@ -235,7 +235,7 @@ def explanations() -> Mapping[str, str]:
     from reconciler.workflows import explanations as catalogue
 
     prefixes = {Topic.GUARD: GUARD_PREFIX, Topic.DRIFT: DRIFT_PREFIX}
-    return {f"{prefixes.get(one.topic, '')}{one.id}": one.text for one in catalogue().values()}
+    return {f"{prefixes.get(explanation.topic, '')}{explanation.id}": explanation.text for explanation in catalogue().values()}
 
 
 def repository_links(commit: str | None) -> RepositoryLinks:
@@ -252,5 +252,7 @@ def places() -> RepoPaths:
 
     here = Path.cwd()
     workspace = os.environ.get("GITHUB_WORKSPACE")
-    root = Path(workspace) if workspace else next((one for one in (here, *here.parents) if (one / ".git").exists()), here)
+    root = (
+        Path(workspace) if workspace else next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
+    )
     return RepoPaths(working_folder=here.as_posix(), root=root.absolute().as_posix())

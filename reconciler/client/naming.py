@@ -58,7 +58,7 @@ def matching(
     user=payments
     """
     wanted = {EntityType.USER: user, EntityType.CLIENT_ID: client_id, EntityType.IP: ip}
-    types = tuple((kind.value, _type_match(one)) for kind, one in wanted.items() if one is not None)
+    types = tuple((kind.value, _type_match(name)) for kind, name in wanted.items() if name is not None)
     return Selector(types=types, strict=strict)
 
 

@@ -59,9 +59,9 @@ class RecordedQuotas:
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
         """The entities that match, with all their quotas. Raises as ``ClusterQuotas.describe``."""
-        found = describe_cluster(_Held(self._view), selector)
+        described = describe_cluster(_Held(self._view), selector)
         view = self._view
-        return Description(kind=view.kind, cluster=view.cluster, observed=view.observed, entities=found.entities)
+        return Description(kind=view.kind, cluster=view.cluster, observed=view.observed, entities=described.entities)
 
     def resolve(self, client: Entity, *, include_overrides: bool = False, explain: bool = False, members: int = 0) -> Resolution:
         """The effective quotas of one client. Parameters, meaning and errors as in ``ClusterQuotas.resolve``."""
@@ -157,16 +157,16 @@ def compare(before: RecordedQuotas, after: RecordedQuotas, clients: Iterable[Ent
 
     Raises ``UsageError`` for an entity that no client can be.
     """
-    found = difference_between(before.view, after.view, clients)
-    result = found.comparison
-    return Differences(clients=result.clients, unknown=result.unknown, left_out=result.left_out, notes=found.notes)
+    compared = difference_between(before.view, after.view, clients)
+    result = compared.comparison
+    return Differences(clients=result.clients, unknown=result.unknown, left_out=result.left_out, notes=compared.notes)
 
 
 def access_of(
     bootstrap_server: str | None, zookeeper: str | None, command_config: str | Path | None, *, snapshot: str | Path | None = None
 ) -> Access:
     """How to reach a cluster. Raises ``UsageError`` for settings that exclude each other."""
-    places = [one for one in (bootstrap_server, zookeeper, snapshot) if one is not None]
+    places = [source for source in (bootstrap_server, zookeeper, snapshot) if source is not None]
     if len(places) > 1 or (snapshot is not None and command_config is not None):
         msg = "give one of bootstrap_server, zookeeper and snapshot; command_config is for the first two"
         raise UsageError(msg)

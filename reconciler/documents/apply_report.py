@@ -194,6 +194,6 @@ def _reached_from_json(row: Mapping[str, Any], change: Change) -> dict[str, tupl
     if not row.keys() <= {key.key for key in change.keys}:
         raise FieldError("reached", "must have values of keys of the same change")
     return {
-        key: tuple(number_from_json(one, field_path(("reached", key, index))) for index, one in enumerate(values))
+        key: tuple(number_from_json(value, field_path(("reached", key, index))) for index, value in enumerate(values))
         for key, values in row.items()
     }

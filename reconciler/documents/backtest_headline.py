@@ -57,7 +57,7 @@ def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
 
 
 def _changed_words(changed: Sequence[BucketVerdict]) -> tuple[str, Tone]:
-    count = {verdict: sum(one.verdict is verdict for one in changed) for verdict in Verdict}
+    count = {verdict: sum(group.verdict is verdict for group in changed) for verdict in Verdict}
     among = f"{count_of(len(changed), 'quota group')} whose limit changes"
     if count[Verdict.THROTTLED]:
         return f"The proposed quotas would have throttled {count[Verdict.THROTTLED]} of {among}", Tone.BAD

@@ -120,7 +120,7 @@ def _part_from_json(row: Mapping[str, Any]) -> MessagePart:
 
 def explanations_to_json(every: Sequence[Explanation]) -> dict[str, Json]:
     """The document."""
-    return {"format_version": FORMAT_VERSION, "explanations": [_explanation_to_json(one) for one in every]}
+    return {"format_version": FORMAT_VERSION, "explanations": [_explanation_to_json(explanation) for explanation in every]}
 
 
 def _explanation_to_json(explanation: Explanation) -> dict[str, Json]:

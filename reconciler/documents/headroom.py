@@ -19,7 +19,7 @@ def headroom_to_json(headroom: Headroom, owners: tuple[OwnerLoad, ...]) -> dict[
         "at": None if headroom.at is None else moment_to_json(headroom.at),
         "groups": [_group_to_json(group) for group in headroom.groups],
         "owners": [_owner_to_json(owner) for owner in owners],
-        "muted": [{"broker": one.broker, "key": one.key.value, "connections": one.connections} for one in headroom.muted],
+        "muted": [{"broker": muted.broker, "key": muted.key.value, "connections": muted.connections} for muted in headroom.muted],
         "notes": [message_to_json(note) for note in headroom.notes],
     }
 

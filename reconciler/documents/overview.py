@@ -24,7 +24,7 @@ def overview_to_json(overview: Overview) -> dict[str, Json]:
         "clusters": [_cluster(cluster) for cluster in overview.clusters],
         "runs": [_run(run) for run in overview.runs] if overview.audited else None,
         "runs_left_out": overview.runs_left_out,
-        "traffic": [_traffic(one) for one in overview.traffic],
+        "traffic": [_traffic(report) for report in overview.traffic],
         "notes": list(overview.notes),
     }
 

@@ -40,8 +40,8 @@ class FieldError(ValueError):
 class ForeignVersionError(ValueError):
     """A document of another major version."""
 
-    def __init__(self, version: str, ours: str) -> None:
-        super().__init__(f"of format {escaped(version)}, and this version reads format {ours}")
+    def __init__(self, version: str, supported: str) -> None:
+        super().__init__(f"of format {escaped(version)}, and this version reads format {supported}")
 
 
 def read_document(text: str | bytes, build: Callable[[Any], T], *, name: str, kind: str, written_by: str) -> T:
@@ -74,9 +74,9 @@ def checked(data: object, schema_name: str) -> dict[str, Any]:
     """
     if not isinstance(data, dict):
         raise FieldError("", f"the document must be an object, not {quoted_json(data)}")
-    version, ours = data.get("format_version"), load_schema(schema_name)["$id"].rpartition(":v")[2]
-    if isinstance(version, str) and version.partition(".")[0] != ours:
-        raise ForeignVersionError(version, ours)
+    version, supported = data.get("format_version"), load_schema(schema_name)["$id"].rpartition(":v")[2]
+    if isinstance(version, str) and version.partition(".")[0] != supported:
+        raise ForeignVersionError(version, supported)
     if problem := document_problem(data, schema_name):
         raise FieldError("", problem)
     return data
@@ -166,10 +166,10 @@ def optional_entity(row: Mapping[str, Any] | None) -> Entity | None:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise FieldError("", "an object has the same key twice")
-    return found
+    return members
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -73,27 +73,27 @@ def _list_head(view: QuotaView) -> dict[str, Json]:
 
 def answer_to_json(resolution: Resolution) -> dict[str, Json]:
     """One answer; ``unknown`` only when there is something in it, ``ladder`` only when it was asked for."""
-    found: dict[str, Json] = {
+    document: dict[str, Json] = {
         "entity": entity_to_json(resolution.entity),
         "quotas": {key: _key_to_json(answer) for key, answer in resolution.quotas.items()},
     }
     if resolution.unknown:
-        found["unknown"] = dict(resolution.unknown)
+        document["unknown"] = dict(resolution.unknown)
     if resolution.ladder is not None:
-        found["ladder"] = {key: [_rung_to_json(rung) for rung in rungs] for key, rungs in resolution.ladder.items()}
-    return found
+        document["ladder"] = {key: [_rung_to_json(rung) for rung in rungs] for key, rungs in resolution.ladder.items()}
+    return document
 
 
 def comparison_to_json(compared: ViewComparison) -> dict[str, Json]:
     """Two states, and whose limits differ."""
-    found = compared.comparison
+    comparison = compared.comparison
     return {
         "format_version": FORMAT_VERSION,
         "before": _view_to_json(compared.before),
         "after": _view_to_json(compared.after),
-        "unknown": found.unknown,
-        "differences": [_compared_to_json(client) for client in found.clients],
-        "summary": {"asked": compared.asked, "differing": len(found.clients), "left_out": found.left_out},
+        "unknown": comparison.unknown,
+        "differences": [_compared_to_json(client) for client in comparison.clients],
+        "summary": {"asked": compared.asked, "differing": len(comparison.clients), "left_out": comparison.left_out},
         "notes": list(compared.notes),
     }
 
@@ -108,21 +108,21 @@ def _view_to_json(view: QuotaView) -> dict[str, Json]:
 
 
 def _key_to_json(answer: KeyAnswer) -> dict[str, Json]:
-    found: dict[str, Json] = {
+    document: dict[str, Json] = {
         "value": value_to_json(answer.value),
         "source": entity_to_json(answer.source),
         "level": answer.level,
         "bucket": _bucket(answer.bucket),
     }
     if answer.overridden is not None:
-        found["overridden"] = [
-            {"entity": entity_to_json(one.entity), "value": value_to_json(one.value), "level": one.level}
-            for one in answer.overridden
+        document["overridden"] = [
+            {"entity": entity_to_json(limit.entity), "value": value_to_json(limit.value), "level": limit.level}
+            for limit in answer.overridden
         ]
     if answer.shared_with is not None:
         clients: Iterable[Json] = (entity_to_json(entity) for entity in answer.shared_with.clients)
-        found["shared_with"] = {"clients": list(clients), "more": answer.shared_with.more}
-    return found
+        document["shared_with"] = {"clients": list(clients), "more": answer.shared_with.more}
+    return document
 
 
 def _rung_to_json(rung: Rung) -> dict[str, Json]:
@@ -132,7 +132,7 @@ def _rung_to_json(rung: Rung) -> dict[str, Json]:
 
 
 def _compared_to_json(compared: ClientDifference) -> dict[str, Json]:
-    found: dict[str, Json] = {
+    document: dict[str, Json] = {
         "entity": entity_to_json(compared.entity),
         "keys": {
             effect.key: {
@@ -144,8 +144,8 @@ def _compared_to_json(compared: ClientDifference) -> dict[str, Json]:
         },
     }
     if compared.unknown:
-        found["unknown"] = dict(compared.unknown)
-    return found
+        document["unknown"] = dict(compared.unknown)
+    return document
 
 
 def _limit_to_json(effect: Effect, limit: Limit | None) -> Json:
@@ -204,7 +204,7 @@ class _Writer:
     def rest(self, entity: Entity, client: KnownClient) -> str:
         user, client_id = client.user, client.client_id
         of_user, of_client = _tag("user", user), _tag("client-id", client_id)
-        found = []
+        members = []
         last, tail = 0, ""
         for key, winner_of, hidden_by in self._keys:
             winner = winner_of(user, client_id)
@@ -215,13 +215,13 @@ class _Writer:
                 tail = _tail(last, of_user, of_client)
             number = self._numbers.get(winner.value) or self._number(winner.value)
             if self._include_overrides:
-                hidden = [self._hidden(one, of_user, of_client) for one in hidden_by(user, client_id, winner)]
-                found.append(f'{key}{number}{tail},"overridden":[{",".join(hidden)}]}}')
+                hidden = [self._hidden(candidate, of_user, of_client) for candidate in hidden_by(user, client_id, winner)]
+                members.append(f'{key}{number}{tail},"overridden":[{",".join(hidden)}]}}')
             else:
-                found.append(f"{key}{number}{tail}}}")
+                members.append(f"{key}{number}{tail}}}")
         names = entity.parts
         asked = f"{of_user},{of_client}" if len(names) == 2 else of_user if names[0][0] == "user" else of_client
-        return f'"entity":{{{asked}}},"quotas":{{{",".join(found)}}}}}\n'
+        return f'"entity":{{{asked}}},"quotas":{{{",".join(members)}}}}}\n'
 
     def _hidden(self, candidate: Candidate, user: str, client_id: str) -> str:
         number = self._numbers.get(candidate.value) or self._number(candidate.value)

@@ -38,14 +38,14 @@ def incident_to_json(report: IncidentReport) -> dict[str, Json]:
         "goes_on": report.goes_on,
         "other_incidents": report.other_incidents,
         "logged": None if report.logged is None else _logged(report.logged),
-        "groups": [_group(one) for one in report.groups],
+        "groups": [_group(group) for group in report.groups],
         "limits": {
             key: {"value": value_to_json(value), "source": entity_to_json(entity)}
             for key, (value, entity) in report.limits.items()
         },
         "evidence": list(report.evidence),
-        "missing": [_missing(one) for one in report.missing],
-        "steps": [_step(one) for one in report.steps],
+        "missing": [_missing(evidence) for evidence in report.missing],
+        "steps": [_step(step) for step in report.steps],
     }
 
 
@@ -53,59 +53,64 @@ def _optional(moment: datetime.datetime | None) -> str | None:
     return None if moment is None else moment_to_json(moment)
 
 
-def _logged(one: LoggedThrottles) -> dict[str, Json]:
-    return {"requests": one.requests, "longest_ms": one.longest_ms, "sum_ms": one.sum_ms, "brokers": list(one.brokers)}
-
-
-def _group(one: IncidentGroup) -> dict[str, Json]:
+def _logged(throttles: LoggedThrottles) -> dict[str, Json]:
     return {
-        "bucket": dict(bucket_tags(one.name)),
-        "key": one.key,
-        "broker": one.broker,
-        "entity": None if one.entity is None else entity_to_json(one.entity),
-        "limit": value_to_json(one.limit),
-        "verdict": one.verdict.value,
-        "cause": one.is_cause,
-        "first": _optional(one.first),
-        "last": _optional(one.last),
-        "seconds_over": one.seconds_over,
-        "active_seconds": one.active_seconds,
-        "peak": value_to_json(one.peak),
-        "peak_bound": one.peak_bound.value,
-        "would_pass": value_to_json(one.would_pass),
-        "recommended": value_to_json(one.recommended),
-        "reason": one.reason,
-        "members": [_member(member) for member in one.members],
-        "origin": None if one.origin is None else _origin(one.origin),
+        "requests": throttles.requests,
+        "longest_ms": throttles.longest_ms,
+        "sum_ms": throttles.sum_ms,
+        "brokers": list(throttles.brokers),
     }
 
 
-def _member(one: Member) -> dict[str, Json]:
+def _group(group: IncidentGroup) -> dict[str, Json]:
     return {
-        "user": one.user,
-        "client_id": one.client_id,
-        "share": one.share,
-        "share_of_excess": one.share_of_excess,
-        "requests": one.requests,
+        "bucket": dict(bucket_tags(group.name)),
+        "key": group.key,
+        "broker": group.broker,
+        "entity": None if group.entity is None else entity_to_json(group.entity),
+        "limit": value_to_json(group.limit),
+        "verdict": group.verdict.value,
+        "cause": group.is_cause,
+        "first": _optional(group.first),
+        "last": _optional(group.last),
+        "seconds_over": group.seconds_over,
+        "active_seconds": group.active_seconds,
+        "peak": value_to_json(group.peak),
+        "peak_bound": group.peak_bound.value,
+        "would_pass": value_to_json(group.would_pass),
+        "recommended": value_to_json(group.recommended),
+        "reason": group.reason,
+        "members": [_member(member) for member in group.members],
+        "origin": None if group.origin is None else _origin(group.origin),
     }
 
 
-def _origin(one: LimitOrigin) -> dict[str, Json]:
+def _member(member: Member) -> dict[str, Json]:
     return {
-        "file": one.file,
-        "line": one.line,
-        "commit": one.commit,
-        "committed": moment_to_json(one.committed),
-        "author": one.author,
-        "subject": one.subject,
-        "before": value_to_json(one.before),
-        "applied": _optional(one.applied),
+        "user": member.user,
+        "client_id": member.client_id,
+        "share": member.share,
+        "share_of_excess": member.share_of_excess,
+        "requests": member.requests,
     }
 
 
-def _missing(one: MissingEvidence) -> dict[str, Json]:
-    return {"what": one.what, "because": one.because, "remedy": one.remedy}
+def _origin(origin: LimitOrigin) -> dict[str, Json]:
+    return {
+        "file": origin.file,
+        "line": origin.line,
+        "commit": origin.commit,
+        "committed": moment_to_json(origin.committed),
+        "author": origin.author,
+        "subject": origin.subject,
+        "before": value_to_json(origin.before),
+        "applied": _optional(origin.applied),
+    }
 
 
-def _step(one: IncidentStep) -> dict[str, Json]:
-    return {"title": one.title, "command": one.command, "file": one.file, "line": one.line, "text": one.text}
+def _missing(evidence: MissingEvidence) -> dict[str, Json]:
+    return {"what": evidence.what, "because": evidence.because, "remedy": evidence.remedy}
+
+
+def _step(step: IncidentStep) -> dict[str, Json]:
+    return {"title": step.title, "command": step.command, "file": step.file, "line": step.line, "text": step.text}

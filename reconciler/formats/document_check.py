@@ -63,7 +63,7 @@ def _open(schema: Any) -> Any:
     """The same schema where objects may have other fields, too."""
     if isinstance(schema, dict):
         return {k: _open(v) for k, v in schema.items() if (k, v) != ("additionalProperties", False)}
-    return [_open(one) for one in schema] if isinstance(schema, list) else schema
+    return [_open(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def _spelled_out(data: Any) -> Any:
@@ -72,7 +72,7 @@ def _spelled_out(data: Any) -> Any:
         return data.translate(_PROOF_OF_NAMES).encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(data, Mapping):
         return {_spelled_out(key): _spelled_out(value) for key, value in data.items()}
-    return [_spelled_out(one) for one in data] if isinstance(data, list) else data
+    return [_spelled_out(part) for part in data] if isinstance(data, list) else data
 
 
 def _sentence(error: Any) -> str:
@@ -88,9 +88,9 @@ def _wanted(error: Any) -> str:
     wanted = f"as the schema says ({kind.name})"
     match kind.name:
         case "type":
-            wanted = " or ".join(_TYPES[one] for one in sorted(kind.types, key="null".__eq__))
+            wanted = " or ".join(_TYPES[type_name] for type_name in sorted(kind.types, key="null".__eq__))
         case "enum":
-            wanted = f"one of {', '.join(one if isinstance(one, str) else json.dumps(one) for one in kind.options)}"
+            wanted = f"one of {', '.join(option if isinstance(option, str) else json.dumps(option) for option in kind.options)}"
         case "minimum" | "maximum":
             wanted = f"at {'least' if kind.name == 'minimum' else 'most'} {kind.limit}"
         case "pattern":

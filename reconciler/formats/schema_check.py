@@ -80,14 +80,14 @@ def check(root: YamlNode, schema_name: str, *, most: int = 100_000) -> tuple[Sch
     """
     if _fast(schema_name).is_valid(root.data):
         return ()
-    found: dict[tuple[object, ...], SchemaProblem] = {}
+    problems: dict[tuple[object, ...], SchemaProblem] = {}
     data, numbers = sieved(root.data, schema_name)
     for error in _thorough(schema_name).iter_errors(data):
-        if len(found) > most:
+        if len(problems) > most:
             break
         for problem in _problems(error, path_in_whole(tuple(error.absolute_path), numbers), root):
-            found.setdefault((problem.path, problem.kind, problem.message), problem)
-    return tuple(sorted(found.values(), key=lambda p: (p.line, p.column, p.kind, p.message)))
+            problems.setdefault((problem.path, problem.kind, problem.message), problem)
+    return tuple(sorted(problems.values(), key=lambda p: (p.line, p.column, p.kind, p.message)))
 
 
 def _problems(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterator[SchemaProblem]:
@@ -261,8 +261,8 @@ def schema_names() -> tuple[str, ...]:
 @cache
 def _newest() -> dict[str, int]:
     """Every short name with its highest version, which is the one that this version writes."""
-    found: dict[str, int] = {}
+    newest: dict[str, int] = {}
     for path in schema_folder().iterdir():
         if match := _FILE.fullmatch(path.name):
-            found[match["name"]] = max(found.get(match["name"], 0), int(match["version"]))
-    return found
+            newest[match["name"]] = max(newest.get(match["name"], 0), int(match["version"]))
+    return newest

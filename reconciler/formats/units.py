@@ -240,13 +240,13 @@ def unit_hint(text: str, unit: str) -> str:
     if guess is None:
         return "the units are B KB MB GB TB (powers of 1000) and KiB MiB GiB TiB (powers of 1024)"
     number = text[: len(text) - len(unit)].strip()
-    choices = " or ".join(f"{number}{one.removesuffix('/s')}{per_second}" for one in guess.split(" or "))
+    choices = " or ".join(f"{number}{choice.removesuffix('/s')}{per_second}" for choice in guess.split(" or "))
     bits = " (a small b would be bits, and Kafka counts bytes)" if bare in _BITS else ""
     return f"did you mean {choices}?{bits}"
 
 
 def _cased(unit: str) -> str | None:
-    known = {one.lower(): one for one in ("KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")}
+    known = {known_unit.lower(): known_unit for known_unit in ("KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB")}
     return known.get(unit.lower())
 
 

@@ -81,17 +81,17 @@ class _File:
         return "".join(str(part) for part in node.scan_values(lambda token: token.type != "DBLQUOTE"))
 
     def body(self, node: Any) -> dict[str, Value]:
-        found: dict[str, Value] = {}
+        attributes: dict[str, Value] = {}
         for attribute in _children(node, "attribute"):
-            found[self.label(attribute.children[0])] = self.value(attribute.children[-1])
+            attributes[self.label(attribute.children[0])] = self.value(attribute.children[-1])
         blocks: dict[str, list[Value]] = {}
         for block in _children(node, "block"):
             labels = [self.label(part) for part in block.children if _rule(part) in ("identifier", "string", "keyword")]
             items = self.body(next(_children(block, "body")))
             blocks.setdefault(labels[0], []).append(MapValue(items=items, span=self.span(block)))
         for name, made in blocks.items():
-            found[name] = ListValue(items=tuple(made), span=made[0].span)
-        return found
+            attributes[name] = ListValue(items=tuple(made), span=made[0].span)
+        return attributes
 
     def value(self, node: Any) -> Value:
         try:

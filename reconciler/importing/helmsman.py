@@ -106,7 +106,7 @@ class _Quotas:
         if not isinstance(node, YamlMapping):
             out.refuse("import-syntax", "clusters is a mapping of names to values, {} for none of their own", node)
             return None
-        found: dict[str, Values] = {}
+        clusters: dict[str, Values] = {}
         for name, overlay in node.items.items():
             if not isinstance(overlay, YamlMapping):
                 out.refuse(
@@ -118,18 +118,18 @@ class _Quotas:
             values = self.values(overlay, out, entity=None)
             if values is None:
                 return None
-            found[name] = values
-        return found
+            clusters[name] = values
+        return clusters
 
     def values(self, node: YamlMapping | None, out: Gatherer, *, entity: Entity | None) -> Values | None:
         """The keys of a mapping; ``None`` after a finding. Only a quota itself may have names in it."""
-        found: Values = {}
+        quotas: Values = {}
         if node is None:
-            return found
+            return quotas
         before = len(out.findings)
         for name, value in node.items.items():
             if name in _KEYS:
-                found.update(self.value(_KEYS[name], value, out))
+                quotas.update(self.value(_KEYS[name], value, out))
             elif name in _NAMES and entity is None:
                 out.refuse("import-unsupported", f"{name} cannot be set here; give such an entity a quota of its own", value)
             elif name not in _FIELDS:
@@ -142,7 +142,7 @@ class _Quotas:
                     ),
                     value,
                 )
-        return found if len(out.findings) == before else None
+        return quotas if len(out.findings) == before else None
 
     def value(self, key: str, node: YamlNode, out: Gatherer) -> Values:
         text = node.text if isinstance(node, YamlScalar) else ""

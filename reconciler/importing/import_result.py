@@ -84,8 +84,10 @@ class Gatherer:
         span = place if isinstance(place, Span) else self.span(place)
         rule = IMPORT_RULES.get(rule_id)
         severity = rule.severity if rule else Severity.ERROR
-        found = Finding(id=rule_id, severity=severity, message=message, span=span, entity=entity, key=key, related=tuple(related))
-        self.findings.append(found)
+        finding = Finding(
+            id=rule_id, severity=severity, message=message, span=span, entity=entity, key=key, related=tuple(related)
+        )
+        self.findings.append(finding)
 
     def problems(self, problems: Sequence[YamlProblem]) -> bool:
         """Note what is wrong with a file as YAML; true when there is something."""

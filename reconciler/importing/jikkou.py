@@ -52,10 +52,10 @@ def read_jikkou(content: bytes, file: str) -> ImportResult:
 def _templates(content: bytes, out: Gatherer) -> bool:
     """A template decides by itself which resources there are, so nothing of such a file is converted."""
     for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
-        found = None if line.lstrip().startswith("#") else _TEMPLATE.search(line)
-        if found:
+        template = None if line.lstrip().startswith("#") else _TEMPLATE.search(line)
+        if template:
             message = "this is a Jinja template; let jikkou render it (jikkou prepare, or jikkou get), and import what it prints"
-            out.refuse("import-template", message, out.at(number, found.start() + 1))
+            out.refuse("import-template", message, out.at(number, template.start() + 1))
     return bool(out.findings)
 
 

@@ -45,7 +45,7 @@ def is_description(text: str) -> bool:
 def _split(line: str) -> tuple[str, str] | None:
     """The entity and the keys of a line about quotas. Only a name can contain the word ``are``, so the last one is the verb."""
     line = line.strip()
-    start = next((one for one in _STARTS if line.startswith(one)), None)
+    start = next((start for start in _STARTS if line.startswith(start)), None)
     if start is None:
         return None
     entity, verb, keys = line[len(start) :].rpartition(" are")
@@ -122,7 +122,7 @@ def _in_order(names: dict[str, EntityName]) -> bool:
 
 def _quotas(text: str, entity: Entity, span: Span, out: Gatherer) -> dict[str, float] | None:
     quotas: dict[str, float] = {}
-    for part in (one.strip() for one in text.split(",")):
+    for part in (text_part.strip() for text_part in text.split(",")):
         key, _, value = part.partition("=")
         if not part or key in _CREDENTIAL_FIELDS:
             continue

@@ -85,15 +85,15 @@ class _Splitter:
             self.operator_or_word()
 
     def operator_or_word(self) -> None:
-        found = next((one for one in _OPERATORS if self.script.startswith(one, self.at)), None)
-        if found is None:
+        operator = next((candidate for candidate in _OPERATORS if self.script.startswith(candidate, self.at)), None)
+        if operator is None:
             self.word()
-        elif found in _REDIRECTIONS:
-            self.redirected = found
-            self.at += len(found)
+        elif operator in _REDIRECTIONS:
+            self.redirected = operator
+            self.at += len(operator)
         else:
-            self.words.append(self.made(found, operator=True))
-            self.at += len(found)
+            self.words.append(self.made(operator, operator=True))
+            self.at += len(operator)
 
     def word(self) -> None:
         start = self.made("")

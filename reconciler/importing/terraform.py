@@ -144,7 +144,7 @@ def _file_resources(node: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
         for name, bodies in _pairs(by_name):
             for body in bodies.items if isinstance(bodies, YamlSequence) else [bodies]:
                 if isinstance(body, YamlMapping):
-                    values = {one: _template_value(value, out) for one, value in body.items.items() if one != "//"}
+                    values = {name: _template_value(value, out) for name, value in body.items.items() if name != "//"}
                     yield Resource(type=kind, address=f"{kind}.{name}", span=out.span(body), body=values)
 
 
@@ -159,8 +159,8 @@ def _list(node: YamlNode | None) -> AbstractSequence[YamlNode]:
 
 
 def _scalar(node: YamlNode, name: str) -> str | None:
-    found = node.items.get(name) if isinstance(node, YamlMapping) else None
-    return found.text if isinstance(found, YamlScalar) else None
+    item = node.items.get(name) if isinstance(node, YamlMapping) else None
+    return item.text if isinstance(item, YamlScalar) else None
 
 
 def _constant_value(node: YamlNode, out: Gatherer) -> Value:
@@ -176,7 +176,7 @@ def _template_value(node: YamlNode, out: Gatherer) -> Value:
     """In ``.tf.json`` every text is a template."""
     value = _constant_value(node, out)
     if isinstance(node, YamlMapping):
-        return MapValue(items={name: _template_value(one, out) for name, one in node.items.items()}, span=value.span)
+        return MapValue(items={name: _template_value(item, out) for name, item in node.items.items()}, span=value.span)
     if isinstance(node, YamlSequence):
         return ListValue(items=tuple(_template_value(item, out) for item in node.items), span=value.span)
     if isinstance(value, Constant) and isinstance(value.value, str):

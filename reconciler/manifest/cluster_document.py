@@ -117,14 +117,14 @@ _LEAST: Final = 1
 
 def broker_settings(node: YamlMapping | None) -> dict[str, int]:
     """Those that are written; what the schema refused is as if it were not."""
-    found = {}
+    settings = {}
     for name in BROKER_SETTINGS:
         value = node.items.get(name) if node else None
         data = value.data if isinstance(value, YamlScalar) else None
         # To JSON Schema 11.0 is an integer, too.
         if isinstance(data, int | float) and not isinstance(data, bool) and data >= _LEAST and data == int(data):
-            found[name] = int(data)
-    return found
+            settings[name] = int(data)
+    return settings
 
 
 def quota_callback(node: YamlMapping | None) -> CallbackClass | None:
@@ -222,13 +222,13 @@ def backtest_policy(node: YamlMapping | None, out: Collector) -> BacktestPolicy:
 
 def capacity(node: YamlMapping | None, out: Collector) -> dict[str, float]:
     """What one broker can do, by key."""
-    found = {}
+    capacities = {}
     for key in QuotaKey:
         written = node.items.get(key.value) if node else None
         value = quota_value(key, written, None, out) if isinstance(written, YamlScalar) and written.data is not None else None
         if value is not None:
-            found[key.value] = value.value
-    return found
+            capacities[key.value] = value.value
+    return capacities
 
 
 def _rules(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[FailRule]:
@@ -258,7 +258,7 @@ def _owners(node: YamlNode | None) -> OwnerChoice | None:
     labels = mapping(node, "labels")
     if labels is not None:
         return OwnerChoice(labels={label: value.text for label, value in labels.items.items() if isinstance(value, YamlScalar)})
-    return OwnerChoice(names=tuple(one.text for one in getattr(node, "items", ()) if isinstance(one, YamlScalar)))
+    return OwnerChoice(names=tuple(item.text for item in getattr(node, "items", ()) if isinstance(item, YamlScalar)))
 
 
 def _number_or_default(node: YamlMapping | None, name: str, built_in: float) -> float:

@@ -113,7 +113,7 @@ def selectors(node: YamlNode | None, out: Collector) -> tuple[Selector, ...]:
     if not isinstance(node, YamlSequence):
         return ()
     made = (selector(item, out) for item in node.items)
-    return tuple(one for one in made if one is not None)
+    return tuple(selector for selector in made if selector is not None)
 
 
 def selector(node: YamlNode | None, out: Collector) -> Selector | None:

@@ -63,7 +63,7 @@ def desired_state(
                 findings.append(_outside(declared, cluster))
     findings += limit_findings(entities.values(), limits, cluster)
     if shown_files is not None:
-        chosen = {entity: one for entity, one in entities.items() if shown_files(one.source.file)}
+        chosen = {entity: quotas for entity, quotas in entities.items() if shown_files(quotas.source.file)}
         return DesiredResult(state=DesiredState(entities=chosen, complete=False), findings=tuple(findings))
     return DesiredResult(state=DesiredState(entities=entities), findings=tuple(findings))
 
@@ -116,7 +116,7 @@ def _named(cluster: ClusterSpec) -> str:
 
 def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequence[ClusterDocument]) -> tuple[Finding, ...]:
     """What is wrong between documents and clusters: names twice, names that no cluster has, labels that no cluster has."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     by_name: dict[str, ClusterDocument] = {}
     for cluster in clusters:
         if cluster.spec.name is None:
@@ -129,14 +129,14 @@ def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequen
                 place=first.span,
             )
             related = Related(span=first.span, message="the first of this name")
-            found.append(finding("duplicate-cluster", message, cluster.span, related=[related]))
+            findings.append(finding("duplicate-cluster", message, cluster.span, related=[related]))
     specs = [cluster.spec for cluster in clusters]
     for document in documents:
-        found += _choice_findings(document.clusters, by_name, specs)
+        findings += _choice_findings(document.clusters, by_name, specs)
         for entry in document.entries:
             for override in entry.overrides:
-                found += _choice_findings(override.clusters, by_name, specs)
-    return tuple(found)
+                findings += _choice_findings(override.clusters, by_name, specs)
+    return tuple(findings)
 
 
 def _choice_findings(

@@ -205,7 +205,9 @@ _ENTITIES: Final = {
 
 def _owned(owners: str, bad: str, good: str, entity: str = "{user: orders}") -> Example:
     """Two values of ``metadata.owner`` (or none) for one entity."""
-    bad, good = (_GOOD.replace("{user: orders}", entity).replace("spec:\n", f"{one}spec:\n", 1) for one in (bad, good))
+    bad, good = (
+        _GOOD.replace("{user: orders}", entity).replace("spec:\n", f"{owner_line}spec:\n", 1) for owner_line in (bad, good)
+    )
     settings = repository_manifest(f"owners: {owners}")
     return Example(bad=join_manifests(settings, bad), good=join_manifests(settings, good))
 

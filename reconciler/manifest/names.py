@@ -60,12 +60,12 @@ def _oddities(name: str) -> Iterator[tuple[str, str]]:
             "unusual-name",
             compose("{name} has blanks at its ends, control characters or invisible characters", name=shown_part(name)),
         )
-    if name != "<default>" and (found := _TEMPLATE.search(name)):
+    if name != "<default>" and (template := _TEMPLATE.search(name)):
         yield (
             "unrendered-template",
             compose(
                 "{template} in {name} is a template that was not filled in; write the name itself",
-                template=shown_part(found[0]),
+                template=shown_part(template[0]),
                 name=shown_part(name),
             ),
         )
@@ -84,8 +84,8 @@ def _oddities(name: str) -> Iterator[tuple[str, str]]:
 
 def _mixed_word(name: str) -> str | None:
     """The first word whose letters are of two scripts with the same shapes."""
-    for found in _WORD.finditer(name):
-        word = found[0]
+    for word_match in _WORD.finditer(name):
+        word = word_match[0]
         scripts = {unicodedata.name(char, "").split(" ", 1)[0] for char in word} if not word.isascii() else set()
         if len(scripts & _LOOK_ALIKE_SCRIPTS) > 1:
             return word[:40]

@@ -107,10 +107,12 @@ def _wrong_clusters(
 
 def _wrong_entity(entry: QuotaEntry, owner: Owner, owners: Mapping[str, Owner]) -> Iterator[Finding]:
     entity = entry.declared.entity
-    own = [one for one in owner.entities or () if one.matches(entity)]
+    own = [selector for selector in owner.entities or () if selector.matches(entity)]
     if own and (entity.name(EntityType.USER) is None or any(map(_is_about_users, own))):
         return
-    stronger = next((one for one in owners.values() if one is not owner and _has(one, entity, users_only=bool(own))), None)
+    stronger = next(
+        (other for other in owners.values() if other is not owner and _has(other, entity, users_only=bool(own))), None
+    )
     if stronger is not None:
         message = compose(
             "{entity} belongs to {stronger}, so {owner} cannot declare it",
@@ -126,7 +128,7 @@ def _wrong_entity(entry: QuotaEntry, owner: Owner, owners: Mapping[str, Owner]) 
 
 def _has(owner: Owner, entity: Entity, *, users_only: bool) -> bool:
     """Of a pair, a user's owner is stronger than a client-id's: a user is authenticated, a client-id is only claimed."""
-    return any(one.matches(entity) for one in owner.entities or () if not users_only or _is_about_users(one))
+    return any(selector.matches(entity) for selector in owner.entities or () if not users_only or _is_about_users(selector))
 
 
 def _is_about_users(selector: Selector) -> bool:
@@ -199,9 +201,9 @@ def endpoints(spec: ClusterSpec) -> frozenset[str]:
         return frozenset()
     servers, _, chroot = (connection.zookeeper or "").partition("/")
     root = chroot.strip("/")
-    zookeeper = {f"zookeeper {_server(one, '2181')}/{root}" for one in servers.split(",") if one.strip()}
-    listed = (one for entry in connection.bootstrap_servers for one in entry.split(","))
-    return frozenset({_server(one, "") for one in listed if one.strip()} | zookeeper)
+    zookeeper = {f"zookeeper {_server(server, '2181')}/{root}" for server in servers.split(",") if server.strip()}
+    listed = (server for entry in connection.bootstrap_servers for server in entry.split(","))
+    return frozenset({_server(server, "") for server in listed if server.strip()} | zookeeper)
 
 
 def _server(text: str, port: str) -> str:

@@ -122,7 +122,7 @@ def _bound(key: QuotaKey, node: YamlMapping, name: str, out: Collector) -> Desir
 def path_matcher(patterns: Sequence[str]) -> Callable[[str], bool]:
     """A test for paths relative to the root, with ``/`` between parts; a pattern that matches a folder takes all below it."""
     compiled = [_compiled(pattern) for pattern in patterns]
-    return lambda path: any(one.fullmatch(path) for one in compiled)
+    return lambda path: any(pattern.fullmatch(path) for pattern in compiled)
 
 
 @lru_cache(maxsize=1024)

@@ -128,7 +128,11 @@ def emit_clusters(clusters: Mapping[str | None, Mapping[Entity, Quotas]], *, mar
 def _file_prefix(cluster: str, taken: set[str]) -> str:
     """A part of a file name that distinguishes clusters, even those whose names differ only in letters that files cannot have."""
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", cluster)[:60].strip("-") or "cluster"
-    name = next(one for one in (plain, *(f"{plain}-{number}" for number in range(2, 10_000))) if one.lower() not in taken)
+    name = next(
+        candidate
+        for candidate in (plain, *(f"{plain}-{number}" for number in range(2, 10_000)))
+        if candidate.lower() not in taken
+    )
     taken.add(name.lower())
     return name
 

@@ -483,7 +483,7 @@ class BacktestReport:
 
 def worst_of_buckets(verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
     """Of verdicts in the order of a report, the first of each bucket and key: brokers judge for themselves, people ask once."""
-    found: dict[tuple[object, ...], BucketVerdict] = {}
-    for one in verdicts:
-        found.setdefault((one.key, one.name, one.undecided), one)
-    return tuple(found.values())
+    worst: dict[tuple[object, ...], BucketVerdict] = {}
+    for verdict in verdicts:
+        worst.setdefault((verdict.key, verdict.name, verdict.undecided), verdict)
+    return tuple(worst.values())

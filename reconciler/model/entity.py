@@ -57,7 +57,7 @@ def _type_order(entity_type: str) -> tuple[int, str]:
 def _is_ordered(types: list[str]) -> bool:
     if types == _PAIR:
         return True
-    return all(_type_order(one) < _type_order(next_one) for one, next_one in itertools.pairwise(types))
+    return all(_type_order(current) < _type_order(next_one) for current, next_one in itertools.pairwise(types))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

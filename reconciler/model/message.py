@@ -94,10 +94,10 @@ def parts_of(text: str) -> tuple[MessagePart, ...]:
 def join_messages(texts: Iterable[str | Entity], between: str = ", ") -> Message:
     """All of them with ``between`` in between."""
     parts: list[MessagePart] = []
-    for number, one in enumerate(texts):
+    for number, text in enumerate(texts):
         if number:
             parts.append(MessagePart(kind=PartKind.TEXT, text=between))
-        parts += _parts_of_filling(one)
+        parts += _parts_of_filling(text)
     return Message(parts)
 
 

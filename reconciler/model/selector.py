@@ -44,8 +44,8 @@ def compile_regex(text: str) -> Any:
     """
     if len(text) > MAX_REGEX_LENGTH:
         raise PatternError(f"the expression has {len(text)} characters, and {MAX_REGEX_LENGTH} are allowed")
-    if found := _OPEN_COUNT.search(text):
-        raise PatternError(f"RE2 does not read {found[0]} as a count; write {{0{found[0][1:]}")
+    if count := _OPEN_COUNT.search(text):
+        raise PatternError(f"RE2 does not read {count[0]} as a count; write {{0{count[0][1:]}")
     try:
         import re2
     except ImportError as error:

@@ -117,8 +117,8 @@ class CurrentState:
     """Ids of the brokers that were up, sorted; empty: not known."""
 
 
-def same_value(one: float | None, other: float | None) -> bool:
+def same_value(value: float | None, other: float | None) -> bool:
     """Equality of values as a broker compares them: doubles, where NaN equals itself; ``None`` is unset."""
-    if one is None or other is None:
-        return one is other
-    return one == other or (one != one and other != other)  # noqa: PLR0124 - the portable test for NaN
+    if value is None or other is None:
+        return value is other
+    return value == other or (value != value and other != other)  # noqa: PLR0124 - the portable test for NaN

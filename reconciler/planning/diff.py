@@ -227,4 +227,7 @@ class _Holders:
             return entity != default and default in self._entities
         user, client_id = named_or_other(entity)
         weaker = ((level.number, level.entity_for(user, client_id)) for level in weaker_levels(entity))
-        return any(number in self._levels if one is None else one in self._entities for number, one in weaker)
+        return any(
+            number in self._levels if weaker_entity is None else weaker_entity in self._entities
+            for number, weaker_entity in weaker
+        )

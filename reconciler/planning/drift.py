@@ -83,15 +83,15 @@ def compare(
         overrides=overriding_entities(additions, desired, live, scope=scope) if prune is Prune.NEVER else {},
     )
     counts = dict.fromkeys(DriftClass, 0)
-    found: list[EntityDrift] = []
+    drifted: list[EntityDrift] = []
     for entity in candidates:
-        one = _entity(entity, sides)
-        if one is None:
+        entity_drift = _entity(entity, sides)
+        if entity_drift is None:
             continue
-        counts[one.drift] += 1
-        if one.drift is not DriftClass.IN_SYNC:
-            found.append(one)
-    return Comparison(entities=tuple(sorted(found, key=lambda one: one.entity.sort_key)), counts=counts)
+        counts[entity_drift.drift] += 1
+        if entity_drift.drift is not DriftClass.IN_SYNC:
+            drifted.append(entity_drift)
+    return Comparison(entities=tuple(sorted(drifted, key=lambda entity_drift: entity_drift.entity.sort_key)), counts=counts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,12 +177,12 @@ def undeclared_in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], sc
     """Undeclared entities that the scope contains and that have a key this tool knows, sorted."""
     if not desired.complete:
         return ()
-    found = (
+    undeclared = (
         entity
         for entity, quotas in live.items()
         if entity not in desired.entities and not KNOWN_KEYS.isdisjoint(quotas) and scope.contains(entity)
     )
-    return tuple(sorted(found, key=lambda entity: entity.sort_key))
+    return tuple(sorted(undeclared, key=lambda entity: entity.sort_key))
 
 
 def kept_entities(entities: Iterable[Entity], earlier: Container[Entity], prune: Prune) -> tuple[Entity, ...]:
@@ -194,17 +194,17 @@ def overriding_entities(
     entities: Iterable[Entity], desired: DesiredState, live: Mapping[Entity, Quotas], *, scope: Scope
 ) -> dict[Entity, dict[str, Limit]]:
     """Those ``entities`` of the scope that override a declared limit for some client: by key, one limit that each overrides."""
-    found: dict[Entity, dict[str, Limit]] = {}
+    overrides: dict[Entity, dict[str, Limit]] = {}
     limits: DeclaredLimits | None = None
     for entity in entities:
         if limits is None:
-            beside = {one: quotas for one, quotas in live.items() if not scope.contains(one)}
-            declared = {one: quotas for one, quotas in desired.values().items() if scope.contains(one)}
+            beside = {other: quotas for other, quotas in live.items() if not scope.contains(other)}
+            declared = {other: quotas for other, quotas in desired.values().items() if scope.contains(other)}
             limits = DeclaredLimits(declared, beside)
         overridden = {key: limit for key in live[entity] if (limit := limits.overridden_by(entity, key)) is not None}
         if overridden:
-            found[entity] = overridden
-    return found
+            overrides[entity] = overridden
+    return overrides
 
 
 def forgotten_entities(

@@ -55,12 +55,12 @@ def judged_by_rules(
     ``owner_of``: who declares an entity. ``sources``: where each proposed value is written.
     """
     known = owner_of or {}
-    found = [_failing(report.verdicts, rule, owners, known) for rule in policy.fail]
+    failing = [_failing(report.verdicts, rule, owners, known) for rule in policy.fail]
     unjudged = [tuple(_failing_unjudged(report.unjudged, rule, owners, known)) for rule in policy.fail]
-    rules = tuple(map(_outcome, policy.fail, found, unjudged))
+    rules = tuple(map(_outcome, policy.fail, failing, unjudged))
     findings = [
         finding
-        for number, (rule, outcome) in enumerate(zip(found, rules, strict=True), start=1)
+        for number, (rule, outcome) in enumerate(zip(failing, rules, strict=True), start=1)
         for finding in _findings(number, outcome, rule, sources or {})
     ]
     return replace(report, rules=rules, findings=(*findings, *report.findings))
@@ -69,15 +69,15 @@ def judged_by_rules(
 def _failing(
     verdicts: Iterable[BucketVerdict], rule: FailRule, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]
 ) -> list[tuple[BucketVerdict, tuple[str, ...]]]:
-    found = []
+    failing = []
     labels = {owner.name: owner.labels for owner in owners}
     for verdict in verdicts:
         if not _concerns(verdict, rule):
             continue
         whose = tuple(_owners(verdict, owners, owner_of))
         if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in whose):
-            found.append((verdict, whose))
-    return found
+            failing.append((verdict, whose))
+    return failing
 
 
 def _failing_unjudged(
@@ -85,13 +85,13 @@ def _failing_unjudged(
 ) -> Iterator[UnjudgedChange]:
     """Changes without recorded traffic count as inconclusive; who they are about is the quota's own entity."""
     labels = {owner.name: owner.labels for owner in owners}
-    for one in unjudged if Verdict.INCONCLUSIVE in rule.verdicts else ():
-        if (rule.keys and one.key not in rule.keys) or (rule.match is not None and not rule.match.matches(one.entity)):
+    for change in unjudged if Verdict.INCONCLUSIVE in rule.verdicts else ():
+        if (rule.keys and change.key not in rule.keys) or (rule.match is not None and not rule.match.matches(change.entity)):
             continue
-        names = {owner.name for owner in owners if any_matches(owner.entities, one.entity)}
-        names |= {owner_of[one.entity]} if one.entity in owner_of else set()
+        names = {owner.name for owner in owners if any_matches(owner.entities, change.entity)}
+        names |= {owner_of[change.entity]} if change.entity in owner_of else set()
         if rule.owners is None or any(rule.owners.chooses(name, labels.get(name, {})) for name in names):
-            yield one
+            yield change
 
 
 def _concerns(bucket_verdict: BucketVerdict, rule: FailRule) -> bool:
@@ -126,24 +126,29 @@ def _clients(bucket_verdict: BucketVerdict) -> Iterator[Entity]:
 
 def _owners(bucket_verdict: BucketVerdict, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]) -> Iterator[str]:
     """Who declares the quota, and who has a client of the bucket; sorted."""
-    found = (
+    names = (
         {owner_of[bucket_verdict.entity]} if bucket_verdict.entity is not None and bucket_verdict.entity in owner_of else set()
     )
     for owner in owners:
-        if owner.name not in found and any(any_matches(owner.entities, entity) for entity in _clients(bucket_verdict)):
-            found.add(owner.name)
-    yield from sorted(found)
+        if owner.name not in names and any(any_matches(owner.entities, entity) for entity in _clients(bucket_verdict)):
+            names.add(owner.name)
+    yield from sorted(names)
 
 
 def _outcome(
     rule: FailRule, failing: Sequence[tuple[BucketVerdict, tuple[str, ...]]], unjudged: tuple[UnjudgedChange, ...]
 ) -> RuleOutcome:
     worst: dict[tuple[object, ...], FailedBucket] = {}
-    for one, whose in failing:
+    for verdict, whose in failing:
         bucket = FailedBucket(
-            bucket=one.name, key=one.key, broker=one.broker, verdict=one.verdict, seconds=_seconds(one), owners=whose
+            bucket=verdict.name,
+            key=verdict.key,
+            broker=verdict.broker,
+            verdict=verdict.verdict,
+            seconds=_seconds(verdict),
+            owners=whose,
         )
-        place = (one.key, one.name)
+        place = (verdict.key, verdict.name)
         if place not in worst or bucket.seconds > worst[place].seconds:
             worst[place] = bucket
     failed = tuple(sorted(worst.values(), key=lambda b: (-b.seconds, b.key, b.bucket, b.broker)))
@@ -181,8 +186,8 @@ def _findings(
     sources: Mapping[tuple[Entity, str], Span],
 ) -> Iterator[Finding]:
     by_quota: dict[tuple[Entity | None, str], list[BucketVerdict]] = {}
-    for one, _ in failing:
-        by_quota.setdefault((one.entity, one.key), []).append(one)
+    for verdict, _ in failing:
+        by_quota.setdefault((verdict.entity, verdict.key), []).append(verdict)
     reason = compose(" ({reason})", reason=name_part(rule.reason)) if rule.reason else ""
     of_rule: dict[str, Filling] = {"number": number, "why": reason}
     for count, ((entity, key), hit) in enumerate(by_quota.items()):
@@ -224,8 +229,8 @@ def _finding(
 
 
 def _worst(hit: Sequence[BucketVerdict]) -> Message:
-    worst = max(hit, key=lambda one: (_seconds(one), -one.broker, one.name))
-    others = len({one.name for one in hit}) - 1
+    worst = max(hit, key=lambda verdict: (_seconds(verdict), -verdict.broker, verdict.name))
+    others = len({verdict.name for verdict in hit}) - 1
     return compose(
         "{group}{also} is {verdict} on {broker}{long}",
         group=_group_words(worst),

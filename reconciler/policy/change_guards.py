@@ -112,17 +112,17 @@ def unknown_current_keys(context: GuardContext) -> Measurement:
     """Declared entities on which the cluster has keys that this version does not know. Such keys are never written."""
     limit = context.spec.guards.unknown_current_keys
     live = context.current.entities
-    found = tuple(e for e in context.desired.entities if not KNOWN_KEYS.issuperset(live.get(e, ())))
-    keys = sorted({display_name(key) for e in found for key in live[e].keys() - KNOWN_KEYS})[:SHOWN]
-    exceeds = limit.count is None or len(found) > limit.count
+    entities = tuple(e for e in context.desired.entities if not KNOWN_KEYS.issuperset(live.get(e, ())))
+    keys = sorted({display_name(key) for e in entities for key in live[e].keys() - KNOWN_KEYS})[:SHOWN]
+    exceeds = limit.count is None or len(entities) > limit.count
     return Measurement(
-        entities=found if exceeds else (),
-        measured=entity_count(len(found)),
+        entities=entities if exceeds else (),
+        measured=entity_count(len(entities)),
         limit="none, it only warns" if limit.count is None else entity_count(limit.count),
         why=compose(
             "The cluster has keys that this version does not know ({keys}) on {names}. They stay as they are.",
             keys=join_messages(Message([key_part(key)]) for key in keys),
-            names=name_entities(found),
+            names=name_entities(entities),
         ),
         set_in=limit.set_in,
         only_warns=limit.count is None,
@@ -189,7 +189,7 @@ def large_reduction(context: GuardContext) -> Measurement:
             set_in=limit.set_in,
         )
     entity, key = min(reduced, key=lambda pair: _ratio(pair[1]))
-    touched = tuple(dict.fromkeys(one for one, _ in reduced))
+    touched = tuple(dict.fromkeys(entity for entity, _ in reduced))
     more = f" {entity_count(len(touched))} in all." if len(touched) > 1 else ""
     return Measurement(
         entities=touched,

@@ -114,13 +114,13 @@ def _declared(bucket_verdict: BucketVerdict, report: BacktestReport, links: Repo
 
 def _facts(group: Sequence[BucketVerdict], report: BacktestReport) -> Iterator[tuple[str, str]]:
     worst = group[0]
-    peak = max(group, key=lambda one: one.peak)
+    peak = max(group, key=lambda verdict: verdict.peak)
     yield "Limit per broker", _limit(worst, report)
     yield "Over the limit" if not worst.changed else "Over the new limit", _over(worst)
     times = factor(worst.limit_after, peak.metrics.highest if peak.metrics and has_only_metrics(peak) else peak.peak)
     part = f" <small>({times.removeprefix('x')}\N{MULTIPLICATION SIGN} the limit)</small>" if times else ""
     yield "Peak", unbroken(peak_text(peak)) + part
-    first = min((one.first for one in group if one.first is not None), default=None)
+    first = min((verdict.first for verdict in group if verdict.first is not None), default=None)
     if first is not None and worst.verdict is Verdict.THROTTLED:
         yield "First over", f'<span class="amount">{first:%m-%d %H:%M} UTC</span>'
     if worst.limit_after is not None and worst.safe is not None:
@@ -152,8 +152,8 @@ def _over(bucket_verdict: BucketVerdict) -> str:
 
 
 def _brokers(group: Sequence[BucketVerdict]) -> Iterator[str]:
-    drawn = [one.broker for one in group if one.rates is not None][:MOST_LINES]
-    rows = [f'<tr role="row">{_broker(one, drawn)}</tr>' for one in group]
+    drawn = [verdict.broker for verdict in group if verdict.rates is not None][:MOST_LINES]
+    rows = [f'<tr role="row">{_broker(verdict, drawn)}</tr>' for verdict in group]
     head = tuple(table_head("", _BROKER_HEADS))
     yield from (*head, *rows[:_BROKERS], "</tbody></table>")
     if len(rows) > _BROKERS:
@@ -200,11 +200,11 @@ def _time(seconds: int) -> str:
 
 def _remarks(group: Sequence[BucketVerdict]) -> Iterator[str]:
     worst = group[0]
-    for reason in dict.fromkeys(one.reason for one in group if one.reason):
+    for reason in dict.fromkeys(verdict.reason for verdict in group if verdict.reason):
         yield f"{reason[0].upper()}{reason[1:]}."
-    for one in group[:_BROKERS]:
-        if (seen := metrics_words(one)) is not None:
-            yield f"Metrics on {broker_words(one.broker)}: {seen}."
+    for verdict in group[:_BROKERS]:
+        if (seen := metrics_words(verdict)) is not None:
+            yield f"Metrics on {broker_words(verdict.broker)}: {seen}."
     if has_only_metrics(worst) and worst.recommended_reason is not None:
         yield f"Recommended: {worst.recommended_reason}."
     if worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) and worst.throttled is not None:
@@ -217,16 +217,16 @@ def _remarks(group: Sequence[BucketVerdict]) -> Iterator[str]:
         yield f"The only client is {member_name(worst.members[0])}."
 
 
-def _members(one: BucketVerdict) -> Iterator[str]:
-    if len(one.members) < 2:
+def _members(verdict: BucketVerdict) -> Iterator[str]:
+    if len(verdict.members) < 2:
         return
-    if has_only_metrics(one):
-        yield f"<p>{text(f'Clients on {broker_words(one.broker)}: {members_words(one.members, shares=False)}.')}</p>"
+    if has_only_metrics(verdict):
+        yield f"<p>{text(f'Clients on {broker_words(verdict.broker)}: {members_words(verdict.members, shares=False)}.')}</p>"
         return
-    rows = [f'<tr role="row">{_member(one, number)}</tr>' for number in range(min(_MEMBERS, len(one.members)))]
-    more = f"<p>{len(one.members) - _MEMBERS:,} more clients share this limit.</p>" if len(one.members) > _MEMBERS else ""
+    rows = [f'<tr role="row">{_member(verdict, number)}</tr>' for number in range(min(_MEMBERS, len(verdict.members)))]
+    more = f"<p>{len(verdict.members) - _MEMBERS:,} more clients share this limit.</p>" if len(verdict.members) > _MEMBERS else ""
     body = (*table_head("", _MEMBER_HEADS), *rows, "</tbody></table>", more)
-    yield from folded(f"Clients on {broker_words(one.broker)}: {members_words(one.members)}", body)
+    yield from folded(f"Clients on {broker_words(verdict.broker)}: {members_words(verdict.members)}", body)
 
 
 def _member(bucket_verdict: BucketVerdict, number: int) -> str:

@@ -89,7 +89,7 @@ def _masthead(report: BacktestReport, groups: Sequence[Group]) -> Masthead:
         kicker=f"Kafka quotas: backtest{cluster}",
         answer=f"{answer}." if rest else answer,
         rest=rest,
-        about=tuple(one for one in about if one),
+        about=tuple(entry for entry in about if entry),
         body=tuple(_top(report, groups)),
     )
 
@@ -99,8 +99,8 @@ def _top(report: BacktestReport, groups: Sequence[Group]) -> Iterator[str]:
         yield from items(_rule(sentence, holds=holds) for sentence, holds in rule_sentences(report.rules))
     changed = [group[0].verdict for group in groups if _is_changed(group)]
     rows = [
-        Tile(number=changed.count(one), words=one.value, style=VERDICT_STYLES[one], place="changed")
-        for one in (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
+        Tile(number=changed.count(verdict), words=verdict.value, style=VERDICT_STYLES[verdict], place="changed")
+        for verdict in (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
     ]
     rows.append(Tile(number=len(report.unjudged), words="not recorded, effect not known", style="warn", place="unjudged"))
     rows.append(Tile(number=len(_over_already(groups)), words="over a limit that stays", style="warn", place="already"))
@@ -108,7 +108,7 @@ def _top(report: BacktestReport, groups: Sequence[Group]) -> Iterator[str]:
 
 
 def _is_changed(group: Group) -> bool:
-    return any(one.changed for one in group)
+    return any(verdict.changed for verdict in group)
 
 
 def _over_already(groups: Sequence[Group]) -> list[Group]:
@@ -130,7 +130,7 @@ def _sections(report: BacktestReport, groups: Sequence[Group], links: Repository
             place="unjudged",
             title="Not judged: no recorded traffic",
             count=len(report.unjudged),
-            body=tuple(_listed([unjudged_sentence(one) for one in report.unjudged])),
+            body=tuple(_listed([unjudged_sentence(change) for change in report.unjudged])),
         )
     if already:
         body = tuple(_groups(already, report, links, cards=max(_CARDS - len(changed), 0)))
@@ -138,11 +138,11 @@ def _sections(report: BacktestReport, groups: Sequence[Group], links: Repository
     history = (*_history(report.provenance), *_paragraph(kept_words(report) or ""))
     yield PageSection(place="history", title="What this rests on", body=history)
     if report.findings:
-        found = sorted(report.findings, key=lambda finding: finding.severity.rank)
-        body = items(finding_item(one, links) for one in found[:_NOTES])
-        if len(found) > _OPEN:
-            body = tuple(folded(counts_sentence(found), body))
-        yield PageSection(place="findings", title="Findings", count=len(found), body=body)
+        findings = sorted(report.findings, key=lambda finding: finding.severity.rank)
+        body = items(finding_item(finding, links) for finding in findings[:_NOTES])
+        if len(findings) > _OPEN:
+            body = tuple(folded(counts_sentence(findings), body))
+        yield PageSection(place="findings", title="Findings", count=len(findings), body=body)
     more = tuple(_rest(report))
     if more:
         yield PageSection(place="more", title="More", body=more)
@@ -156,7 +156,7 @@ _FILTERED: Final = 5
 def _groups(groups: Sequence[Group], report: BacktestReport, links: RepositoryLinks, *, cards: int) -> Iterator[str]:
     if len(groups) > 1:
         if len(groups) >= _FILTERED:
-            yield from filter_form("Search", "Verdict", (one.value for one in Verdict))
+            yield from filter_form("Search", "Verdict", (verdict.value for verdict in Verdict))
         rows = (_row(group, linked=number < cards) for number, group in enumerate(groups[:_ROWS]))
         yield from found_table("The worst first", _HEADS, rows, numbers=_NUMBERS)
         if len(groups) > _ROWS:
@@ -169,7 +169,7 @@ def _groups(groups: Sequence[Group], report: BacktestReport, links: RepositoryLi
 
 def _row(group: Group, *, linked: bool) -> FoundRow:
     worst = group[0]
-    peak = max(group, key=lambda one: one.peak)
+    peak = max(group, key=lambda verdict: verdict.peak)
     title = name(who(worst.name, undecided=worst.undecided))
     after = after_html(worst)
     advised = worst.limit_after is not None
@@ -231,7 +231,7 @@ def _rest(report: BacktestReport) -> Iterator[str]:
 
 
 def _unused(report: BacktestReport, reason: UnusedReason) -> list[str]:
-    return [unused_words(one) for one in report.unused if one.reason is reason]
+    return [unused_words(quota) for quota in report.unused if quota.reason is reason]
 
 
 def _listed(sentences: Sequence[str]) -> Iterator[str]:

@@ -61,7 +61,7 @@ class Scale:
 
 def plot(group: Sequence[BucketVerdict]) -> Iterator[str]:
     """A figure of one quota group: its rows, each on a broker, of which the first ``MOST_LINES`` with rates are drawn."""
-    drawn = [(one, one.rates) for one in group if one.rates is not None][:MOST_LINES]
+    drawn = [(verdict, verdict.rates) for verdict in group if verdict.rates is not None][:MOST_LINES]
     if not drawn:
         return
     limits = limit_lines(group[0])
@@ -81,15 +81,19 @@ def swatch(number: int) -> str:
     return f'<svg class="swatch" viewBox="0 0 26 10" aria-hidden="true"><path class="rate b{number + 1}" d="M0 5H26"/></svg>'
 
 
-def limit_lines(one: BucketVerdict) -> tuple[LimitLine, ...]:
+def limit_lines(verdict: BucketVerdict) -> tuple[LimitLine, ...]:
     """The limits now, proposed and safe, without those that are not known, and equal ones once."""
-    now = [value for value in sorted({*one.limits_before} - {None, one.limit_after}, key=_or_zero) if value is not None][:2]
-    lines = [LimitLine(style="now", value=value, words=f"now {amount(one.key, value)}") for value in now]
-    if one.limit_after is not None:
-        words, style = ("proposed", "proposed") if one.changed else ("limit", "proposed")
-        lines.append(LimitLine(style=style, value=one.limit_after, words=f"{words} {amount(one.key, one.limit_after)}"))
-    if one.safe is not None and one.safe != one.limit_after:
-        lines.append(LimitLine(style="safe", value=one.safe, words=f"safe {amount(one.key, one.safe)}"))
+    now = [value for value in sorted({*verdict.limits_before} - {None, verdict.limit_after}, key=_or_zero) if value is not None][
+        :2
+    ]
+    lines = [LimitLine(style="now", value=value, words=f"now {amount(verdict.key, value)}") for value in now]
+    if verdict.limit_after is not None:
+        words, style = ("proposed", "proposed") if verdict.changed else ("limit", "proposed")
+        lines.append(
+            LimitLine(style=style, value=verdict.limit_after, words=f"{words} {amount(verdict.key, verdict.limit_after)}")
+        )
+    if verdict.safe is not None and verdict.safe != verdict.limit_after:
+        lines.append(LimitLine(style="safe", value=verdict.safe, words=f"safe {amount(verdict.key, verdict.safe)}"))
     return tuple(LimitLine(style=line.style, value=line.value, words=line.words.partition(" (")[0]) for line in lines)
 
 
@@ -116,11 +120,11 @@ def _round_step(least: float) -> float:
 
 def _described(drawn: Sequence[tuple[BucketVerdict, RateSeries]], limits: Sequence[LimitLine]) -> str:
     parts = []
-    for one, rates in drawn:
+    for verdict, rates in drawn:
         missing = len(rates.recorded) - sum(rates.recorded)
         hole = f", {100 * missing / len(rates.recorded):.0f} % of the time not recorded" if missing else ""
         recorded = (value for value, known in zip(rates.rate, rates.recorded, strict=True) if known)
-        parts.append(f"broker {one.broker} up to {rate(one.key, max(recorded, default=0.0))}{hole}")
+        parts.append(f"broker {verdict.broker} up to {rate(verdict.key, max(recorded, default=0.0))}{hole}")
     return f"Rate over time: {'; '.join(parts)}. Limits: {', '.join(line.words for line in limits) or 'none'}."
 
 
@@ -165,7 +169,7 @@ def _path(rates: RateSeries, scale: Scale) -> str:
 def _holes(drawn: Sequence[tuple[BucketVerdict, RateSeries]]) -> Iterator[tuple[float, float]]:
     """Where a drawn broker was not recorded, from left to right."""
     known = [all(row) for row in zip(*(rates.recorded for _, rates in drawn), strict=False)]
-    yield from _runs([not one for one in known])
+    yield from _runs([not is_known for is_known in known])
 
 
 def _runs(marks: Sequence[bool | int]) -> Iterator[tuple[float, float]]:
@@ -239,11 +243,14 @@ def _x_axis(rates: RateSeries) -> Iterator[str]:
 def time_ticks(start: datetime.datetime, length_s: float) -> list[tuple[datetime.datetime, str]]:
     """Round moments of UTC within ``length_s`` seconds from ``start`` on, with their words; days where they are days apart."""
     days = max(math.ceil(length_s / _STEPS_S[-1] / _TICKS), 1)
-    step = next((one for one in _STEPS_S if length_s / one <= _TICKS), days * _STEPS_S[-1])
+    step = next((seconds for seconds in _STEPS_S if length_s / seconds <= _TICKS), days * _STEPS_S[-1])
     form = "%m-%d" if step >= _STEPS_S[-1] else "%H:%M" if step >= 60 else "%H:%M:%S"
     first = math.ceil(start.timestamp() / step) * step
     moments = range(first, math.floor(start.timestamp() + length_s) + 1, step)
-    return [(moment, f"{moment:{form}}") for moment in (datetime.datetime.fromtimestamp(one, datetime.UTC) for one in moments)]
+    return [
+        (moment, f"{moment:{form}}")
+        for moment in (datetime.datetime.fromtimestamp(timestamp, datetime.UTC) for timestamp in moments)
+    ]
 
 
 def _percent(share: float) -> str:

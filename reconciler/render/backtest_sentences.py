@@ -69,10 +69,13 @@ def answer(report: BacktestReport) -> Finding:
     return Finding(id=ANSWER, severity=Severity.INFO if tone is Tone.GOOD else Severity.WARNING, message=words)
 
 
-def unjudged_sentence(one: UnjudgedChange) -> str:
+def unjudged_sentence(change: UnjudgedChange) -> str:
     """One change that the history shows nothing about, with its values and the reason."""
-    before, after = limit_text(one.key, one.before, absent="not set"), limit_text(one.key, one.after, absent="not set")
-    return f"{one.entity}: {one.key} {before} -> {after}: {one.why}"
+    before, after = (
+        limit_text(change.key, change.before, absent="not set"),
+        limit_text(change.key, change.after, absent="not set"),
+    )
+    return f"{change.entity}: {change.key} {before} -> {after}: {change.why}"
 
 
 def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
@@ -82,8 +85,8 @@ def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
         if rule.holds:
             yield f"Rule {number} holds{why}: {rule.words}.", True
             continue
-        some = [f"{who(one.bucket)}: {one.key} on {broker_words(one.broker)}" for one in rule.failed]
-        some += [f"{one.entity}: {one.key} limits no recorded traffic" for one in rule.unjudged]
+        some = [f"{who(bucket.bucket)}: {bucket.key} on {broker_words(bucket.broker)}" for bucket in rule.failed]
+        some += [f"{change.entity}: {change.key} limits no recorded traffic" for change in rule.unjudged]
         yield f"Rule {number} fails{why}: {rule.words}. {list_some(some, _SHOWN_NAMES, between='; ')}", False
 
 
@@ -109,8 +112,8 @@ def group_title(verdict: BucketVerdict) -> str:
 def quota_groups(verdicts: Sequence[BucketVerdict]) -> tuple[tuple[BucketVerdict, ...], ...]:
     """The rows of each quota group together, its worst broker first, in the order of the report."""
     groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
-    for one in verdicts:
-        groups.setdefault((one.key, one.name, one.undecided), []).append(one)
+    for verdict in verdicts:
+        groups.setdefault((verdict.key, verdict.name, verdict.undecided), []).append(verdict)
     return tuple(tuple(rows) for rows in groups.values())
 
 
@@ -233,7 +236,7 @@ def members_words(members: Sequence[Member], *, shares: bool = True) -> str:
 
     ``shares`` off: names alone, where metrics do not show parts.
     """
-    shown = [f"{member_name(one)} {_share(one)}" if shares else member_name(one) for one in members[:_SHOWN_NAMES]]
+    shown = [f"{member_name(member)} {_share(member)}" if shares else member_name(member) for member in members[:_SHOWN_NAMES]]
     if len(members) > _SHOWN_NAMES:
         shown.append(f"{len(members) - _SHOWN_NAMES:,} more")
     return ", ".join(shown)
@@ -273,23 +276,25 @@ def capacity_words(use: CapacityUse) -> str:
     )
 
 
-def unused_words(one: UnusedQuota) -> str:
+def unused_words(quota: UnusedQuota) -> str:
     """A quota that limited no client of this history; the history shows no more about it."""
     why = {
         UnusedReason.NO_CLIENT: "declared, but no client in this history has it",
         UnusedReason.HIDDEN: "declared, but stronger quotas win for every client in this history that has it",
-    }[one.reason]
-    return f"{one.entity} {one.key} {limit_text(one.key, one.value)}: {why}"
+    }[quota.reason]
+    return f"{quota.entity} {quota.key} {limit_text(quota.key, quota.value)}: {why}"
 
 
 def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     """What the history is, and what it lacks."""
     start, end = provenance.start, provenance.end
-    brokers = [str(one.broker) for one in provenance.coverage]
+    brokers = [str(coverage.broker) for coverage in provenance.coverage]
     some = list_some(brokers, 20)
     rows = [*observation_words(provenance)]
     if provenance.requests or not rows:
-        as_totals = " in per-second totals" if any(one.semantics == "second" for one in provenance.observations) else ""
+        as_totals = (
+            " in per-second totals" if any(observation.semantics == "second" for observation in provenance.observations) else ""
+        )
         rows.insert(
             0,
             f"{count_of(provenance.requests, 'charged request')}{as_totals} of {provenance.series:,} series "
@@ -301,8 +306,8 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
         f"({duration((end - start).total_seconds())}): {', and '.join(rows)}"
     )
     yield whole, Tone.GOOD
-    for one in provenance.coverage:
-        if (gap := one.gap_words) is not None:
+    for coverage in provenance.coverage:
+        if (gap := coverage.gap_words) is not None:
             yield gap, Tone.WARN
     if provenance.throttled_then or provenance.censored:
         held_back = (
@@ -334,7 +339,7 @@ def count_groups(verdicts: Sequence[BucketVerdict]) -> int:
 
 def telling(report: BacktestReport) -> list[BucketVerdict]:
     """The rows that are worth reading."""
-    return [one for one in report.verdicts if one.changed or one.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
+    return [verdict for verdict in report.verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
 
 
 def _refused(verdict: BucketVerdict) -> str:

@@ -128,11 +128,11 @@ def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
             (
                 (
                     (Verdict.INCONCLUSIVE.value, Style.WARN),
-                    f"{one.entity}: {one.key}",
-                    f"{limit_text(one.key, one.before, absent='not set')} -> {limit_text(one.key, one.after, absent='not set')}",
-                    one.why,
+                    f"{change.entity}: {change.key}",
+                    " -> ".join(limit_text(change.key, value, absent="not set") for value in (change.before, change.after)),
+                    change.why,
                 )
-                for one in report.unjudged[:most]
+                for change in report.unjudged[:most]
             ),
         )
         yield from _more(len(report.unjudged), most, "changed quotas")
@@ -216,7 +216,7 @@ def _history(provenance: Provenance, *, details: bool) -> Iterator[Line]:
 def _rest(report: BacktestReport, *, details: bool) -> Iterator[Line]:
     near = [fit_words(fit) for fit in report.fits if fit.fit is Fit.NEAR]
     loose = [fit_words(fit) for fit in report.fits if fit.fit is Fit.LOOSE]
-    unused = [unused_words(one) for reason in UnusedReason for one in report.unused if one.reason is reason]
+    unused = [unused_words(quota) for reason in UnusedReason for quota in report.unused if quota.reason is reason]
     for note in report.notes:
         yield labelled("Note: ", Style.FAINT, note)
     if details:

@@ -55,8 +55,8 @@ def render_junit(findings: Sequence[Finding], *, name: str, places: RepoPaths | 
     """
     where = places or RepoPaths()
     ordered = sorted(findings, key=lambda finding: place_order(finding, where))
-    cases = [_test_case(one, where) for one in ordered[:MOST_CASES]]
-    failed = sum(one.severity is Severity.ERROR for one in ordered[:MOST_CASES])
+    cases = [_test_case(finding, where) for finding in ordered[:MOST_CASES]]
+    failed = sum(finding.severity is Severity.ERROR for finding in ordered[:MOST_CASES])
     skipped = len(cases) - failed
     if len(ordered) > MOST_CASES:
         more = f"{len(ordered) - MOST_CASES} more findings have no room here"
@@ -139,11 +139,11 @@ def findings_annotations(findings: Sequence[Finding], *, places: RepoPaths | Non
 
 
 def _commands(severity: Severity, findings: Sequence[Finding], places: RepoPaths) -> Iterator[str]:
-    found = sorted((f for f in findings if f.severity is severity), key=lambda f: place_order(f, places))
+    ordered = sorted((f for f in findings if f.severity is severity), key=lambda f: place_order(f, places))
     command = _COMMANDS[severity]
-    for finding in found[:MOST_OF_A_KIND]:
+    for finding in ordered[:MOST_OF_A_KIND]:
         yield _command(command, finding, places)
-    more = len(found) - MOST_OF_A_KIND
+    more = len(ordered) - MOST_OF_A_KIND
     if more > 0:
         what = f"{more} more {severity.value}{'' if more == 1 or severity is Severity.INFO else 's'}"
         yield f"::{command} title={_property('kafka-quotas')}::{what}; the log and the summary of this step have all of them"

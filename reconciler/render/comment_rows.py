@@ -171,15 +171,15 @@ class _Results:
             return cls(known=False)
         results = cls(
             known=True,
-            unjudged={(one.entity, one.key): one for one in report.unjudged},
+            unjudged={(change.entity, change.key): change for change in report.unjudged},
             failed=frozenset(_failed(report)),
             every=changed_groups(report),
         )
-        for one in results.every:
-            if one.entity is not None:
-                results.of_entity.setdefault((one.entity, one.key), []).append(one)
-            for name in (one.name, *one.buckets_before):
-                results.of_name.setdefault((name, one.key), []).append(one)
+        for verdict in results.every:
+            if verdict.entity is not None:
+                results.of_entity.setdefault((verdict.entity, verdict.key), []).append(verdict)
+            for name in (verdict.name, *verdict.buckets_before):
+                results.of_name.setdefault((name, verdict.key), []).append(verdict)
         return results
 
     def groups(self, entity: Entity, key: KeyChange) -> tuple[BucketVerdict, ...]:
@@ -203,15 +203,15 @@ class _Results:
 
     def rest(self, *, whole: bool) -> Iterator[ChangeRow]:
         """What no row of a plan is about; ``whole``: there is no plan, so it is everything."""
-        for one in self.every:
-            if (one.name, one.key, one.undecided) in self.used or (one.verdict is Verdict.CLEAR and not whole):
+        for verdict in self.every:
+            if (verdict.name, verdict.key, verdict.undecided) in self.used or (verdict.verdict is Verdict.CLEAR and not whole):
                 continue
             yield ChangeRow(
-                key=one.key,
-                before=one.limits_before,
-                after=one.limit_after,
-                state=self.state(None, one.key, (one,)),
-                groups=(one,),
+                key=verdict.key,
+                before=verdict.limits_before,
+                after=verdict.limit_after,
+                state=self.state(None, verdict.key, (verdict,)),
+                groups=(verdict,),
             )
         for (entity, key), unjudged in self.unjudged.items():
             if (entity, key) not in self.listed:
@@ -228,8 +228,8 @@ class _Results:
 
 def _failed(report: BacktestReport) -> Iterator[tuple[object, str]]:
     for rule in report.rules:
-        yield from ((one.bucket, one.key) for one in rule.failed)
-        yield from ((one.entity, one.key) for one in rule.unjudged)
+        yield from ((bucket.bucket, bucket.key) for bucket in rule.failed)
+        yield from ((change.entity, change.key) for change in rule.unjudged)
 
 
 def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
@@ -319,7 +319,7 @@ def _before(row: ChangeRow) -> str:
     if not row.before:
         return "?"
     none = "none" if row.entity is not None else "unlimited"
-    shown = [none if one is None else amount_markdown(row.key, one) for one in row.before[:3]]
+    shown = [none if limit is None else amount_markdown(row.key, limit) for limit in row.before[:3]]
     more = len(row.before) - len(shown)
     return " or ".join(shown) + (f" and {more} more" if more else "")
 
@@ -359,21 +359,21 @@ def _of_groups(groups: Sequence[BucketVerdict]) -> str:
     return f"{worst.value} in {same:,} of {len(groups):,} quota groups, worst {name}"
 
 
-def _of_group(one: BucketVerdict) -> str:
-    safe = f"; safe from {rate(one.key, one.safe).replace(' ', _NO_BREAK)}" if one.safe is not None else ""
-    if one.metrics is not None and has_only_metrics(one) and one.verdict is not Verdict.CLEAR:
-        advised = f"; recommended {amount_markdown(one.key, one.recommended)}" if one.recommended is not None else ""
-        return f"{one.verdict.value}: {short_metrics_words(one, one.metrics)}{advised}"
-    match one.verdict:
+def _of_group(verdict: BucketVerdict) -> str:
+    safe = f"; safe from {rate(verdict.key, verdict.safe).replace(' ', _NO_BREAK)}" if verdict.safe is not None else ""
+    if verdict.metrics is not None and has_only_metrics(verdict) and verdict.verdict is not Verdict.CLEAR:
+        advised = f"; recommended {amount_markdown(verdict.key, verdict.recommended)}" if verdict.recommended is not None else ""
+        return f"{verdict.verdict.value}: {short_metrics_words(verdict, verdict.metrics)}{advised}"
+    match verdict.verdict:
         case Verdict.THROTTLED:
-            return f"throttled {throttled_words(one)}{safe}"
+            return f"throttled {throttled_words(verdict)}{safe}"
         case Verdict.POSSIBLE:
-            most = f", at most{_NO_BREAK}{long_words(one.seconds_possible)}" if one.seconds_possible else ""
+            most = f", at most{_NO_BREAK}{long_words(verdict.seconds_possible)}" if verdict.seconds_possible else ""
             return f"possible{most}{safe}"
         case Verdict.INCONCLUSIVE:
-            short = one.reason is not None and len(one.reason) <= _SHORT_REASON
-            return f"inconclusive: {prose(one.reason)}" if short and one.reason else "inconclusive: nothing proven"
-    peak = f"{one.peak_bound.words}{rate(one.key, one.peak)}".replace(" ", _NO_BREAK)
+            short = verdict.reason is not None and len(verdict.reason) <= _SHORT_REASON
+            return f"inconclusive: {prose(verdict.reason)}" if short and verdict.reason else "inconclusive: nothing proven"
+    peak = f"{verdict.peak_bound.words}{rate(verdict.key, verdict.peak)}".replace(" ", _NO_BREAK)
     return f"clear; peak {peak}"
 
 

@@ -104,7 +104,7 @@ def findings_section(findings: Sequence[Finding], links: RepositoryLinks, *, roo
     ordered = sorted(findings, key=lambda finding: finding.severity.rank)
     title = f"Findings: {counts_sentence(findings)}"
     opened = errors_in(findings) > 0
-    kept = rows_that_fit((_finding(one, links, limit) for one in ordered), room - size(fold(title, (), opened=opened)))
+    kept = rows_that_fit((_finding(finding, links, limit) for finding in ordered), room - size(fold(title, (), opened=opened)))
     return Section(lines=fold(title, kept, opened=opened) if kept else (), left_out=len(ordered) - len(kept))
 
 
@@ -168,10 +168,10 @@ def _basis(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
 
 def _further(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
     lists = (
-        [f"Not checked: {unjudged_sentence(one)}." for one in report.unjudged],
+        [f"Not checked: {unjudged_sentence(change)}." for change in report.unjudged],
         [f"Capacity: {capacity_words(use)}." for use in report.capacity],
         [f"{fit_words(fit)}." for kind in (Fit.NEAR, Fit.LOOSE) for fit in report.fits if fit.fit is kind],
-        [f"Not used in this history: {unused_words(one)}." for one in report.unused],
+        [f"Not used in this history: {unused_words(quota)}." for quota in report.unused],
         list(report.notes),
         [f"Assumed: {assumption}." for assumption in report.provenance.assumptions],
     )

@@ -67,7 +67,7 @@ _ALERTS: Final = {
 def worst_verdict(plan: str | None, backtest: str | None) -> str | None:
     """The verdict over both, of the verdicts of a plan without a backtest and of a backtest without a plan."""
     decided = (CommentVerdict.BLOCKED, CommentVerdict.NEEDS_ACCEPTANCE)
-    return next((one.value for one in decided if one in (plan, backtest)), backtest)
+    return next((verdict.value for verdict in decided if verdict in (plan, backtest)), backtest)
 
 
 def judge_comment(
@@ -142,11 +142,11 @@ def _of_changed(report: BacktestReport, limit: int) -> str:
     """Of each quota group once, by its worst broker."""
     changed = changed_groups(report)
     history = f"In {history_length(report)} of traffic"
-    count = {verdict: sum(one.verdict is verdict for one in changed) for verdict in Verdict}
+    count = {verdict: sum(bucket_verdict.verdict is verdict for bucket_verdict in changed) for verdict in Verdict}
     for verdict, verb in ((Verdict.THROTTLED, "would have"), (Verdict.POSSIBLE, "might have")):
         if count[verdict]:
             groups = f"**{_of(count[verdict], len(changed), 'quota group')}**"
-            first = next(one for one in changed if one.verdict is verdict)
+            first = next(bucket_verdict for bucket_verdict in changed if bucket_verdict.verdict is verdict)
             return f"{history} the new limits {verb} throttled {groups}{_worst(first, limit) if len(changed) > 1 else ''}"
     if count[Verdict.INCONCLUSIVE]:
         groups = _of(count[Verdict.INCONCLUSIVE], len(changed), "quota group")
@@ -161,8 +161,8 @@ def _worst(bucket_verdict: BucketVerdict, limit: int) -> str:
     return f", most of all {group_markdown(bucket_verdict, limit)}{share if bucket_verdict.verdict is Verdict.THROTTLED else ''}"
 
 
-def _agree(count: int, one: str, many: str) -> str:
-    return one if count == 1 else many
+def _agree(count: int, singular: str, many: str) -> str:
+    return singular if count == 1 else many
 
 
 def history_length(report: BacktestReport) -> str:

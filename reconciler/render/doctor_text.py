@@ -57,19 +57,19 @@ def _metrics_table(health: TrafficHealth) -> Block:
         Column(title="covered", to_the_right=True),
         Column(title="restarts", to_the_right=True),
     )
-    return table(columns, (_metrics_row(one) for one in health.brokers))
+    return table(columns, (_metrics_row(broker) for broker in health.brokers))
 
 
-def _metrics_row(one: BrokerTraffic) -> tuple[str, ...]:
-    shows = [*one.kinds, *(measure for measure in one.measures if measure != "rate")]
+def _metrics_row(broker: BrokerTraffic) -> tuple[str, ...]:
+    shows = [*broker.kinds, *(measure for measure in broker.measures if measure != "rate")]
     return (
-        str(one.broker),
-        escaped(list_some(one.exporters, _SHOWN_EXPORTERS)),
-        f"{one.clients:,}",
+        str(broker.broker),
+        escaped(list_some(broker.exporters, _SHOWN_EXPORTERS)),
+        f"{broker.clients:,}",
         ", ".join(shows),
-        "" if one.interval_s is None else f"{one.interval_s:g} s",
-        _share(one.coverage),
-        str(len(one.restarts)) if one.restarts else "",
+        "" if broker.interval_s is None else f"{broker.interval_s:g} s",
+        _share(broker.coverage),
+        str(len(broker.restarts)) if broker.restarts else "",
     )
 
 
@@ -83,18 +83,18 @@ def _files_table(health: TrafficHealth) -> Block:
         Column(title="to", least=10),
         Column(title="covered", to_the_right=True),
     )
-    return table(columns, (_files_row(one) for one in health.brokers))
+    return table(columns, (_files_row(broker) for broker in health.brokers))
 
 
-def _files_row(one: BrokerTraffic) -> tuple[str, ...]:
+def _files_row(broker: BrokerTraffic) -> tuple[str, ...]:
     return (
-        str(one.broker),
-        f"{one.rows:,}",
-        f"{one.clients:,}",
-        ", ".join(one.kinds),
-        "" if one.start is None else f"{one.start:%Y-%m-%d %H:%M:%S}",
-        "" if one.end is None else f"{one.end:%Y-%m-%d %H:%M:%S}",
-        _share(one.coverage),
+        str(broker.broker),
+        f"{broker.rows:,}",
+        f"{broker.clients:,}",
+        ", ".join(broker.kinds),
+        "" if broker.start is None else f"{broker.start:%Y-%m-%d %H:%M:%S}",
+        "" if broker.end is None else f"{broker.end:%Y-%m-%d %H:%M:%S}",
+        _share(broker.coverage),
     )
 
 
@@ -106,7 +106,7 @@ def _share(share: float | None) -> str:
 
 
 def _gaps(brokers: tuple[BrokerTraffic, ...]) -> Iterator[Line]:
-    gaps = sorted(((gap, one.broker) for one in brokers for gap in one.gaps), key=lambda item: -item[0].seconds)
+    gaps = sorted(((gap, broker.broker) for broker in brokers for gap in broker.gaps), key=lambda item: -item[0].seconds)
     for gap, broker in gaps[:_MOST_GAPS]:
         yield line(f"  No samples of broker {broker} for {duration(gap.seconds)}: {_time(gap)}")
     if len(gaps) > _MOST_GAPS:
@@ -121,8 +121,8 @@ def _time(gap: TrafficGap) -> str:
 
 def _sentence(health: TrafficHealth) -> str:
     brokers = count_of(len(health.brokers), "broker")
-    clients = sum(one.clients for one in health.brokers)
-    unknown = sum(one.series for one in health.unattributed)
+    clients = sum(broker.clients for broker in health.brokers)
+    unknown = sum(unattributed.series for unattributed in health.unattributed)
     more = f", {count_of(unknown, 'series', 'series')} with an unknown client or broker" if unknown else ""
     shown = f"{brokers}, {count_of(clients, 'client')} on them{more}"
     counts = f"{count_of(len(health.findings), 'finding')}." if health.findings else "Nothing to repair."

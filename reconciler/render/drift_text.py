@@ -62,7 +62,7 @@ def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Block]:
     yield line()
     shown = [entity for entity in drift.entities if show_unmanaged or entity.drift is not DriftClass.UNMANAGED]
     if shown:
-        yield table(_COLUMNS, (row for one in shown for row in _entity(one, drift)), indent=6)
+        yield table(_COLUMNS, (row for entity_drift in shown for row in _entity(entity_drift, drift)), indent=6)
         yield line()
     if not show_unmanaged:
         yield from _unmanaged(drift)
@@ -100,14 +100,14 @@ def class_words(entity_drift: EntityDrift, prune: Prune) -> str:
 
 def _unmanaged(drift: Drift) -> Iterator[Line]:
     """The first unmanaged entities that the scope contains, in one line each, without their values."""
-    found = drift.unmanaged_in_scope
-    if not found:
+    unmanaged = drift.unmanaged_in_scope
+    if not unmanaged:
         return
     yield line("Not declared, and in the scope:")
-    for one in found[:_UNMANAGED_ROWS]:
-        yield line((f"  ? {one.entity}", Style.FAINT))
-    if len(found) > _UNMANAGED_ROWS:
-        yield line((f"  and {len(found) - _UNMANAGED_ROWS} more; --show-unmanaged lists all", Style.FAINT))
+    for entity_drift in unmanaged[:_UNMANAGED_ROWS]:
+        yield line((f"  ? {entity_drift.entity}", Style.FAINT))
+    if len(unmanaged) > _UNMANAGED_ROWS:
+        yield line((f"  and {len(unmanaged) - _UNMANAGED_ROWS} more; --show-unmanaged lists all", Style.FAINT))
     yield line()
 
 
@@ -122,11 +122,14 @@ def _against(origin: BaselineOrigin | None) -> str:
     return f"; baseline {display_name(origin.name)}{commit}"
 
 
-def _entity(one: EntityDrift, drift: Drift) -> Iterator[Line | tuple[str | tuple[str, Style], ...]]:
-    sign, style, _ = _LOOK[one.drift]
-    yield line((f"  {sign} {one.entity}", style), (f"  ({one.drift.value}: {class_words(one, drift.prune)})", Style.FAINT))
-    for key in one.keys:
-        yield _key(key, one.drift, has_baseline=drift.baseline is not None)
+def _entity(entity_drift: EntityDrift, drift: Drift) -> Iterator[Line | tuple[str | tuple[str, Style], ...]]:
+    sign, style, _ = _LOOK[entity_drift.drift]
+    yield line(
+        (f"  {sign} {entity_drift.entity}", style),
+        (f"  ({entity_drift.drift.value}: {class_words(entity_drift, drift.prune)})", Style.FAINT),
+    )
+    for key in entity_drift.keys:
+        yield _key(key, entity_drift.drift, has_baseline=drift.baseline is not None)
 
 
 def _key(key: KeyDrift, drift: DriftClass, *, has_baseline: bool) -> tuple[str | tuple[str, Style], ...]:
@@ -150,13 +153,15 @@ def drift_markdown(drift: Drift, *, budget: int) -> str:
     notes = list_section("Notes", (f"- {prose(note)}" for note in drift.notes), total=len(drift.notes), room=budget // 10)
     unmanaged = list_section(
         "Not declared, and in the scope",
-        (f"- {code(str(one.entity))}" for one in drift.unmanaged_in_scope),
+        (f"- {code(str(entity_drift.entity))}" for entity_drift in drift.unmanaged_in_scope),
         total=len(drift.unmanaged_in_scope),
         room=budget // 10,
     )
     differing = [(entity, key) for entity in drift.entities if entity.drift.is_difference for key in entity.keys]
     room = budget - size(head) - size(notes.lines) - size(unmanaged.lines) - size(_DRIFT_HEAD) - _DRIFT_SENTENCES
-    rows = rows_that_fit((_drift_row(one, key, has_baseline=drift.baseline is not None) for one, key in differing), room)
+    rows = rows_that_fit(
+        (_drift_row(entity_drift, key, has_baseline=drift.baseline is not None) for entity_drift, key in differing), room
+    )
     table = _drift_table(rows, left_out=len(differing) - len(rows))
     return "\n".join((*head, *table, *unmanaged.lines, *notes.lines)).rstrip("\n") + "\n"
 

@@ -46,7 +46,9 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
     yield line((f"Effects: {changed}, {known} {noun}", Style.STRONG))
     created = frozenset((change.entity, key.key) for change in changes for key in change.keys if key.before is None)
     shown = [effect for effect in effects.effects if not _restates(effect, created)]
-    yield effect_table([(str(client), tuple(group)) for client, group in itertools.groupby(shown, key=lambda one: one.client)])
+    yield effect_table(
+        [(str(client), tuple(group)) for client, group in itertools.groupby(shown, key=lambda effect: effect.client)]
+    )
     if folded := len(effects.effects) - len(shown):
         yield line((f"  {count_of(folded, 'effect')} not listed: a new limit above, for a client that it names", Style.FAINT))
     if effects.left_out:

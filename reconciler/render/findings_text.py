@@ -13,6 +13,7 @@ from typing import Final
 
 from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped
 from reconciler.render.layout import Line, Style, cells, line, message_segments
+from reconciler.text import count_of
 
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
 MOST_OF_A_RULE: Final = 20
@@ -52,8 +53,8 @@ def shown_findings(findings: Sequence[Finding], *, every: bool = False) -> Itera
 
 
 def _findings(findings: Sequence[Finding], sources: Mapping[Span, str], width: int | None, *, every: bool) -> Iterator[Line]:
-    for place, there in groupby(shown_findings(findings, every=every), key=lambda finding: finding.span):
-        *others, last = there
+    for place, group in groupby(shown_findings(findings, every=every), key=lambda finding: finding.span):
+        *others, last = group
         for finding in others:
             yield from _lines(finding, {}, width)
         # Of several findings about one place, the last shows it.
@@ -105,14 +106,10 @@ def validation_lines(
     every: bool = False,
 ) -> tuple[Line, ...]:
     """The findings as ``findings_lines`` has them, then a line with counts of the findings and of what was checked."""
-    checked = f"{_many(files, 'file')}, {_many(clusters, 'cluster')}, {_many(entities, 'entity', 'entities')}"
+    checked = f"{count_of(files, 'file')}, {count_of(clusters, 'cluster')}, {count_of(entities, 'entity', 'entities')}"
     style = _STYLES[min((f.severity for f in findings), key=lambda s: s.rank)] if findings else Style.GOOD
-    found = findings_lines(findings, sources=sources, width=width, every=every)
-    return (*found, line((counts_sentence(findings), style), f" in {checked}"))
-
-
-def _many(count: int, one: str, more: str | None = None) -> str:
-    return f"1 {one}" if count == 1 else f"{count} {more or one + 's'}"
+    lines = findings_lines(findings, sources=sources, width=width, every=every)
+    return (*lines, line((counts_sentence(findings), style), f" in {checked}"))
 
 
 def explanation_lines(explanation: Explanation, *, width: int | None = None) -> tuple[Line, ...]:
@@ -120,22 +117,23 @@ def explanation_lines(explanation: Explanation, *, width: int | None = None) -> 
     return tuple(_explanation_lines(explanation, min(width or _WIDTH, _WIDTH)))
 
 
-def _explanation_lines(one: Explanation, width: int) -> Iterator[Line]:
-    yield line((one.id, Style.STRONG), f" ({_kind(one)})")
+def _explanation_lines(explanation: Explanation, width: int) -> Iterator[Line]:
+    yield line((explanation.id, Style.STRONG), f" ({_kind(explanation)})")
     yield line()
-    yield from (line(text) for text in textwrap.wrap(one.text, width, break_on_hyphens=False))
-    if one.topic is Topic.GUARD:
+    yield from (line(text) for text in textwrap.wrap(explanation.text, width, break_on_hyphens=False))
+    if explanation.topic is Topic.GUARD:
         yield line()
         accept = (
-            f"To accept it for one run, pass --accept {one.id}. To accept it for longer, use spec.accept of the Cluster manifest."
+            f"To accept it for one run, pass --accept {explanation.id}. "
+            "To accept it for longer, use spec.accept of the Cluster manifest."
         )
         yield from (line(text) for text in textwrap.wrap(accept, width, break_on_hyphens=False))
-    elif one.adjustable:
+    elif explanation.adjustable:
         yield line()
         yield line("To set another severity, write in kafka-quotas.yaml:")
-        yield line(f"    spec: {{lint: {{{one.id}: error|warning|info|off}}}}")
-    if one.example is not None:
-        yield from _example(one.example)
+        yield line(f"    spec: {{lint: {{{explanation.id}: error|warning|info|off}}}}")
+    if explanation.example is not None:
+        yield from _example(explanation.example)
 
 
 def _kind(explanation: Explanation) -> str:
@@ -155,14 +153,14 @@ def _example(example: Example) -> Iterator[Line]:
 
 def index_lines(every: Sequence[Explanation], *, width: int | None = None) -> tuple[Line, ...]:
     """Every id with its severity and, where the terminal has room, the beginning of its reason, by topic."""
-    longest = max((len(one.id) for one in every), default=0)
+    longest = max((len(explanation.id) for explanation in every), default=0)
     lines: list[Line] = []
     for topic, heading in _TOPICS.items():
-        chosen = [one for one in every if one.topic is topic]
+        chosen = [explanation for explanation in every if explanation.topic is topic]
         if chosen:
             lines += [line()] if lines else []
             lines.append(line((heading, Style.STRONG)))
-            lines += [_row(one, longest, width) for one in chosen]
+            lines += [_row(explanation, longest, width) for explanation in chosen]
     return tuple(lines)
 
 

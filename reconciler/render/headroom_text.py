@@ -145,7 +145,7 @@ def _owner_row(load: OwnerLoad) -> tuple[str | tuple[str, Style], ...]:
 def _end(headroom: Headroom, hidden: int) -> list[Block]:
     blocks: list[Block] = []
     if headroom.muted:
-        parts = (f"broker {display_name(one.broker)} {one.connections:,} ({_KINDS[one.key]})" for one in headroom.muted)
+        parts = (f"broker {display_name(muted.broker)} {muted.connections:,} ({_KINDS[muted.key]})" for muted in headroom.muted)
         blocks.append(labelled("Muted connections: ", Style.FAINT, ", ".join(parts)))
     if hidden > 0:
         blocks.append(line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT)))

@@ -136,7 +136,7 @@ def _document(
     rest = f' <p class="lead">{text(masthead.rest)}</p>' if masthead.rest else ""
     yield f"<h1>{text(masthead.answer)}</h1>{rest}"
     if masthead.about:
-        yield f'<ul class="about">{"".join(f"<li>{one}</li>" for one in masthead.about)}</ul>'
+        yield f'<ul class="about">{"".join(f"<li>{entry}</li>" for entry in masthead.about)}</ul>'
     yield from masthead.body
     yield "</header>"
     if len(sections) > 1:
@@ -150,7 +150,8 @@ def _document(
     for section in sections:
         yield from _section(section)
     yield "</main>"
-    yield f"<footer>{''.join(f'<p>{one}</p>' for one in footer)}<p>Written by kafka-quotas {text(__version__)}.</p></footer>"
+    paragraphs = "".join(f"<p>{paragraph}</p>" for paragraph in footer)
+    yield f"<footer>{paragraphs}<p>Written by kafka-quotas {text(__version__)}.</p></footer>"
     if data is not None:
         yield f'<script type="application/json" id="data">{data}</script>'
     yield f"<script>{page_script(*scripts)}</script>"
@@ -358,7 +359,10 @@ def _class(kind: str) -> str:
 def finding_item(finding: Finding, links: RepositoryLinks = NO_LINKS) -> str:
     """One finding, for a list."""
     place = f" {place_html(finding.span, links)}" if finding.span else ""
-    related = "".join(f"<br>{place_html(one.span, links)}: {message_html(one.message, links)}" for one in finding.related)
+    related = "".join(
+        f"<br>{place_html(related_finding.span, links)}: {message_html(related_finding.message, links)}"
+        for related_finding in finding.related
+    )
     severity = chip(finding.severity.value, _SEVERITIES[finding.severity])
     return f"{severity} {name(finding.id)}{place}: {message_html(finding.message, links)}{related}"
 

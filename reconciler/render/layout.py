@@ -190,15 +190,15 @@ def _rows(blocks: Iterable[Block], width: int | None) -> Iterator[Row]:
             yield from _wrapped(block, usable)
 
 
-def _wrapped(one: Line, width: int | None, *, indented: bool = True) -> Iterator[Row]:
-    text = one.text
+def _wrapped(source: Line, width: int | None, *, indented: bool = True) -> Iterator[Row]:
+    text = source.text
     if width is None or cells(text) <= width:
-        yield one.segments
+        yield source.segments
         return
-    hang = min(one.hang, width // 2) if indented else 0
+    hang = min(source.hang, width // 2) if indented else 0
     blanks = (TextSegment(text=Shown(" " * hang)),) if hang else ()
     for number, (start, end) in enumerate(_cuts(text, width, hang)):
-        part = tuple(_slice(one.segments, start, end))
+        part = tuple(_slice(source.segments, start, end))
         yield (*blanks, *part) if number else part
 
 
@@ -263,7 +263,7 @@ def _table_rows(table: Table, width: int | None) -> Iterator[Row]:
         for at, column in enumerate(columns)
     ]
     if width is None:
-        widths: Sequence[int] | None = [min(one, _WIDEST_PADDING) for one in natural]
+        widths: Sequence[int] | None = [min(column_width, _WIDEST_PADDING) for column_width in natural]
     else:
         widths = _fitted(columns, natural, width - table.indent - _GAP * max(len(columns) - 1, 0))
     if widths is None:
@@ -282,7 +282,10 @@ def _table_rows(table: Table, width: int | None) -> Iterator[Row]:
 def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int] | None:
     """The widths of columns that fit: those that wrap shrink, the widest first; ``None`` when they cannot fit."""
     widths = list(natural)
-    least = [one if column.least is None else min(one, column.least) for column, one in zip(columns, natural, strict=True)]
+    least = [
+        column_width if column.least is None else min(column_width, column.least)
+        for column, column_width in zip(columns, natural, strict=True)
+    ]
     if sum(least) > room:
         return None
     while (excess := sum(widths) - room) > 0:

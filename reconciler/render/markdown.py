@@ -217,7 +217,7 @@ def _sections(subject: _Subject, links: RepositoryLinks, *, room: int, limit: in
         inner.append(("effects", moves, effects_section(plan, room=room // 6)))
         notes = len(plan.notes) + sum(change.note is not None for change in plan.changes)
         inner.append(("notes", notes, notes_section(plan, room=room // 10, limit=limit)))
-    subjects = [name for name, there in (("the plan", plan), ("the backtest", report)) if there is not None]
+    subjects = [name for name, document in (("the plan", plan), ("the backtest", report)) if document is not None]
     lines = [line for _, _, section in inner for line in section.lines]
     if not lines:
         return shown

@@ -73,25 +73,27 @@ def short_metrics_words(verdict: BucketVerdict, metrics: MetricSamples) -> str:
 
 def observation_words(provenance: Provenance) -> Iterator[str]:
     """What the rows of a history are, one clause for each meaning."""
-    for one in provenance.observations:
-        if one.semantics in OF_METRICS:
-            yield f"{_rows_words(one)} of {count_of(one.series, 'series', 'series')}"
-        elif one.semantics == VIOLATION:
-            yield f"{count_of(one.rows, 'logged throttle')} of {count_of(one.series, 'quota group')}, and no traffic"
+    for observations in provenance.observations:
+        if observations.semantics in OF_METRICS:
+            yield f"{_rows_words(observations)} of {count_of(observations.series, 'series', 'series')}"
+        elif observations.semantics == VIOLATION:
+            throttles = count_of(observations.rows, "logged throttle")
+            yield f"{throttles} of {count_of(observations.series, 'quota group')}, and no traffic"
 
 
-def metric_rows_words(one: Observations) -> str | None:
+def metric_rows_words(observations: Observations) -> str | None:
     """``40,320 gauges every 15 s``; ``None`` for rows that are not metrics."""
-    return _rows_words(one) if one.semantics in OF_METRICS else None
+    return _rows_words(observations) if observations.semantics in OF_METRICS else None
 
 
 def censored_words(provenance: Provenance) -> Iterator[str]:
     """Which samples show what an earlier limit let through."""
-    for one in provenance.observations:
-        if one.semantics in OF_METRICS and one.throttled_then:
+    for observations in provenance.observations:
+        if observations.semantics in OF_METRICS and observations.throttled_then:
+            share = percent_text(observations.throttled_then / observations.rows)
             yield (
-                f"quotas throttled clients in {one.throttled_then:,} of {_rows_words(one)} "
-                f"({percent_text(one.throttled_then / one.rows)}): these show what the limit of then let through"
+                f"quotas throttled clients in {observations.throttled_then:,} of {_rows_words(observations)} ({share}): "
+                "these show what the limit of then let through"
             )
 
 
@@ -122,13 +124,13 @@ def _average_words(verdict: BucketVerdict, metrics: MetricSamples) -> Iterator[s
         yield "averages of this length cannot show short throttles"
 
 
-def _rows_words(one: Observations) -> str:
-    every = f" every {one.every_s:.0f} s" if one.every_s else ""
-    over = f" over {one.every_s:.0f} s" if one.every_s else ""
-    match one.semantics:
+def _rows_words(observations: Observations) -> str:
+    every = f" every {observations.every_s:.0f} s" if observations.every_s else ""
+    over = f" over {observations.every_s:.0f} s" if observations.every_s else ""
+    match observations.semantics:
         case MetricSemantics.GAUGE.value:
-            return f"{count_of(one.rows, 'gauge')}{every}"
+            return f"{count_of(observations.rows, 'gauge')}{every}"
         case MetricSemantics.DELTA.value:
-            return f"{count_of(one.rows, 'difference')} of counters{over}"
+            return f"{count_of(observations.rows, 'difference')} of counters{over}"
         case _:
-            return f"{count_of(one.rows, 'average')}{over}"
+            return f"{count_of(observations.rows, 'average')}{over}"

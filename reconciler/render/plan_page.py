@@ -94,7 +94,7 @@ def _masthead(plan: Plan) -> Masthead:
         kicker=f"Kafka quotas: {cluster}, plan",
         answer=_answer(plan),
         rest=f"{moves}: {summary_sentence(plan)}" if moves else summary_sentence(plan),
-        about=tuple(one for one in about if one),
+        about=tuple(entry for entry in about if entry),
         body=tuple(_top(plan)),
     )
 
@@ -117,7 +117,10 @@ def _top(plan: Plan) -> Iterator[str]:
         yield note(text(f"Note: {INCOMPLETE}."))
     if plan.changes:
         counts = Counter(direction(key) for change in plan.changes for key in change.keys)
-        rows = (Tile(number=counts[one], words=words, style=_DIRECTIONS[one], place="changes") for one, words in _TILES.items())
+        rows = (
+            Tile(number=counts[direction], words=words, style=_DIRECTIONS[direction], place="changes")
+            for direction, words in _TILES.items()
+        )
         yield from tiles("Limits that change", rows)
 
 
@@ -129,7 +132,7 @@ def _sections(plan: Plan, links: RepositoryLinks) -> Iterator[PageSection]:
         rows = [_row(change, key, links) for change in plan.changes for key in change.keys]
         more = f'<p class="faint">{len(rows) - _ROWS:,} more are not listed here.</p>' if len(rows) > _ROWS else ""
         body = (
-            *filter_form("Search", "Change", (one.value for one in ChangeDirection)),
+            *filter_form("Search", "Change", (direction.value for direction in ChangeDirection)),
             *found_table("In the order of writing", _HEADS, rows[:_ROWS], numbers=_NUMBERS),
             more,
         )
@@ -140,11 +143,11 @@ def _sections(plan: Plan, links: RepositoryLinks) -> Iterator[PageSection]:
         body = listing if len(lines) <= _OPEN_LINES else tuple(folded(lines[0], listing))
         yield PageSection(place="effects", title="Effects", body=body)
     if plan.findings:
-        found = sorted(plan.findings, key=lambda finding: finding.severity.rank)
-        listed = items(finding_item(finding, links) for finding in found)
-        yield PageSection(place="findings", title=f"Findings: {counts_sentence(found)}", body=listed)
+        findings = sorted(plan.findings, key=lambda finding: finding.severity.rank)
+        listed = items(finding_item(finding, links) for finding in findings)
+        yield PageSection(place="findings", title=f"Findings: {counts_sentence(findings)}", body=listed)
     if plan.notes:
-        yield PageSection(place="notes", title="Notes", body=items(message_html(one, links) for one in plan.notes))
+        yield PageSection(place="notes", title="Notes", body=items(message_html(note, links) for note in plan.notes))
 
 
 _OPEN_LINES: Final = 40

@@ -278,7 +278,11 @@ def direction(key: KeyChange) -> ChangeDirection:
 def direction_sentence(plan: Plan) -> str:
     """``3 tighten, 1 loosens, 2 first limits, 1 removed``: counts of limits, only of those that occur; nothing for no changes."""
     counts = Counter(direction(key) for change in plan.changes for key in change.keys)
-    return ", ".join(f"{counts[one]} {one.value if counts[one] == 1 else _MANY[one]}" for one in ChangeDirection if counts[one])
+    return ", ".join(
+        f"{counts[direction]} {direction.value if counts[direction] == 1 else _MANY[direction]}"
+        for direction in ChangeDirection
+        if counts[direction]
+    )
 
 
 def apply_report_lines(report: ApplyReport) -> tuple[Line, ...]:

@@ -113,12 +113,14 @@ def _overview_lines(overview: Overview, written: str | None) -> Iterator[Line]:
         yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
 
 
-def _cluster_line(one: ClusterOverview) -> Line:
-    counts = [f"{number:,} {DRIFT_WORDS[drift][0]}" for drift, number in one.counts.items() if number]
-    state = ("differs", Style.BAD) if one.differs else ("in sync", Style.GOOD)
-    read = f", read at {moment(one.observed.at)}" if one.observed else ""
-    declared = f"{count_of(one.declared, 'entity', 'entities')} declared, {one.live or 0:,} live"
-    return line((f"Cluster {cluster_name(one)} ", Style.STRONG), state, f": {declared} ({', '.join(counts) or 'nothing'}){read}")
+def _cluster_line(overview: ClusterOverview) -> Line:
+    counts = [f"{number:,} {DRIFT_WORDS[drift][0]}" for drift, number in overview.counts.items() if number]
+    state = ("differs", Style.BAD) if overview.differs else ("in sync", Style.GOOD)
+    read = f", read at {moment(overview.observed.at)}" if overview.observed else ""
+    declared = f"{count_of(overview.declared, 'entity', 'entities')} declared, {overview.live or 0:,} live"
+    return line(
+        (f"Cluster {cluster_name(overview)} ", Style.STRONG), state, f": {declared} ({', '.join(counts) or 'nothing'}){read}"
+    )
 
 
 def embedded(overview: Overview) -> str:

@@ -146,32 +146,32 @@ def clusters_section(overview: Overview) -> PageSection:
     return PageSection(place="clusters", title="Clusters", body=body)
 
 
-def _cluster_row(one: ClusterOverview, overview: Overview) -> tuple[str, ...]:
-    cluster = one.cluster
+def _cluster_row(row: ClusterOverview, overview: Overview) -> tuple[str, ...]:
+    cluster = row.cluster
     about = ", ".join(
         part
         for part in (cluster.id and f"{cluster.id}", f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None)
         if part
     )
-    title = f"<strong>{quoted(cluster_name(one))}</strong>" + (f'<br><span class="faint">{quoted(about)}</span>' if about else "")
+    title = f"<strong>{quoted(cluster_name(row))}</strong>" + (f'<br><span class="faint">{quoted(about)}</span>' if about else "")
     changing = (run for run in overview.runs if not run.validate_only and run.result != "nothing_to_do" and run.is_of(cluster))
     last = next(changing, None)
     change = f"{time_element(last.ended)}, {_result(last.result)}" if last else ""
-    if one.failure is not None:
-        state = chip("skipped" if one.failure.skipped else "could not be read", "warn" if one.failure.skipped else "bad")
-        return title, state, f"{one.declared:,}", "?", "?", "?", "?", "", change
-    state = chip("differs", "bad") if one.differs else chip("in sync", "good")
-    read = f"{time_element(one.observed.at)}, {text(_origin(one))}" if one.observed else ""
-    kinds = [(drift, number) for drift, number in one.counts.items() if drift.is_difference and number]
+    if row.failure is not None:
+        state = chip("skipped" if row.failure.skipped else "could not be read", "warn" if row.failure.skipped else "bad")
+        return title, state, f"{row.declared:,}", "?", "?", "?", "?", "", change
+    state = chip("differs", "bad") if row.differs else chip("in sync", "good")
+    read = f"{time_element(row.observed.at)}, {text(_origin(row))}" if row.observed else ""
+    kinds = [(drift, number) for drift, number in row.counts.items() if drift.is_difference and number]
     differences = "<br>".join(chip(f"{number:,} {DRIFT_WORDS[drift][0]}", DRIFT_WORDS[drift][1]) for drift, number in kinds)
     return (
         title,
         state,
-        f"{one.declared:,}",
-        f"{one.live or 0:,}",
-        f"{one.counts.get(DriftClass.IN_SYNC, 0):,}",
+        f"{row.declared:,}",
+        f"{row.live or 0:,}",
+        f"{row.counts.get(DriftClass.IN_SYNC, 0):,}",
         differences or "none",
-        f"{one.counts.get(DriftClass.UNMANAGED, 0):,}",
+        f"{row.counts.get(DriftClass.UNMANAGED, 0):,}",
         read,
         change,
     )
@@ -186,46 +186,47 @@ def _origin(cluster_overview: ClusterOverview) -> str:
 
 def _details(overview: Overview) -> Iterator[str]:
     yield from notes(overview.notes)
-    for one in overview.clusters:
-        failed = one.failure
-        if failed is None and not one.notes and not one.findings and one.complete:
+    for cluster in overview.clusters:
+        failed = cluster.failure
+        if failed is None and not cluster.notes and not cluster.findings and cluster.complete:
             continue
-        yield f"<h3>{quoted(cluster_name(one))}</h3>"
+        yield f"<h3>{quoted(cluster_name(cluster))}</h3>"
         if failed is not None:
             word = chip("Skipped" if failed.skipped else "Could not be read", "warn" if failed.skipped else "bad")
             yield f'<p>{word} {message_html(failed.message)} <span class="faint">({text(failed.failure_reason)})</span></p>'
-        if not one.complete:
+        if not cluster.complete:
             yield note("Only some of the manifests were read: what they do not declare was not compared.")
-        if one.findings:
-            yield f"<p>{text(counts_sentence(one.findings))} in the manifests. <code>kafka-quotas validate</code> lists them.</p>"
-        yield from notes(one.notes, opened=len(overview.clusters) == 1)
+        if cluster.findings:
+            counts = text(counts_sentence(cluster.findings))
+            yield f"<p>{counts} in the manifests. <code>kafka-quotas validate</code> lists them.</p>"
+        yield from notes(cluster.notes, opened=len(overview.clusters) == 1)
 
 
 def differences_section(overview: Overview) -> PageSection:
     """Every entity that is neither in sync nor unmanaged, as far as a page goes."""
-    found = [
+    differences = [
         (cluster, entity)
         for cluster in overview.clusters
         for entity in cluster.entities
         if entity.drift and entity.drift.is_difference
     ]
-    body = tuple(_differences(overview, found))
-    return PageSection(place="differences", title="Differences", count=len(found), body=body)
+    body = tuple(_differences(overview, differences))
+    return PageSection(place="differences", title="Differences", count=len(differences), body=body)
 
 
-def _differences(overview: Overview, found: Sequence[tuple[ClusterOverview, EntityOverview]]) -> Iterator[str]:
-    if not found:
+def _differences(overview: Overview, differences: Sequence[tuple[ClusterOverview, EntityOverview]]) -> Iterator[str]:
+    if not differences:
         read = [cluster for cluster in overview.clusters if cluster.failure is None]
         yield f"<p>{chip('None', 'good')} What is declared is live.</p>" if read else "<p>No cluster was read.</p>"
         return
-    if any(entity.drift is DriftClass.DIFFERS for _, entity in found):
+    if any(entity.drift is DriftClass.DIFFERS for _, entity in differences):
         yield note(
             "No baseline was given, so changes that were merged but not applied look like changes by hand. "
             "<code>--baseline</code> distinguishes them."
         )
-    rows = (_difference(one, entity) for one, entity in found)
+    rows = (_difference(cluster, entity) for cluster, entity in differences)
     heads = ("Entity", "Cluster", "State", "Declared", "Live", "Owner", "Declared at")
-    yield from table(text(count_of(len(found), "entity", "entities")), heads, rows, of=len(found))
+    yield from table(text(count_of(len(differences), "entity", "entities")), heads, rows, of=len(differences))
 
 
 def _difference(cluster_overview: ClusterOverview, entity: EntityOverview) -> tuple[str, ...]:
@@ -287,7 +288,7 @@ def _run(run: RunRecord) -> tuple[str, ...]:
 
 def traffic_section(overview: Overview) -> PageSection:
     """What backtests say of recorded traffic under the limits, the worst first."""
-    body = tuple(line for one in overview.traffic for line in _traffic(one))
+    body = tuple(line for report in overview.traffic for line in _traffic(report))
     return PageSection(place="traffic", title="Traffic against limits", body=body or (_NO_BACKTEST,))
 
 
@@ -336,31 +337,31 @@ def _over_words(bucket_traffic: BucketTraffic) -> str:
 
 def _groups(buckets: Sequence[BucketTraffic]) -> tuple[tuple[BucketTraffic, ...], ...]:
     """The rows of each quota group together, its worst broker first."""
-    found: dict[tuple[object, ...], list[BucketTraffic]] = {}
+    groups: dict[tuple[object, ...], list[BucketTraffic]] = {}
     for bucket in buckets:
-        found.setdefault((bucket.key, *sorted(bucket.bucket.items())), []).append(bucket)
-    return tuple(map(tuple, found.values()))
+        groups.setdefault((bucket.key, *sorted(bucket.bucket.items())), []).append(bucket)
+    return tuple(map(tuple, groups.values()))
 
 
 def _group(group: Sequence[BucketTraffic], *, before_known: bool) -> tuple[str, ...]:
-    one = group[0]
-    tags = " ".join(f"{tag}={display_name(value)}" for tag, value in one.bucket.items())
-    share = one.share
-    after = amount_html(one.key, one.limit_after, absent="unlimited")
+    worst = group[0]
+    tags = " ".join(f"{tag}={display_name(value)}" for tag, value in worst.bucket.items())
+    share = worst.share
+    after = amount_html(worst.key, worst.limit_after, absent="unlimited")
     limit = f"<strong>{after}</strong>"
-    if one.changed and before_known:
-        limit += f', <span class="faint">before {amount_html(one.key, one.limit_before, absent="unlimited")}</span>'
+    if worst.changed and before_known:
+        limit += f', <span class="faint">before {amount_html(worst.key, worst.limit_before, absent="unlimited")}</span>'
     return (
         name(tags) if tags else "clients without a client id",
-        chip(one.verdict.value, _VERDICTS[one.verdict]) + (f" {quoted(one.reason)}" if one.reason else ""),
-        key_name(one.key),
+        chip(worst.verdict.value, _VERDICTS[worst.verdict]) + (f" {quoted(worst.reason)}" if worst.reason else ""),
+        key_name(worst.key),
         bar(share) + f"{100 * share:,.0f} %" if share is not None else "",
-        unbroken(f"{one.peak_bound.words}{rate(one.key, one.peak)}"),
+        unbroken(f"{worst.peak_bound.words}{rate(worst.key, worst.peak)}"),
         limit,
-        f'<span class="amount">{_over_words(one)}</span>',
-        amount_html(one.key, one.safe) if one.safe is not None else "",
-        amount_html(one.key, one.recommended) if one.recommended is not None else "",
-        f"{one.broker}, the worst of {len(group):,}" if len(group) > 1 else f"{one.broker}",
+        f'<span class="amount">{_over_words(worst)}</span>',
+        amount_html(worst.key, worst.safe) if worst.safe is not None else "",
+        amount_html(worst.key, worst.recommended) if worst.recommended is not None else "",
+        f"{worst.broker}, the worst of {len(group):,}" if len(group) > 1 else f"{worst.broker}",
     )
 
 

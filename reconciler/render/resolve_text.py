@@ -133,8 +133,8 @@ def ladder_lines(key: str, client: Known, rungs: Sequence[Rung]) -> Iterator[Lin
     yield line((f"  {key}", Style.STRONG), "" if winner else "  (nothing applies)")
     for rung, label, text in zip(rungs, labels, amounts, strict=True):
         arrow, bar = ("==>", "|===|") if rung.status is RungStatus.WINS else ("   ", "|---|")
-        said = f"  {arrow} {rung.level} {bar}  {label:<{width}}  {text:<{values}}  {_said(client, rung, winner)}"
-        yield line((said.rstrip(), _STYLES.get(rung.status, Style.FAINT)))
+        row = f"  {arrow} {rung.level} {bar}  {label:<{width}}  {text:<{values}}  {_said(client, rung, winner)}"
+        yield line((row.rstrip(), _STYLES.get(rung.status, Style.FAINT)))
 
 
 def _said(client: Known, rung: Rung, winner: int | None) -> str:
@@ -173,20 +173,20 @@ def comparison_lines(compared: ViewComparison) -> tuple[Block, ...]:
 
 
 def _comparison_lines(compared: ViewComparison) -> Iterator[Block]:
-    found = compared.comparison
+    comparison = compared.comparison
     yield line(("Before: ", Style.STRONG), view_title(compared.before))
     yield line(("After:  ", Style.STRONG), view_title(compared.after))
     yield line()
-    for client in found.clients:
+    for client in comparison.clients:
         yield effect_table([(str(client.client), client.effects)], unknown=tuple(client.unknown.items()))
-    if found.clients:
+    if comparison.clients:
         yield line()
-    if found.left_out:
-        yield line((f"and {found.left_out} more differences that are not listed", Style.FAINT))
+    if comparison.left_out:
+        yield line((f"and {comparison.left_out} more differences that are not listed", Style.FAINT))
     yield from note_lines(compared.notes)
-    if found.unknown is not None:
+    if comparison.unknown is not None:
         yield line(("Users and client ids: unknown", Style.WARN))
     who = "all known clients" if compared.asked is None else f"{compared.asked} asked about"
-    count = len(found.clients)
+    count = len(comparison.clients)
     differ = "none differs" if not count else "1 differs" if count == 1 else f"{count} differ"
     yield line((f"Of {who}, {differ}.", Style.STRONG))

@@ -300,7 +300,7 @@ def _foot(marker: Marker, status: CommentStatus) -> Iterator[str]:
 
 
 def _trimmed(lines: Sequence[str]) -> Sequence[str]:
-    full = [number for number, one in enumerate(lines) if one.strip()]
+    full = [number for number, text_line in enumerate(lines) if text_line.strip()]
     return lines[full[0] : full[-1] + 1] if full else ()
 
 

@@ -69,12 +69,12 @@ def incident_headline(report: IncidentReport) -> str:
 def _blocks(report: IncidentReport) -> Iterator[Block]:
     yield line((f"{incident_headline(report)}.", _TONES[report.answer]), hang=0)
     yield from _about_the_time(report)
-    for one in report.causes[:_SHOWN]:
+    for group in report.causes[:_SHOWN]:
         yield line()
-        yield from _cause(report, one)
+        yield from _cause(report, group)
     if len(report.causes) > _SHOWN:
         yield line((f"  and {len(report.causes) - _SHOWN:,} more quota groups. --format json has all of them", Style.FAINT))
-    others = [one for one in report.groups if not one.is_cause]
+    others = [group for group in report.groups if not group.is_cause]
     if others:
         yield line()
         yield line(("Other quota groups of this client" if report.causes else "How near it was", Style.STRONG))
@@ -108,32 +108,32 @@ def _about_the_time(report: IncidentReport) -> Iterator[Line]:
         yield line(f"The same client has {more} between {_span_of(report, report.since, report.until, word='and')}.", hang=0)
 
 
-def _cause(report: IncidentReport, one: IncidentGroup) -> Iterator[Block]:
-    yield line((f"{who(one.name)}: {one.key} on {broker_words(one.broker)}", Style.STRONG))
-    source = f", set for {one.entity}" if one.entity is not None else ""
-    share = "" if one.share_of_limit is None else f", {100 * one.share_of_limit:.0f} % of the limit"
+def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
+    yield line((f"{who(group.name)}: {group.key} on {broker_words(group.broker)}", Style.STRONG))
+    source = f", set for {group.entity}" if group.entity is not None else ""
+    share = "" if group.share_of_limit is None else f", {100 * group.share_of_limit:.0f} % of the limit"
     rows = [
-        ("limit", f"{limit_text(one.key, one.limit)}{source}"),
-        ("set by", None if one.origin is None else _commit_words(report, one.origin)),
-        ("", None if one.origin is None else _change_words(one.key, one.origin)),
-        ("peak", f"{one.peak_bound.words}{rate(one.key, one.peak)}{share}"),
-        ("over", _over_words(report, one)),
-        ("would pass", _pass_words(one)),
-        ("caveat", None if one.reason is None else escaped(one.reason)),
+        ("limit", f"{limit_text(group.key, group.limit)}{source}"),
+        ("set by", None if group.origin is None else _commit_words(report, group.origin)),
+        ("", None if group.origin is None else _change_words(group.key, group.origin)),
+        ("peak", f"{group.peak_bound.words}{rate(group.key, group.peak)}{share}"),
+        ("over", _over_words(report, group)),
+        ("would pass", _pass_words(group)),
+        ("caveat", None if group.reason is None else escaped(group.reason)),
     ]
     for label, words in rows:
         if words is not None:
             yield labelled(f"  {label:<{_LABEL}}", Style.FAINT, words)
-    if one.members:
+    if group.members:
         yield line(("  filled by", Style.FAINT))
-        excess = any(member.share_of_excess is not None for member in one.members)
-        shares = [(m, m.share_of_excess if excess else m.share) for m in one.members[:_SHOWN]]
+        excess = any(member.share_of_excess is not None for member in group.members)
+        shares = [(m, m.share_of_excess if excess else m.share) for m in group.members[:_SHOWN]]
         # Samples of rates show whose they are, and no single request.
-        columns = _MEMBERS if any(member.requests for member in one.members) else _MEMBERS[:-1]
+        columns = _MEMBERS if any(member.requests for member in group.members) else _MEMBERS[:-1]
         rows_of_members = ((member_name(m), f"{100 * (share or 0.0):.0f} %", f"{m.requests:,}") for m, share in shares)
         yield table(columns, (row[: len(columns)] for row in rows_of_members), indent=4)
-        if len(one.members) > _SHOWN:
-            yield line((f"    and {count_of(len(one.members) - _SHOWN, 'more client')}", Style.FAINT))
+        if len(group.members) > _SHOWN:
+            yield line((f"    and {count_of(len(group.members) - _SHOWN, 'more client')}", Style.FAINT))
 
 
 def _commit_words(report: IncidentReport, origin: LimitOrigin) -> str:
@@ -146,33 +146,33 @@ def _change_words(key: str, origin: LimitOrigin) -> str:
     return f"{escaped(origin.file)}:{origin.line}, {before}"
 
 
-def _over_words(report: IncidentReport, one: IncidentGroup) -> str | None:
-    if one.first is None:
+def _over_words(report: IncidentReport, group: IncidentGroup) -> str | None:
+    if group.first is None:
         return None
-    if one.last is None:
-        return f"first at {_at(report, one.first)}"
-    seconds = duration(one.seconds_over)
-    return f"{seconds}, from {_span_of(report, one.first, one.last)}"
+    if group.last is None:
+        return f"first at {_at(report, group.first)}"
+    seconds = duration(group.seconds_over)
+    return f"{seconds}, from {_span_of(report, group.first, group.last)}"
 
 
-def _pass_words(one: IncidentGroup) -> str | None:
-    if one.would_pass is None and one.recommended is None:
+def _pass_words(group: IncidentGroup) -> str | None:
+    if group.would_pass is None and group.recommended is None:
         return None
-    if one.would_pass is None:
-        return f"not known from samples. Recommended: {amount(one.key, one.recommended)}. {_LOWER_BOUND}"
-    words = f"{amount(one.key, one.would_pass)} or more for the traffic of this incident"
-    if one.recommended is not None and one.recommended > one.would_pass:
-        words += f"; recommended {amount(one.key, one.recommended)}"
+    if group.would_pass is None:
+        return f"not known from samples. Recommended: {amount(group.key, group.recommended)}. {_LOWER_BOUND}"
+    words = f"{amount(group.key, group.would_pass)} or more for the traffic of this incident"
+    if group.recommended is not None and group.recommended > group.would_pass:
+        words += f"; recommended {amount(group.key, group.recommended)}"
     return f"{words}. {_LOWER_BOUND}"
 
 
-def _other(one: IncidentGroup) -> tuple[str, ...]:
-    share = "" if one.share_of_limit is None else f"{100 * one.share_of_limit:.0f} %"
+def _other(group: IncidentGroup) -> tuple[str, ...]:
+    share = "" if group.share_of_limit is None else f"{100 * group.share_of_limit:.0f} %"
     return (
-        f"{who(one.name)}: {one.key}",
-        broker_words(one.broker),
-        limit_text(one.key, one.limit),
-        f"{one.peak_bound.words}{rate(one.key, one.peak)}",
+        f"{who(group.name)}: {group.key}",
+        broker_words(group.broker),
+        limit_text(group.key, group.limit),
+        f"{group.peak_bound.words}{rate(group.key, group.peak)}",
         share,
     )
 
@@ -192,9 +192,9 @@ def _missing(missing: Sequence[MissingEvidence]) -> Iterator[Line]:
         return
     yield line()
     yield line(("Not known", Style.STRONG))
-    for one in missing:
-        remedy = f". To know it, {one.remedy}" if one.remedy is not None else ""
-        yield labelled("  - ", Style.WARN, f"{one.what}: {one.because.rstrip('.')}{remedy}")
+    for evidence in missing:
+        remedy = f". To know it, {evidence.remedy}" if evidence.remedy is not None else ""
+        yield labelled("  - ", Style.WARN, f"{evidence.what}: {evidence.because.rstrip('.')}{remedy}")
 
 
 def _steps(steps: Sequence[IncidentStep]) -> Iterator[Line]:
@@ -202,10 +202,10 @@ def _steps(steps: Sequence[IncidentStep]) -> Iterator[Line]:
         return
     yield line()
     yield line(("Next", Style.STRONG))
-    for one in steps:
-        place = "" if one.file is None else f": {escaped(one.file)}:{one.line}"
-        yield line(f"  {one.title}{place}")
-        for text in _command_rows(one.words) if one.words else (one.text or "").split("\n"):
+    for step in steps:
+        place = "" if step.file is None else f": {escaped(step.file)}:{step.line}"
+        yield line(f"  {step.title}{place}")
+        for text in _command_rows(step.words) if step.words else (step.text or "").split("\n"):
             yield line(f"    {text}", hang=4)
 
 

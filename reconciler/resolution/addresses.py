@@ -23,7 +23,7 @@ ADDRESS_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
 class AddressAnswer:
     """The quotas about an address, the winner first; ``unclear``: spellings of it that disagree, of which one is in effect."""
 
-    found: tuple[Candidate, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     unclear: tuple[Candidate, ...] = ()
 
 
@@ -53,7 +53,7 @@ class AddressTable:
     def winner(self, name: object) -> Candidate | None:
         """What applies to an address or host name (anything else: for any that no quota names); ``None``: off, or unclear."""
         answer = self.resolve(name)
-        return answer.found[0] if answer.found and not answer.unclear else None
+        return answer.candidates[0] if answer.candidates and not answer.unclear else None
 
     def resolve(self, name: object) -> AddressAnswer:
         """The quotas about an address in any spelling, or about a host name in just this one."""
@@ -61,8 +61,8 @@ class AddressTable:
         default = self._by_name.get(DEFAULT)
         unclear = tuple(explicit) if _disagree(explicit) else ()
         by_match = {NameMatch.NAME: explicit[0] if explicit else None, NameMatch.DEFAULT: default}
-        found = (by_match[match] for match in ADDRESS_PRECEDENCE)
-        return AddressAnswer(found=tuple(c for c in found if c is not None), unclear=unclear)
+        candidates = (by_match[match] for match in ADDRESS_PRECEDENCE)
+        return AddressAnswer(candidates=tuple(c for c in candidates if c is not None), unclear=unclear)
 
     def _explicit(self, name: object) -> Sequence[Candidate]:
         """The entity as it was asked for comes first, the other spellings of its address in canonical order."""
@@ -87,13 +87,13 @@ def canonical_address(name: str) -> str:
 
 def unclear_addresses(tables: Sequence[AddressTable], names: Iterable[str]) -> Mapping[str, str]:
     """By canonical address, why its limit is not known in one of the tables: its spellings have different limits."""
-    found = {}
+    reasons = {}
     for name in sorted({canonical_address(name) for name in names}):
         spellings = next((unclear for table in tables if (unclear := table.resolve(name).unclear)), ())
         if spellings:
             entities = ", ".join(sorted(str(candidate.entity) for candidate in spellings))
-            found[name] = f"{entities} are one address with different limits; in each broker the one applied last decides"
-    return found
+            reasons[name] = f"{entities} are one address with different limits; in each broker the one applied last decides"
+    return reasons
 
 
 class AddressLimits:
@@ -113,6 +113,8 @@ class AddressLimits:
         answer = self._table.resolve(address)
         bucket = Bucket(user="", client_id="", other=((EntityType.IP.value, canonical_address(address)),))
         if answer.unclear:
-            lower, *others = sorted(answer.unclear, key=lambda one: one.value)
+            lower, *others = sorted(answer.unclear, key=lambda match: match.value)
             return Resolved(bucket=bucket, winner=lower, overridden=tuple(others))
-        return Resolved(bucket=bucket, winner=answer.found[0] if answer.found else None, overridden=answer.found[1:])
+        return Resolved(
+            bucket=bucket, winner=answer.candidates[0] if answer.candidates else None, overridden=answer.candidates[1:]
+        )

@@ -51,8 +51,8 @@ def filter_refusal(entity_filter: EntityFilter) -> tuple[int, str] | None:
         if entity_type not in _KNOWN_TYPES:
             return UNSUPPORTED_VERSION, f"Unsupported entity type {entity_type}"
         if (name is not None) != (kind is FilterKind.EXACT):
-            said = "set match string to null" if name is None else "also specified a match string."
-            return INVALID_REQUEST, f"Request specified MATCH_TYPE_{kind.name}, but {said}"
+            reason = "set match string to null" if name is None else "also specified a match string."
+            return INVALID_REQUEST, f"Request specified MATCH_TYPE_{kind.name}, but {reason}"
         seen.add(entity_type)
     if EntityType.IP.value in seen and len(seen) > 1:
         return INVALID_REQUEST, (

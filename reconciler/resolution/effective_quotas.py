@@ -175,7 +175,7 @@ class EffectiveQuotas:
                 source=winner.entity,
                 level=winner.level,
                 bucket=tags_of_address(address),
-                overridden=self.addresses.resolve(address.ip).found[1:] if options.include_overrides else None,
+                overridden=self.addresses.resolve(address.ip).candidates[1:] if options.include_overrides else None,
                 shared_with=SharedWith() if options.members else None,
             )
         return Resolution(
@@ -223,11 +223,11 @@ def client_ladder(resolver: Resolver, client: KnownClient, winner: Candidate | N
 
 def address_ladder(table: AddressTable, address: KnownAddress) -> tuple[Rung, ...]:
     """The two levels of connection limits."""
-    found = {candidate.level: candidate for candidate in table.resolve(address.ip).found}
+    by_level = {candidate.level: candidate for candidate in table.resolve(address.ip).candidates}
     winner = table.winner(address.ip)
     rungs = []
     for number, match in enumerate(ADDRESS_PRECEDENCE, start=1):
-        held = found.get(number)
+        held = by_level.get(number)
         entity = held.entity if held is not None else _address_entity(match, address)
         rungs.append(_rung(number, entity, held, winner, reachable=entity is not None))
     return tuple(rungs)

@@ -66,17 +66,17 @@ def effects_between(
     if not changed:
         return PlanEffects()
     named = _Named.of(before, after, traffic)
-    found: list[Effect] = list(_addresses(_AddressEffects(before, after, changed), named))
+    effects: list[Effect] = list(_addresses(_AddressEffects(before, after, changed), named))
     crossed: list[Iterator[Effect]] = []
     left_out = 0
     for key in _client_keys(before, after, changed):
-        found += (effect for client in named.reached(key) if (effect := key.of(client)) is not None)
+        effects += (effect for client in named.reached(key) if (effect := key.of(client)) is not None)
         for crossing in _crossings(key, named):
             left_out += crossing.count
             crossed.append(crossing.effects())
-    found.sort(key=_order)
-    listed = (*found[:most], *itertools.islice(itertools.chain(*crossed), max(0, most - len(found))))
-    return PlanEffects(effects=listed, left_out=left_out + len(found) - len(listed))
+    effects.sort(key=_order)
+    listed = (*effects[:most], *itertools.islice(itertools.chain(*crossed), max(0, most - len(effects))))
+    return PlanEffects(effects=listed, left_out=left_out + len(effects) - len(listed))
 
 
 def unclear_effects(before: QuotaTable, after: QuotaTable) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def address_effect(before: AddressTable, after: AddressTable, address: KnownAddr
     was, now = before.resolve(address.ip), after.resolve(address.ip)
     if was.unclear or now.unclear:
         return None
-    return effect_of(address, ADDRESS_KEY, *(next(iter(answer.found), None) for answer in (was, now)))
+    return effect_of(address, ADDRESS_KEY, *(next(iter(answer.candidates), None) for answer in (was, now)))
 
 
 def _changed_entities(before: QuotaTable, after: QuotaTable) -> tuple[Entity, ...]:
@@ -109,14 +109,14 @@ def _changed_entities(before: QuotaTable, after: QuotaTable) -> tuple[Entity, ..
     return tuple(
         entity
         for entity in before.keys() | after.keys()
-        if (one := before.get(entity, _NO_QUOTAS)) is not (other := after.get(entity, _NO_QUOTAS))
-        and any(not same_value(one.get(key), other.get(key)) for key in one.keys() | other.keys())
+        if (old := before.get(entity, _NO_QUOTAS)) is not (other := after.get(entity, _NO_QUOTAS))
+        and any(not same_value(old.get(key), other.get(key)) for key in old.keys() | other.keys())
     )
 
 
 def _client_keys(before: QuotaTable, after: QuotaTable, changed: Iterable[Entity]) -> tuple[_KeyEffects, ...]:
     """The four keys of users and client ids, without those that no changed entity touches."""
-    found = []
+    key_effects = []
     for key in CLIENT_KEYS:
         values = {
             entity: now
@@ -124,8 +124,8 @@ def _client_keys(before: QuotaTable, after: QuotaTable, changed: Iterable[Entity
             if not same_value(before.get(entity, _NO_QUOTAS).get(key), now := after.get(entity, _NO_QUOTAS).get(key))
         }
         if values:
-            found.append(_KeyEffects(before, key, values))
-    return tuple(found)
+            key_effects.append(_KeyEffects(before, key, values))
+    return tuple(key_effects)
 
 
 class _KeyEffects:

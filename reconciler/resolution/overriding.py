@@ -31,8 +31,8 @@ class DeclaredLimits:
 
     def overridden_by(self, entity: Entity, key: str) -> Limit | None:
         """A declared limit that this key of an undeclared entity overrides for some client; ``None``: it overrides none."""
-        found = self._address(entity) if key == ADDRESS_KEY else self._client(entity, key)
-        return None if found is None else Limit(value=found.value, entity=found.entity, level=found.level)
+        candidate = self._address(entity) if key == ADDRESS_KEY else self._client(entity, key)
+        return None if candidate is None else Limit(value=candidate.value, entity=candidate.entity, level=candidate.level)
 
     def _client(self, entity: Entity, key: str) -> Candidate | None:
         level = level_of(entity)
@@ -83,4 +83,6 @@ class DeclaredLimits:
         name = entity.name(EntityType.IP)
         if name is None or name is DEFAULT:
             return None
-        return next((one for one in self._addresses.resolve(name).found if one.entity in self._declared), None)
+        return next(
+            (candidate for candidate in self._addresses.resolve(name).candidates if candidate.entity in self._declared), None
+        )

@@ -185,8 +185,8 @@ def call_callback(callback: object, method: str, call: Callable[[], _Answer]) ->
     try:
         return call()
     except Exception as error:
-        who, said = type(callback).__qualname__, escaped(str(error))
-        raise QuotaCallbackError(f"the quota callback {who} failed in {method}: {type(error).__name__}: {said}") from error
+        who, reason = type(callback).__qualname__, escaped(str(error))
+        raise QuotaCallbackError(f"the quota callback {who} failed in {method}: {type(error).__name__}: {reason}") from error
 
 
 def _bucket(tags: object, who: str) -> Bucket:

@@ -142,7 +142,7 @@ class Resolver:
         Brokers before 4.2 remember which kinds of quota (client, user, both) they ever had. That moves clients without a limit to
         other quota groups; no limit depends on it.
         """
-        return self._over(self._levels, self._remembered.union(*(one.kinds for one in earlier)))
+        return self._over(self._levels, self._remembered.union(*(resolver.kinds for resolver in earlier)))
 
     @property
     def kinds(self) -> frozenset[GroupedBy]:
@@ -152,41 +152,41 @@ class Resolver:
 
     def touches(self, user: str | None, client_id: str | None) -> frozenset[Candidate]:
         """Quotas that may apply to a client with an unknown name (``None``); an unknown client-id may also be empty."""
-        found: set[Candidate] = set()
+        candidates: set[Candidate] = set()
         for by, table in self._used:
             if by == _OF_PAIR:
                 pairs = table.values() if user is None and client_id is None else self._pairs(table, user, client_id)
-                found.update(pairs)
+                candidates.update(pairs)
             else:
                 name = (None, user, client_id)[by]
-                found.update(table.values() if name is None else filter(None, [table.get(name)]))
+                candidates.update(table.values() if name is None else filter(None, [table.get(name)]))
         if client_id == "":
-            return frozenset(candidate for candidate in found if candidate.level in USER_LEVELS)
-        return frozenset(found)
+            return frozenset(candidate for candidate in candidates if candidate.level in USER_LEVELS)
+        return frozenset(candidates)
 
     def resolve_partly(self, user: str | None, client_id: str | None) -> Resolved | None:
         """As ``resolve``, when a name is not known (``None``) and no such name would change the answer; else ``None``."""
         if user is not None and client_id is not None:
             return self.resolve(user, client_id)
         # Weaker levels never decide, so only what may come before the user's own level, or before client ids, is in the way.
-        found = sorted(self.touches(user, client_id), key=lambda candidate: candidate.level)
-        strongest = found[0] if found else None
+        candidates = sorted(self.touches(user, client_id), key=lambda candidate: candidate.level)
+        strongest = candidates[0] if candidates else None
         if strongest is None:
             return Resolved(bucket=Bucket(user=user or "", client_id=client_id or ""))
         shared = USER_LEVELS if client_id is None else CLIENT_LEVELS
         if (user is None and client_id is None) or strongest.level not in shared:
             return None
         bucket = Bucket(user=user or "", client_id="") if client_id is None else Bucket(user="", client_id=client_id)
-        return Resolved(bucket=bucket, winner=strongest, overridden=tuple(found[1:]))
+        return Resolved(bucket=bucket, winner=strongest, overridden=tuple(candidates[1:]))
 
     def _pairs(self, table: dict[object, Candidate], user: str | None, client_id: str | None) -> list[Candidate]:
         if user is not None and client_id is not None:
             return list(filter(None, [table.get((user, client_id))]))
         if self._pairs_of is None:
             self._pairs_of = ({}, {})
-            for pair, found in table.items():
+            for pair, candidate in table.items():
                 for index, name in zip(self._pairs_of, pair if isinstance(pair, tuple) else (), strict=True):
-                    index.setdefault(name, []).append(found)
+                    index.setdefault(name, []).append(candidate)
         by_user, by_client = self._pairs_of
         return by_user.get(user, []) if client_id is None else by_client.get(client_id, [])
 
@@ -219,9 +219,9 @@ class Resolver:
         """
         names = (None, user, client_id, (user, client_id))
         for by, table in self._used if client_id != "" else self._used_without_client_id:
-            found = table.get(names[by])
-            if found is not None:
-                return found
+            candidate = table.get(names[by])
+            if candidate is not None:
+                return candidate
         return None
 
     def candidates(self, user: ClientName, client_id: ClientName) -> tuple[Candidate | None, ...]:
@@ -244,8 +244,8 @@ class Resolver:
         """What would apply in turn without the winner, the strongest first; nothing that an empty client id escapes."""
         names = (None, user, client_id, (user, client_id))
         searched = self._used if client_id != "" else self._used_without_client_id
-        found = (table.get(names[by]) for by, table in searched)
-        return [candidate for candidate in found if candidate is not None and candidate.level > winner.level]
+        candidates = (table.get(names[by]) for by, table in searched)
+        return [candidate for candidate in candidates if candidate is not None and candidate.level > winner.level]
 
     def _bucket(self, winner: Candidate | None, user: str, client_id: str) -> Bucket:
         grouped_by = _grouped_by(winner) if winner else self._unlimited_grouped_by(user, client_id)
@@ -275,7 +275,7 @@ def _no_levels() -> _Levels:
 def _used(levels: _Levels) -> tuple[list[_Searched], list[_Searched]]:
     """The levels in use, from the strongest: all of them, and those that an empty client-id meets."""
     used = [(level, (by, table)) for level, by, table in zip(CLIENT_PRECEDENCE, _LOOKED_UP_BY, levels, strict=True) if table]
-    return [one for _, one in used], [one for level, one in used if level.grouped_by is GroupedBy.USER]
+    return [searched for _, searched in used], [searched for level, searched in used if level.grouped_by is GroupedBy.USER]
 
 
 def _grouped_by(candidate: Candidate) -> GroupedBy:

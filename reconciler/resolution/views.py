@@ -102,17 +102,17 @@ def compare_known(before: EffectiveQuotas, after: EffectiveQuotas, *, most: int)
     """
     unknown = before.caveats.callback or after.caveats.callback
     sides = [side.quotas if unknown is None else _of_addresses(side.quotas) for side in (before, after)]
-    found = effects_between(*sides, most=most)
+    plan_effects = effects_between(*sides, most=most)
     effects: dict[Known, list[Effect]] = {}
-    for effect in found.effects:
+    for effect in plan_effects.effects:
         effects.setdefault(effect.client, []).append(effect)
     clients = [_difference_of(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownClient)]
     if unknown is None:
         clients += _without_client_id(before, after)
     addresses = [_difference_of(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownAddress)]
     addresses += _unclear(before, after)
-    addresses.sort(key=lambda one: one.entity.sort_key)
-    return LimitDifferences(clients=(*clients, *addresses), unknown=unknown, left_out=found.left_out)
+    addresses.sort(key=lambda difference: difference.entity.sort_key)
+    return LimitDifferences(clients=(*clients, *addresses), unknown=unknown, left_out=plan_effects.left_out)
 
 
 def _difference_of(client: Known, effects: Iterable[Effect]) -> ClientDifference:

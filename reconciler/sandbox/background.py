@@ -257,5 +257,5 @@ def _from_json(value: Mapping[str, Any]) -> Sandbox:
             for node in value["nodes"]
         ),
         # A record of an earlier release has no such line.
-        zookeeper_server=_zookeeper_from_json(found) if (found := value.get("zookeeper")) else None,
+        zookeeper_server=_zookeeper_from_json(zookeeper) if (zookeeper := value.get("zookeeper")) else None,
     )

@@ -108,17 +108,17 @@ def pyspark_folder() -> Path | None:
 
 def available_fetchers(java: Path, *, find_pyspark: Callable[[], Path | None] = pyspark_folder) -> tuple[Fetcher, ...]:
     """What this machine has, the faster first. Raises ``MissingDependencyError`` when it has nothing."""
-    found: list[Fetcher] = []
+    fetchers: list[Fetcher] = []
     if maven := shutil.which("mvn"):
-        found.append(maven_fetcher(Path(maven)))
+        fetchers.append(maven_fetcher(Path(maven)))
     if pyspark := find_pyspark():
-        found.append(ivy_fetcher(java, pyspark))
-    if not found:
+        fetchers.append(ivy_fetcher(java, pyspark))
+    if not fetchers:
         raise MissingDependencyError(
             "nothing here can fetch Kafka's jars; install Maven, or PySpark (whose Ivy does it too): "
             "pip install 'kafka-quota-reconciler[traffic]'"
         )
-    return tuple(found)
+    return tuple(fetchers)
 
 
 def maven_fetcher(maven: Path) -> Fetcher:

@@ -39,17 +39,17 @@ def find_java(environ: Mapping[str, str] | None = None) -> Path:
     """
     environ = os.environ if environ is None else environ
     home = environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else environ.get("PATH", os.defpath))
-    if found is None:
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else environ.get("PATH", os.defpath))
+    if java is None:
         where = f"JAVA_HOME is {home}, and has no bin/java" if home else "there is no java on PATH"
         raise MissingDependencyError(f"Kafka needs Java {MINIMUM_JAVA} or newer, and {where}; install a Java runtime")
-    major = _major_version(found, Path(found).stat().st_mtime_ns)
+    major = _major_version(java, Path(java).stat().st_mtime_ns)
     if major is None:
-        raise MissingDependencyError(f"{found} does not say its version; install Java {MINIMUM_JAVA} or newer, or set JAVA_HOME")
+        raise MissingDependencyError(f"{java} does not say its version; install Java {MINIMUM_JAVA} or newer, or set JAVA_HOME")
     if major < MINIMUM_JAVA:
-        message = f"Kafka needs Java {MINIMUM_JAVA} or newer, and {found} is Java {major}; install a newer one, or set JAVA_HOME"
+        message = f"Kafka needs Java {MINIMUM_JAVA} or newer, and {java} is Java {major}; install a newer one, or set JAVA_HOME"
         raise MissingDependencyError(message)
-    return Path(found)
+    return Path(java)
 
 
 @functools.cache

@@ -100,10 +100,10 @@ class NodeFiles:
     def cluster_id(self) -> str | None:
         """The id that a broker in ZooKeeper mode has told in its log by now."""
         try:
-            found = _CLUSTER_ID.search(self.log.read_text("utf-8", "replace"))
+            match = _CLUSTER_ID.search(self.log.read_text("utf-8", "replace"))
         except OSError:
             return None
-        return found[1] if found else None
+        return match[1] if match else None
 
     def format_command(self, spec: SandboxSpec, runtime: Runtime, cluster_id: str) -> list[str]:
         """Formats the storage; Kafka's own tool, because what a formatted folder holds differs by version."""

@@ -23,18 +23,18 @@ def free_ports(count: int) -> tuple[int, ...]:
 
     Raises ``SandboxError`` when there are not that many.
     """
-    found: list[int] = []
+    ports: list[int] = []
     with contextlib.ExitStack() as held:
         for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
-            if len(found) == count:
+            if len(ports) == count:
                 break
             probe = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
             with contextlib.suppress(OSError):
                 probe.bind((LOOPBACK, port))
-                found.append(port)
-    if len(found) < count:
+                ports.append(port)
+    if len(ports) < count:
         raise SandboxError(f"no {count} free ports on {LOOPBACK} between {PORT_RANGE.start} and {PORT_RANGE.stop - 1}")
-    return tuple(found)
+    return tuple(ports)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,13 +65,13 @@ def recorder_jar(runtime: Runtime, *, progress: Progress | None = None, cache: P
 def _compiler(java: Path) -> Path:
     """``javac`` of the Java that runs the brokers, else on ``PATH``."""
     beside = java.resolve().with_name("javac")
-    found = str(beside) if beside.is_file() else shutil.which("javac")
-    if found is None:
+    compiler = str(beside) if beside.is_file() else shutil.which("javac")
+    if compiler is None:
         raise MissingDependencyError(
             f"--record compiles the recorder, and {java} has no javac: install a JDK (on Debian and Ubuntu: "
             "apt install openjdk-17-jdk-headless), or point JAVA_HOME at one"
         )
-    return Path(found)
+    return Path(compiler)
 
 
 def _compile(compiler: Path, sources: list[Path], runtime: Runtime, jar: Path) -> None:

@@ -119,4 +119,4 @@ def _fields(counts: EntityCounts | None) -> dict[str, Datum]:
 
 
 def _written(outcome: PassOutcome, status: ChangeStatus) -> int:
-    return sum(count for (_, one), count in outcome.written.items() if one is status)
+    return sum(count for (_, written_status), count in outcome.written.items() if written_status is status)

@@ -168,7 +168,7 @@ class Passes:
         """Where no document names the id, the cluster that answered first is the one; another is refused."""
         known = self._answered = self._answered or answers
         if intent.spec.cluster_id is None and known.id != answers.id:
-            expected, actual = (escaped(one.id or "unknown") for one in (known, answers))
+            expected, actual = (escaped(identity.id or "unknown") for identity in (known, answers))
             msg = f"cluster {expected} answered before, and now {actual} does; nothing was written; start again if that is meant"
             raise WrongClusterError(msg, expected=expected, actual=actual)
 
@@ -274,7 +274,9 @@ def _was_tried(status: ChangeStatus) -> bool:
 
 def _ended(result: PassResult, error: ReconcilerError) -> PassOutcome:
     findings = error.findings[:_MOST_FINDINGS] if isinstance(error, ManifestError) else ()
-    details = (f"{one.span or 'the manifests'}: {one.severity.value}: {one.message} [{one.id}]" for one in findings)
+    details = (
+        f"{finding.span or 'the manifests'}: {finding.severity.value}: {finding.message} [{finding.id}]" for finding in findings
+    )
     return PassOutcome(result=result, reason=error.failure_reason, message=str(error), details=tuple(details))
 
 

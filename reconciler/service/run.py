@@ -169,9 +169,9 @@ class AuditSink:
 
     def ended(self, report: ApplyReport) -> None:
         """After it. The same refusal, over and over, is one line. Raises ``FileAccessError``."""
-        told = (report.digest, report.result.value, report.failure_reason)
-        if self._audit is not None and (report.wrote or told != self._told):
+        summary = (report.digest, report.result.value, report.failure_reason)
+        if self._audit is not None and (report.wrote or summary != self._told):
             self._audit.ended(report)
-        self._told = told
+        self._told = summary
         if self._report_path is not None and report.wrote:
             write_whole(self._report_path, [document_text(apply_report_to_json(report))])

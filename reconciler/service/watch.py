@@ -41,11 +41,11 @@ class Watch:
         except UsageError:
             # Paths of different roots: loading says so, and to whom.
             root = None
-        found = discover(self._paths, root=root, excluded=lambda _: False)
+        discovered = discover(self._paths, root=root, excluded=lambda _: False)
         hashed = hashlib.sha256()
-        for file in found.files:
+        for file in discovered.files:
             hashed.update(f"{_status_of(file.path)} {file.path}\0".encode("utf-8", "surrogateescape"))
-        counts = tuple(_count(path, found) for path in self._paths)
+        counts = tuple(_count(path, discovered) for path in self._paths)
         return Fingerprint(root=root, counts=counts, digest=hashed.hexdigest())
 
     def load(self, now: Fingerprint) -> Intent:

@@ -85,9 +85,9 @@ def _suggestion(word: str, choices: tuple[str, ...]) -> Message:
     return compose("")
 
 
-def count_of(number: int, one: str, many: str | None = None) -> str:
+def count_of(number: int, singular: str, many: str | None = None) -> str:
     """``1 entity``, ``2,000 entities``; ``many`` is ``one`` with an s unless it is given."""
-    return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+    return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
 
 
 def list_some(texts: Sequence[str], most: int, *, between: str = ", ") -> str:

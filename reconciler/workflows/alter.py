@@ -85,7 +85,7 @@ def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str |
     return AlterTarget(
         spec=spec,
         managed=True,
-        declared={entity: one.source for entity, one in entities.items() if spec.scope.contains(entity)},
+        declared={entity: quotas.source for entity, quotas in entities.items() if spec.scope.contains(entity)},
         source=source_of(Path(where[0])),
         trusted=seen.trusted,
         others=OtherClusters(spec=spec, loaded=loaded),
@@ -140,8 +140,8 @@ def _require_entity(entity: Entity) -> None:
         if words is not None:
             raise UsageError(f"{entity} cannot be altered: {words}")
         return
-    ours = next((message for rule_id, message in name_warnings(entity) if rule_id == "ip-invalid"), "Kafka has no such entity")
-    raise UsageError(f"{entity} cannot be altered: {ours}; a broker says: {escaped(words)}")
+    reason = next((message for rule_id, message in name_warnings(entity) if rule_id == "ip-invalid"), "Kafka has no such entity")
+    raise UsageError(f"{entity} cannot be altered: {reason}; a broker says: {escaped(words)}")
 
 
 def _require_key(entity: Entity, key: str) -> None:
@@ -160,13 +160,15 @@ def _value(key: QuotaKey, value: str | float) -> float:
         try:
             return parse_value(key, value).number
         except ValueRefusedError as refused:
-            said = _broker_words(key, refused.id, value)
-            raise UsageError(f"{key}={escaped(value)}: {refused}{said} [{refused.id}]") from None
+            broker_words = _broker_words(key, refused.id, value)
+            raise UsageError(f"{key}={escaped(value)}: {refused}{broker_words} [{refused.id}]") from None
     number = float(value)
     if not declarable(key, number):
         words = value_refusal(key, number)
-        said = f"; a broker says: {words}" if words else ""
-        raise UsageError(f"{key}={number_text(number)}: {key} is in {key.unit}, and this is no limit that Kafka can keep{said}")
+        broker_words = f"; a broker says: {words}" if words else ""
+        raise UsageError(
+            f"{key}={number_text(number)}: {key} is in {key.unit}, and this is no limit that Kafka can keep{broker_words}"
+        )
     return number
 
 
@@ -262,5 +264,5 @@ def _explained(report: ApplyReport, entity: Entity) -> ApplyReport:
     """A refusal by the cluster, with what we know about it behind its words."""
     if report.result is not ApplyResult.FAILED or not needs_broker(entity):
         return report
-    ours = "an ip that is no literal address is looked up by the controller, and by every broker for itself; give the address"
-    return replace(report, message=f"{report.message}; {ours}")
+    advice = "an ip that is no literal address is looked up by the controller, and by every broker for itself; give the address"
+    return replace(report, message=f"{report.message}; {advice}")

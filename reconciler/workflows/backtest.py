@@ -107,7 +107,7 @@ def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSp
     """What a plan of these manifests would make of the cluster. Without a current state there is what the manifests declare."""
     declared = desired.values()
     sources = {(e, key.value): q.source for e, d in desired.entities.items() for key, q in d.quotas.items()}
-    owner_of = {entity: one.owner for entity, one in desired.entities.items() if one.owner is not None}
+    owner_of = {entity: quotas.owner for entity, quotas in desired.entities.items() if quotas.owner is not None}
     if current is None:
         return Proposal(current=None, proposed=declared, declared=declared, sources=sources, spec=spec, owner_of=owner_of)
     changes = difference(desired, current, scope=spec.scope, prune=spec.prune).changes

@@ -94,7 +94,9 @@ def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | No
 
 def _values(state: DesiredState) -> dict[Entity, Quotas]:
     """With the entities that were declared without any key."""
-    return {entity: {key.value: quota.value for key, quota in one.quotas.items()} for entity, one in state.entities.items()}
+    return {
+        entity: {key.value: quota.value for key, quota in desired.quotas.items()} for entity, desired in state.entities.items()
+    }
 
 
 def _require_same_cluster(name: str, recorded: RecordedBaseline, cluster: ClusterIdentity) -> None:

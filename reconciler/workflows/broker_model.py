@@ -145,28 +145,28 @@ def _loaded(named: CallbackClass, trusted: TrustedTree | None) -> Callable[[], Q
         where = "install the package that has it" if module_name.split(".")[0] == missing.split(".")[0] else "install that, too"
         raise QuotaCallbackError(f"quota callback {named.name}: there is no module {shown(missing)} here; {where}") from error
     except Exception as error:
-        said = escaped(str(error))
+        reason = escaped(str(error))
         raise QuotaCallbackError(
-            f"quota callback {named.name}: importing {module_name} failed: {type(error).__name__}: {said}"
+            f"quota callback {named.name}: importing {module_name} failed: {type(error).__name__}: {reason}"
         ) from error
-    found = getattr(module, class_name, None)
-    if not isinstance(found, type):
+    callback_class = getattr(module, class_name, None)
+    if not isinstance(callback_class, type):
         raise QuotaCallbackError(f"quota callback {named.name}: {module_name} has no class {class_name}")
-    missing_methods = [method for method in METHODS if not callable(getattr(found, method, None))]
+    missing_methods = [method for method in METHODS if not callable(getattr(callback_class, method, None))]
     if missing_methods:
         raise QuotaCallbackError(
             f"quota callback {named.name}: the class lacks {', '.join(missing_methods)}; docs/quota-callbacks.md has the protocol"
         )
-    return partial(_made, found, named.name, dict(named.options))
+    return partial(_made, callback_class, named.name, dict(named.options))
 
 
-def _made(found: Callable[[Mapping[str, str]], QuotaCallback], name: str, options: Mapping[str, str]) -> QuotaCallback:
+def _made(callback_class: Callable[[Mapping[str, str]], QuotaCallback], name: str, options: Mapping[str, str]) -> QuotaCallback:
     try:
-        return found(options)
+        return callback_class(options)
     except Exception as error:
-        said = escaped(str(error))
+        reason = escaped(str(error))
         raise QuotaCallbackError(
-            f"quota callback {name}: {type(error).__name__} when it was made with its options: {said}"
+            f"quota callback {name}: {type(error).__name__} when it was made with its options: {reason}"
         ) from error
 
 
@@ -175,15 +175,19 @@ def _require_not_of_the_work_tree(module_name: str, trusted: TrustedTree) -> Non
     places: list[str] | None = None
     parts = module_name.split(".")
     for count in range(1, len(parts) + 1):
-        found = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), places)
-        if found is None:
+        module_spec = importlib.machinery.PathFinder.find_spec(".".join(parts[:count]), places)
+        if module_spec is None:
             return
-        if found.origin is not None and Path(found.origin).is_file() and trusted.files.content(found.origin) is not None:
+        if (
+            module_spec.origin is not None
+            and Path(module_spec.origin).is_file()
+            and trusted.files.content(module_spec.origin) is not None
+        ):
             raise UntrustedError(
-                f"quota callback: the module {module_name} is in the work tree ({shown(found.origin)}), which a pull request can "
-                "change; install it as a package of its own"
+                f"quota callback: the module {module_name} is in the work tree ({shown(module_spec.origin)}), which a pull "
+                "request can change; install it as a package of its own"
             )
-        places = list(found.submodule_search_locations or [])
+        places = list(module_spec.submodule_search_locations or [])
 
 
 def _document(spec: ClusterSpec) -> str:

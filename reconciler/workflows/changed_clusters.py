@@ -35,9 +35,9 @@ def find_changed_clusters(
             raise UsageError(f"there is no cluster {shown(name)}{did_you_mean(name, names)}")
     past = _Past(tuple(paths), since)
     wanted = [name for name in names if not only or name in only]
-    found = [_compared(loaded, name, past, trusted=trust is None or name in trust.clusters) for name in wanted]
+    present = [_compared(loaded, name, past, trusted=trust is None or name in trust.clusters) for name in wanted]
     gone = [] if only else [ChangedCluster(name=name, change=ClusterChange.REMOVED) for name in past.names() - set(names)]
-    return tuple(sorted((*found, *gone), key=lambda one: one.name))
+    return tuple(sorted((*present, *gone), key=lambda cluster: cluster.name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iter
         yield "errors there"
         return
     spec, desired, findings = desired_for(loaded, name)
-    if any(one.severity is Severity.ERROR for one in (*loaded.findings, *findings)):
+    if any(finding.severity is Severity.ERROR for finding in (*loaded.findings, *findings)):
         yield "errors here"
         return
     if not _same_settings(spec, at.loaded.clusters[name]):

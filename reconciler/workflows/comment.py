@@ -90,8 +90,8 @@ def _written(result: ApplyResult, counts: Mapping[ChangeStatus, int]) -> str:
         ChangeStatus.UNKNOWN: "not known",
         ChangeStatus.NOT_ATTEMPTED: "not attempted",
     }
-    said = ", ".join(f"{_entities(counts[status])} {word}" for status, word in words.items() if counts[status])
-    return f"not complete: {said}" if said else "not complete"
+    counted = ", ".join(f"{_entities(counts[status])} {word}" for status, word in words.items() if counts[status])
+    return f"not complete: {counted}" if counted else "not complete"
 
 
 def _entities(count: int) -> str:
@@ -274,24 +274,24 @@ def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:
     """Make the comment state what is asked for, whatever happened to it. Raises ``ForgeError``."""
     author = request.author
     for _ in range(_ROUNDS):
-        everything = [one for one in comments.all() if _address(one) == (request.cluster, request.label)]
-        ours = [one for one in everything if _same_login(one.author, author)]
+        everything = [comment for comment in comments.all() if _address(comment) == (request.cluster, request.label)]
+        own = [comment for comment in everything if _same_login(comment.author, author)]
         outcome = CommentOutcome(
             result=CommentResult.LEFT,
             state=request.status.state,
             cluster=request.cluster,
             label=request.label,
             author=author,
-            strangers=tuple(one for one in everything if one not in ours),
+            strangers=tuple(comment for comment in everything if comment not in own),
         )
-        if not ours:
+        if not own:
             done = _without_one(comments, request, outcome)
             if isinstance(done, CommentOutcome):
                 return done
             # What was posted is not the only one, or not by whom we thought: found anew, and folded, in the next round.
             author = done.author or author
             continue
-        kept = _with_one(comments, request, ours, outcome)
+        kept = _with_one(comments, request, own, outcome)
         if kept is not None:
             return kept
     raise ForgeError("the comment is removed, or written anew, as often as it is written; does another run do the same?")
@@ -307,11 +307,11 @@ def _without_one(comments: Comments, request: CommentRequest, outcome: CommentOu
         return dataclasses.replace(outcome, reason="there is no comment yet")
     content = request.content or content_for(request.cluster, request.label)
     created = comments.create(_fitting(content, status))
-    again = [one for one in comments.all() if _address(one) == (request.cluster, request.label)]
-    others = [one for one in again if _same_login(one.author, created.author) and one.id != created.id]
+    again = [comment for comment in comments.all() if _address(comment) == (request.cluster, request.label)]
+    others = [comment for comment in again if _same_login(comment.author, created.author) and comment.id != created.id]
     if others:
         return created
-    strangers = tuple(one for one in again if one.id != created.id)
+    strangers = tuple(comment for comment in again if comment.id != created.id)
     return dataclasses.replace(
         outcome,
         result=CommentResult.CREATED,
@@ -322,9 +322,9 @@ def _without_one(comments: Comments, request: CommentRequest, outcome: CommentOu
     )
 
 
-def _with_one(comments: Comments, request: CommentRequest, ours: list[Comment], outcome: CommentOutcome) -> CommentOutcome | None:
+def _with_one(comments: Comments, request: CommentRequest, own: list[Comment], outcome: CommentOutcome) -> CommentOutcome | None:
     """Rewrite the oldest and remove the rest; ``None`` when it is gone."""
-    kept, *rest = ours
+    kept, *rest = own
     marker, status = read_marker(kept.body), _status_now(request)
     overtaken = status.state is not request.status.state and marker is not None and marker.commit != request.status.commit
     text = kept.body
@@ -337,10 +337,10 @@ def _with_one(comments: Comments, request: CommentRequest, ours: list[Comment], 
     updated = kept if same else comments.update(kept.id, text)
     if updated is None:
         return None
-    for one in rest:
-        comments.delete(one.id)
+    for comment in rest:
+        comments.delete(comment.id)
     outcome = dataclasses.replace(
-        outcome, state=status.state, id=kept.id, url=updated.url, folded=tuple(one.id for one in rest), edited=edited
+        outcome, state=status.state, id=kept.id, url=updated.url, folded=tuple(comment.id for comment in rest), edited=edited
     )
     if overtaken:
         return dataclasses.replace(outcome, edited=False, reason="the comment is about a newer commit")
@@ -367,8 +367,8 @@ def _address(comment: Comment) -> tuple[str | None, str] | None:
     return None if marker is None else marker.address
 
 
-def _same_login(one: str | None, other: str | None) -> bool:
-    return one is not None and other is not None and one.casefold() == other.casefold()
+def _same_login(login: str | None, other: str | None) -> bool:
+    return login is not None and other is not None and login.casefold() == other.casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -398,8 +398,11 @@ class PullRequestOutcome:
             return
         if self.comment.edited:
             yield "somebody had edited the comment; it was written anew"
-        for one in self.comment.strangers:
-            yield f"comment {one.id} of {one.author!r} has this tool's marker but is not by {self.comment.author!r}; left alone"
+        for stranger in self.comment.strangers:
+            yield (
+                f"comment {stranger.id} of {stranger.author!r} has this tool's marker but is not by {self.comment.author!r}; "
+                "left alone"
+            )
 
 
 def comment_links(

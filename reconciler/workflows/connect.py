@@ -121,8 +121,8 @@ def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSec
     if trusted is None:
         return read_zookeeper_properties(path)
     files = trusted.files
-    found = files.read(str(path))
-    security = parse_zookeeper_properties(found.content, source=found.source)
+    trusted_file = files.read(str(path))
+    security = parse_zookeeper_properties(trusted_file.content, source=trusted_file.source)
     for file in security.files:
         files.require_same(file)
     return security
@@ -134,8 +134,8 @@ def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientPropert
     if trusted is None:
         return read_client_properties(path)
     files = trusted.files
-    found = files.read(str(path))
-    client = parse_client_properties(found.content, source=found.source)
+    trusted_file = files.read(str(path))
+    client = parse_client_properties(trusted_file.content, source=trusted_file.source)
     for file in client.security.files:
         files.require_same(file)
     return client
@@ -212,5 +212,5 @@ def snapshot_reader(path: str, *, trusted: TrustedFiles | None = None) -> QuotaR
 
     if trusted is None:
         return SnapshotReader(Path(path))
-    found = trusted.read(path)
-    return SnapshotReader(Path(found.source), content=found.content)
+    snapshot = trusted.read(path)
+    return SnapshotReader(Path(snapshot.source), content=snapshot.content)

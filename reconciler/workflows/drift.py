@@ -46,9 +46,9 @@ def drift_from(
     baseline = given.of(intent.spec.name, current.cluster) if given is not None else None
     spec = intent.spec
     declared_then = baseline.entities if baseline else None
-    found = compare(intent.desired, current.entities, declared_then, scope=spec.scope, prune=spec.prune)
-    shown = tuple(entity for entity in found.entities if not any_matches(ignore, entity.entity))
-    ignored = [entity for entity in found.entities if any_matches(ignore, entity.entity)]
+    compared = compare(intent.desired, current.entities, declared_then, scope=spec.scope, prune=spec.prune)
+    shown = tuple(entity for entity in compared.entities if not any_matches(ignore, entity.entity))
+    ignored = [entity for entity in compared.entities if any_matches(ignore, entity.entity)]
     drift = Drift(
         cluster=current.cluster.named(spec.name),
         source=source,
@@ -57,7 +57,10 @@ def drift_from(
         prune=spec.prune,
         baseline=baseline.origin if baseline else None,
         entities=shown,
-        counts={each: count - sum(1 for one in ignored if one.drift is each) for each, count in found.counts.items()},
+        counts={
+            each: count - sum(1 for entity_drift in ignored if entity_drift.drift is each)
+            for each, count in compared.counts.items()
+        },
         ignored=len(ignored),
         notes=(*current.notes, *intent.notes, *_notes(intent, current, baseline)),
         findings=intent.findings,

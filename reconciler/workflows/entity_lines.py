@@ -52,7 +52,7 @@ def parse_clients(stream: BinaryIO, name: str) -> list[AskedClient]:
 
 
 def _parsed(lines: Iterable[str], name: str) -> list[AskedClient]:
-    found = []
+    clients = []
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         if not text:
@@ -62,12 +62,12 @@ def _parsed(lines: Iterable[str], name: str) -> list[AskedClient]:
             if end != len(text):
                 raise json.JSONDecodeError("Extra data", text, end)
             entity = _entity(value)
-            found.append((entity, client_of(entity)))
+            clients.append((entity, client_of(entity)))
         except (ValueError, RecursionError) as error:
             raise FileAccessError(
                 f'{name}:{number}: {_reason(error)}; a line is {{"user": "alice", "client-id": "app"}}'
             ) from None
-    return found
+    return clients
 
 
 def _entity(value: Any) -> Entity:

@@ -130,9 +130,9 @@ _DRIFT: Final = {
 def explanations() -> Mapping[str, Explanation]:
     """Everything, by id: findings in the order of their catalogues, then guards, then classes of drift."""
     examples = {**MANIFEST_EXAMPLES, **LINT_EXAMPLES, **IMPORT_EXAMPLES}
-    found: dict[str, Explanation] = {}
+    by_id: dict[str, Explanation] = {}
     for rule in (*RULES.values(), *LINT_RULES.values(), *IMPORT_RULES.values(), *_RUN_TIME, *TRAFFIC_RULES.values()):
-        found[rule.id] = Explanation(
+        by_id[rule.id] = Explanation(
             id=rule.id,
             topic=Topic.FINDING,
             text=rule.explanation,
@@ -142,18 +142,18 @@ def explanations() -> Mapping[str, Explanation]:
         )
     for guard_id, measure in GUARDS.items():
         text = inspect.cleandoc(measure.__doc__ or "").replace("\n", " ").replace("``", "")
-        found[guard_id] = Explanation(id=guard_id, topic=Topic.GUARD, text=text, example=GUARD_EXAMPLES.get(guard_id))
+        by_id[guard_id] = Explanation(id=guard_id, topic=Topic.GUARD, text=text, example=GUARD_EXAMPLES.get(guard_id))
     for name, text in _DRIFT.items():
-        found[name] = Explanation(id=name, topic=Topic.DRIFT, text=text)
-    return found
+        by_id[name] = Explanation(id=name, topic=Topic.DRIFT, text=text)
+    return by_id
 
 
 def explain_id(topic_id: str) -> Explanation:
     """What an id means. Raises ``UsageError`` for one that nothing has."""
-    found = explanations()
+    by_id = explanations()
     topic_id = RENAMED.get(topic_id, topic_id)
-    if topic_id not in found:
-        near = near_miss(topic_id, found) or "; run kafka-quotas explain for a list"
+    if topic_id not in by_id:
+        near = near_miss(topic_id, by_id) or "; run kafka-quotas explain for a list"
         msg = f"unknown id {shown(topic_id)}{near}"
         raise UsageError(msg)
-    return found[topic_id]
+    return by_id[topic_id]

@@ -93,8 +93,8 @@ def manifests_at(ref: str, paths: Sequence[str], *, same_links: bool = False) ->
     # The documents themselves keep their places: there are many of them, and only what they declare is asked for.
     clusters, repository = relocate_spans((loaded.clusters, loaded.repository), made.span)
     loaded = replace(loaded, findings=(), root=None, files=(), clusters=clusters, repository=repository)
-    found = None if root is None else os.path.relpath(root, folder)
-    return replace(made, loaded=loaded, root="" if found == "." else found)
+    relative = None if root is None else os.path.relpath(root, folder)
+    return replace(made, loaded=loaded, root="" if relative == "." else relative)
 
 
 def _require_same_links(git: Git, commit: str, place: str, *, ref: str) -> None:

@@ -74,9 +74,9 @@ class Git:
             msg = f"{shown(ref)} is not a git reference"
             raise UsageError(msg)
         self._require_one_meaning(ref)
-        found = _run(self.program, self.top, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-        if found.returncode == 0:
-            return _text(found.stdout).strip()
+        answer = _run(self.program, self.top, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+        if answer.returncode == 0:
+            return _text(answer.stdout).strip()
         msg = f"git knows no commit {shown(ref)} in {self.top}"
         if self.shallow():
             msg += "; this is a shallow clone, so fetch it first (in GitHub Actions: actions/checkout with fetch-depth: 0)"
@@ -151,7 +151,7 @@ class Git:
     def tracked(self, path: str) -> tuple[str, ...]:
         """The files, links and submodules of the index at or below a path."""
         listed = self._output("ls-files", "--cached", "-z", "--full-name", "--", f":(top,literal){path}")
-        return tuple(os.fsdecode(one) for one in listed.split(b"\0") if one)
+        return tuple(os.fsdecode(path) for path in listed.split(b"\0") if path)
 
     def blobs(self, entries: Sequence[TreeEntry]) -> tuple[bytes, ...]:
         """The contents, as they are in the repository: no filter and no attribute changes them."""
@@ -182,8 +182,8 @@ class Git:
     def work_trees(self) -> tuple[str, ...]:
         """The top folders of all work trees of the repository, this one first."""
         listed = self._output("worktree", "list", "--porcelain").split(b"\n")
-        found = (os.fsdecode(line.removeprefix(b"worktree ")) for line in listed if line.startswith(b"worktree "))
-        return tuple(dict.fromkeys((self.top, *found)))
+        folders = (os.fsdecode(line.removeprefix(b"worktree ")) for line in listed if line.startswith(b"worktree "))
+        return tuple(dict.fromkeys((self.top, *folders)))
 
     def message(self, commit: str) -> str:
         """What the author of a commit wrote."""
@@ -244,7 +244,7 @@ def repository_around(path: str) -> Git:
     trees = [replace(home, top=top) for top in home.work_trees()]
     around = [(place.count("/") if place else -1, git) for git in trees if (place := git.relative(path)) is not None]
     # A linked work tree may lie inside the main one.
-    git = min(around, key=lambda one: one[0])[1] if around else home
+    git = min(around, key=lambda candidate: candidate[0])[1] if around else home
     git.place(path)
     return git
 
@@ -297,10 +297,10 @@ def _nearest(folder: str) -> tuple[Git, str | None]:
     if program is None:
         msg = "a git reference was given, and there is no git on the PATH to read it with"
         raise GitError(msg)
-    found = _run(program, folder, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-superproject-working-tree")
-    lines = [os.fsdecode(line) for line in found.stdout.split(b"\n") if line]
-    if found.returncode != 0 or len(lines) < 2:
-        msg = f"{folder} is not in a git work tree that git reads: {_reason(found.stderr)}"
+    answer = _run(program, folder, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-superproject-working-tree")
+    lines = [os.fsdecode(line) for line in answer.stdout.split(b"\n") if line]
+    if answer.returncode != 0 or len(lines) < 2:
+        msg = f"{folder} is not in a git work tree that git reads: {_reason(answer.stderr)}"
         raise GitError(msg)
     if _is_above(lines[1], folder):
         msg = f"{lines[1]} looks like a git repository inside the files of another; it is not trusted"
@@ -350,9 +350,9 @@ def _is_above(git_folder: str, folder: str) -> bool:
     return Path(os.path.realpath(folder)).is_relative_to(os.path.realpath(git_folder))
 
 
-def _same(one: str, other: str) -> bool:
+def _same(path: str, other: str) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(path, other)
     except OSError:
         return False
 

@@ -68,25 +68,27 @@ def import_files(
     quotas: list[ImportedQuota] = []
     sources = 0
     for path in paths:
-        read = [_read(tool, one) for one in _files_of(tool, path)]
+        read = [_read(tool, file) for file in _files_of(tool, path)]
         sources += len(read)
-        if not any(found.quotas or found.findings for found in read):
+        if not any(result.quotas or result.findings for result in read):
             findings.append(_nothing(tool, path))
-        for found in read:
-            findings += found.findings
-            quotas += found.quotas
+        for result in read:
+            findings += result.findings
+            quotas += result.quotas
     kept = list(_clean(_one_each(_with_clusters(quotas, findings), findings), findings))
     states: dict[str | None, dict[Entity, Mapping[str, float]]] = {}
     for quota in kept:
         states.setdefault(quota.cluster, {})[quota.entity] = quota.quotas
     # The same value of one place may be refused for several clusters.
-    said = tuple(dict.fromkeys(in_order(findings)))
+    distinct = tuple(dict.fromkeys(in_order(findings)))
     files: tuple[ExportedFile, ...] = ()
-    if kept and not any(one.severity is Severity.ERROR and not (partial and one.id not in _UNREAD) for one in said):
+    if kept and not any(
+        finding.severity is Severity.ERROR and not (partial and finding.id not in _UNREAD) for finding in distinct
+    ):
         files = emit_clusters(states, mark=f"{MARK}, from files of {tool}.")
         write_files(files, folder, mark=MARK)
     clusters = sum(name is not None for name in states)
-    return ImportSummary(findings=said, files=files, entities=len(kept), clusters=clusters, sources=sources)
+    return ImportSummary(findings=distinct, files=files, entities=len(kept), clusters=clusters, sources=sources)
 
 
 def _files_of(tool: str, path: str) -> list[str]:
@@ -94,8 +96,8 @@ def _files_of(tool: str, path: str) -> list[str]:
     if not folder.is_dir():
         return [path]
     # A module of Terraform is one folder; the others have no such notion.
-    found = folder.iterdir() if tool == "terraform" else folder.rglob("*")
-    return sorted(str(one) for one in found if one.name.endswith(_SUFFIXES[tool]) and one.is_file())
+    entries = folder.iterdir() if tool == "terraform" else folder.rglob("*")
+    return sorted(str(entry) for entry in entries if entry.name.endswith(_SUFFIXES[tool]) and entry.is_file())
 
 
 def _read(tool: str, path: str) -> ImportResult:

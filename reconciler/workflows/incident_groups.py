@@ -34,21 +34,21 @@ def groups_of(
 ) -> Iterator[IncidentGroup]:
     """Causes first, the fullest first."""
     made = []
-    for one in timelines:
-        verdict = verdicts.get((one.verdict.key, one.verdict.broker, one.verdict.name), one.verdict)
-        over = _seconds_over(one, chosen, possible=not explained)
+    for timeline in timelines:
+        verdict = verdicts.get((timeline.verdict.key, timeline.verdict.broker, timeline.verdict.name), timeline.verdict)
+        over = _seconds_over(timeline, chosen, possible=not explained)
         proven = verdict.verdict is Verdict.THROTTLED or (not explained and verdict.verdict is Verdict.POSSIBLE)
         cause = verdict.limit_after is not None and (bool(over) or proven)
         made.append(group_of(verdict, over, is_cause=cause))
-    if made and not any(one.is_cause for one in made):
+    if made and not any(group.is_cause for group in made):
         # A log lacks a part of the time that request quotas count, so such a quota is the likely cause.
-        made = [replace(one, is_cause=one.key == QuotaKey.REQUEST_PERCENTAGE and one.limit is not None) for one in made]
+        made = [replace(group, is_cause=group.key == QuotaKey.REQUEST_PERCENTAGE and group.limit is not None) for group in made]
     yield from sorted(made, key=order_of_groups)
 
 
-def order_of_groups(one: IncidentGroup) -> tuple[object, ...]:
+def order_of_groups(group: IncidentGroup) -> tuple[object, ...]:
     """Causes, then other limited groups, the fullest first."""
-    return not one.is_cause, one.limit is None, -(one.share_of_limit or 0.0), one.key, one.broker
+    return not group.is_cause, group.limit is None, -(group.share_of_limit or 0.0), group.key, group.broker
 
 
 def _seconds_over(line: GroupTimeline, chosen: Stretch, *, possible: bool) -> list[float]:
@@ -86,7 +86,9 @@ def group_of(verdict: BucketVerdict, over: Sequence[float], *, is_cause: bool) -
 
 def _biggest_first(members: Sequence[Member]) -> tuple[Member, ...]:
     """By their part of what was over the limit, where that is known."""
-    return tuple(sorted(members, key=lambda one: -(one.share if one.share_of_excess is None else one.share_of_excess)))
+    return tuple(
+        sorted(members, key=lambda member: -(member.share if member.share_of_excess is None else member.share_of_excess))
+    )
 
 
 def add_origins(
@@ -95,34 +97,34 @@ def add_origins(
     """The causes with the commits that set their limits."""
     manifests, missing = then.manifests, list[MissingEvidence]()
     known: dict[tuple[Entity, str], LimitOrigin | None] = {}
-    found = []
-    for one in groups:
-        if one.entity is None or manifests is None or not one.is_cause:
-            found.append(one)
+    with_origins = []
+    for group in groups:
+        if group.entity is None or manifests is None or not group.is_cause:
+            with_origins.append(group)
             continue
-        place = one.entity, one.key
+        place = group.entity, group.key
         if place not in known:
             try:
                 known[place] = limit_origin(
                     manifests,
                     then.paths,
                     cluster=sources.cluster,
-                    entity=one.entity,
-                    key=one.key,
+                    entity=group.entity,
+                    key=group.key,
                     runs=sources.runs,
                 )
                 if known[place] is None:
-                    missing.append(_not_in_manifests(one))
+                    missing.append(_not_in_manifests(group))
             except (GitError, ManifestError, UsageError) as error:
                 known[place] = None
                 missing.append(MissingEvidence(what="which commit set the limit", because=str(error)))
-        found.append(replace(one, origin=known[place]))
-    return tuple(found), missing
+        with_origins.append(replace(group, origin=known[place]))
+    return tuple(with_origins), missing
 
 
-def _not_in_manifests(one: IncidentGroup) -> MissingEvidence:
+def _not_in_manifests(group: IncidentGroup) -> MissingEvidence:
     return MissingEvidence(
-        what=f"who set {one.key} of {one.entity}",
+        what=f"who set {group.key} of {group.entity}",
         because="the manifests of that time do not declare it: it was set by other means",
         remedy="kafka-quotas drift shows such quotas",
     )

@@ -49,8 +49,8 @@ class TrafficEvidence:
 def marks_of(evidence: TrafficEvidence, *, possible: bool) -> Iterator[Stretch]:
     """When the client was throttled: as the brokers logged it where they did, else the seconds over a limit."""
     if evidence.logged:
-        for one in evidence.logged:
-            yield Stretch(one.begin_us / 1e6, one.end_us / 1e6)
+        for throttled in evidence.logged:
+            yield Stretch(throttled.begin_us / 1e6, throttled.end_us / 1e6)
         return
     if evidence.logged is not None:
         # The log has every throttle, and this client has none in it.
@@ -71,7 +71,7 @@ def marks_of(evidence: TrafficEvidence, *, possible: bool) -> Iterator[Stretch]:
 def stretches_of(marks: Iterator[Stretch]) -> list[Stretch]:
     """The marks joined where the pause between them is short, in order of time."""
     joined: list[Stretch] = []
-    for mark in sorted(marks, key=lambda one: one.begin):
+    for mark in sorted(marks, key=lambda stretch: stretch.begin):
         if joined and mark.begin - joined[-1].end <= PAUSE_S:
             joined[-1] = Stretch(joined[-1].begin, max(joined[-1].end, mark.end))
         else:
@@ -84,9 +84,9 @@ def nearest_stretch(stretches: Sequence[Stretch], at: datetime.datetime | None) 
     if not stretches:
         return None
     if at is None:
-        return max(stretches, key=lambda one: one.end - one.begin)
+        return max(stretches, key=lambda stretch: stretch.end - stretch.begin)
     second = at.timestamp()
-    return min(stretches, key=lambda one: one.distance(second))
+    return min(stretches, key=lambda stretch: stretch.distance(second))
 
 
 def logged_in(evidence: TrafficEvidence, chosen: Stretch) -> LoggedThrottles | None:
@@ -94,20 +94,20 @@ def logged_in(evidence: TrafficEvidence, chosen: Stretch) -> LoggedThrottles | N
     if evidence.logged is None:
         return None
     # One request counts for bytes and for time: the kind with the most requests has them all.
-    some = [one for one in evidence.logged if chosen.begin <= one.begin_us / 1e6 <= chosen.end]
+    some = [second for second in evidence.logged if chosen.begin <= second.begin_us / 1e6 <= chosen.end]
     by_key: dict[str, list[ThrottledSecond]] = {}
-    for one in some:
-        by_key.setdefault(one.key, []).append(one)
+    for second in some:
+        by_key.setdefault(second.key, []).append(second)
     timed = by_key.pop("request_percentage", [])
-    bytes_only = [one for rows in by_key.values() for one in rows]
-    rows = max((timed, bytes_only), key=lambda found: sum(one.requests for one in found))
+    bytes_only = [second for rows in by_key.values() for second in rows]
+    rows = max((timed, bytes_only), key=lambda seconds: sum(second.requests for second in seconds))
     if not rows:
         return None
     return LoggedThrottles(
-        requests=sum(one.requests for one in rows),
-        longest_ms=max(one.longest_ms for one in rows),
-        sum_ms=sum(one.throttle_ms for one in rows),
-        brokers=tuple(sorted({one.broker for one in rows})),
+        requests=sum(second.requests for second in rows),
+        longest_ms=max(second.longest_ms for second in rows),
+        sum_ms=sum(second.throttle_ms for second in rows),
+        brokers=tuple(sorted({second.broker for second in rows})),
     )
 
 

@@ -81,12 +81,12 @@ class LoadedManifests:
     proposed_repository: RepositoryDocument | None = None
     trust: Trust | None = None
 
-    def is_shown(self, one: Finding) -> bool:
+    def is_shown(self, finding: Finding) -> bool:
         """True for a finding that concerns what the user asked for."""
-        if self.selected is None or one.span is None or PurePath(one.span.file).name == REPOSITORY_FILE:
+        if self.selected is None or finding.span is None or PurePath(finding.span.file).name == REPOSITORY_FILE:
             return True
-        read_elsewhere = one.span.file in self.files and one.span.file not in self.selected
-        return not read_elsewhere or any(r.span.file in self.selected for r in one.related)
+        read_elsewhere = finding.span.file in self.files and finding.span.file not in self.selected
+        return not read_elsewhere or any(r.span.file in self.selected for r in finding.related)
 
 
 def load_manifests(paths: Sequence[str], *, trust: Trust | None = None, within: str | None = None) -> LoadedManifests:
@@ -146,32 +146,32 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
     contents: dict[str, FileContent] = {}
     root = _root(paths, trust, within, contents)
     repository = _repository_of(root, contents)
-    found = discover(paths, root=root, excluded=path_matcher(repository.exclude if repository else ()))
-    findings = list(found.findings)
+    discovered = discover(paths, root=root, excluded=path_matcher(repository.exclude if repository else ()))
+    findings = list(discovered.findings)
     documents: list[Document] = []
-    for file in found.files:
+    for file in discovered.files:
         content = _content(file)
         log_event(_log, "file read", file=file.path, documents=len(content.documents), findings=len(content.findings))
         documents += content.documents
         findings += content.findings
-    findings += _misplaced(documents, found)
+    findings += _misplaced(documents, discovered)
     quotas = tuple(d for d in documents if isinstance(d, ClientQuotasDocument))
     clusters = tuple(d for d in documents if isinstance(d, ClusterDocument))
     findings += cluster_findings(quotas, clusters)
     findings += _unknown_guards(clusters)
     if not documents and not findings:
-        findings.append(_nothing_found(paths, found))
+        findings.append(_nothing_found(paths, discovered))
     by_name: dict[str, ClusterSpec] = {}
     for cluster in clusters:
         by_name.setdefault(cluster.spec.name or "", cluster.spec)
-    relative = {file.path: file.relative for file in found.files}
+    relative = {file.path: file.relative for file in discovered.files}
     read = (d for d in documents if isinstance(d, RepositoryDocument) and relative[d.file] == REPOSITORY_FILE)
     # The same document once more, with its places as the user would type them.
-    repository = next(read, repository) if found.root is not None else None
+    repository = next(read, repository) if discovered.root is not None else None
     ruling = repository if trust is None else trust.repository
     lint = ruling.lint if ruling else {}
-    misplaced = tuple(misplaced_clusters(clusters, ruling, places=lambda file: _places(file, relative[file], found.root)))
-    wrong = {one.span for one in misplaced}
+    misplaced = tuple(misplaced_clusters(clusters, ruling, places=lambda file: _places(file, relative[file], discovered.root)))
+    wrong = {finding.span for finding in misplaced}
     # What a misplaced one names is no fault of the others.
     findings += (*misplaced, *clusters_without_id([cluster for cluster in clusters if cluster.span not in wrong]))
     if ruling is not None and ruling.owners:
@@ -182,10 +182,10 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
         documents=quotas,
         clusters=by_name if trust is None else trust.clusters,
         findings=in_order(adjusted(findings, lint)),
-        root=found.root,
-        files=tuple(file.path for file in found.files),
-        selected=found.selected,
-        complete=not found.filtered,
+        root=discovered.root,
+        files=tuple(file.path for file in discovered.files),
+        selected=discovered.selected,
+        complete=not discovered.filtered,
         lint=lint,
         repository=ruling,
         proposed=by_name,
@@ -259,12 +259,12 @@ def _require_trusted(loaded: LoadedManifests, trust: Trust, wanted: str | None) 
 
 def stop_on(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> None:
     """Raise ``ManifestError`` with these findings when one of them is as bad as ``fail_on``, or worse."""
-    stopping = [one for one in findings if one.severity.at_least(fail_on)]
+    stopping = [finding for finding in findings if finding.severity.at_least(fail_on)]
     if not stopping:
         return
-    first = min(stopping, key=lambda one: one.severity.rank)
+    first = min(stopping, key=lambda finding: finding.severity.rank)
     where = f"{first.span}: " if first.span else ""
-    counts = Counter(one.severity for one in stopping)
+    counts = Counter(finding.severity for finding in stopping)
     words = [f"{counts[each]} {each.value}{'s' if counts[each] > 1 and each is not Severity.INFO else ''}" for each in Severity]
     count = ", ".join(word for word in words if not word.startswith("0 "))
     if first.severity is Severity.ERROR:
@@ -278,8 +278,8 @@ def adjusted(findings: Sequence[Finding], lint: Mapping[str, Severity | None]) -
     """Findings with the severities of the Repository document; those switched off are left out."""
     if not lint:
         return tuple(findings)
-    wanted = ((one, lint.get(one.id, one.severity)) for one in findings)
-    return tuple(replace(one, severity=severity) for one, severity in wanted if severity is not None)
+    wanted = ((finding, lint.get(finding.id, finding.severity)) for finding in findings)
+    return tuple(replace(finding, severity=severity) for finding, severity in wanted if severity is not None)
 
 
 def _content(file: ManifestFile) -> FileContent:
@@ -292,7 +292,7 @@ def _content(file: ManifestFile) -> FileContent:
 def _is_repository_file(path: str, contents: dict[str, FileContent]) -> bool:
     """True unless the file clearly has only other kinds: a broken Repository file must not make its folder another one's."""
     content = contents[path] = _content(ManifestFile(path=path, relative=REPOSITORY_FILE))
-    if not content.documents or any(one.id in UNREAD for one in content.findings):
+    if not content.documents or any(finding.id in UNREAD for finding in content.findings):
         return True
     return any(isinstance(d, RepositoryDocument) for d in content.documents)
 

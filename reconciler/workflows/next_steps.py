@@ -39,7 +39,7 @@ def next_steps(context: StepContext) -> tuple[IncidentStep, ...]:
         known = wanted.get((entity, group.key))
         if known is None or known[1] < value:
             wanted[entity, group.key] = group, value
-    steps = [step for (entity, key), (one, value) in wanted.items() for step in _steps(context, one, entity, key, value)]
+    steps = [step for (entity, key), (group, value) in wanted.items() for step in _steps(context, group, entity, key, value)]
     return tuple(sorted(steps, key=lambda step: _ORDER.index(step.title)))
 
 

@@ -158,8 +158,8 @@ def plan_from(
     identity = current.cluster.named(spec.name)
     earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current.cluster) if given is not None else None)
     prune = spec.prune if attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
-    found = difference(intent.desired, current, scope=spec.scope, prune=prune)
-    changes = sort_for_writing(found.changes, current.entities)
+    differences = difference(intent.desired, current, scope=spec.scope, prune=prune)
+    changes = sort_for_writing(differences.changes, current.entities)
     context = GuardContext(
         changes=changes,
         desired=intent.desired,
@@ -178,7 +178,7 @@ def plan_from(
         source=source,
         observed=current.observed,
         complete=intent.desired.complete,
-        summary=found.summary,
+        summary=differences.summary,
         changes=changes,
         guards=judgement.guards,
         digest=plan_digest(identity.id, changes),
@@ -189,7 +189,7 @@ def plan_from(
             *undeclared_notes(spec, intent.desired, current, earlier, source=source),
         ),
         findings=in_order((*declared, *linted, *undeclared)),
-        unmanaged=tuple(sorted(found.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
+        unmanaged=tuple(sorted(differences.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
     )
     log_event(
         _log,
@@ -197,10 +197,10 @@ def plan_from(
         level=logging.INFO,
         cluster=spec.name,
         digest=made.digest,
-        create=found.summary.create,
-        update=found.summary.update,
-        delete=found.summary.delete,
-        unchanged=found.summary.unchanged,
+        create=differences.summary.create,
+        update=differences.summary.update,
+        delete=differences.summary.delete,
+        unchanged=differences.summary.unchanged,
         guards_tripped=[guard.id for guard in made.tripped],
         guards_accepted=[guard.id for guard in made.guards if guard.status is GuardStatus.ACCEPTED],
     )

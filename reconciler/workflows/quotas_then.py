@@ -86,9 +86,9 @@ def read_quotas_then(sources: QuotaSources, moment: datetime.datetime) -> Quotas
         )
     else:
         spec, desired, _ = desired_for(loaded, sources.cluster)
-        mine = tuple(run for run in sources.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
+        runs = tuple(run for run in sources.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
         try:
-            chosen = commit_then(paths, moment, mine)
+            chosen = commit_then(paths, moment, runs)
             then = manifests_at(chosen.commit, paths)
             desired = _desired_at(then, sources.cluster)
             evidence.append(_commit_words(chosen, moment))
@@ -195,7 +195,7 @@ def commit_then(paths: Sequence[str], moment: datetime.datetime, runs: Sequence[
     """
     applied = [run for run in runs if run.ended <= moment and run.result in _APPLIED and not run.validate_only and run.commit]
     if applied:
-        last = max(applied, key=lambda one: one.ended)
+        last = max(applied, key=lambda run: run.ended)
         assert last.commit is not None
         return CommitThen(commit=last.commit, run=last)
     git = repository_around(paths[0])
@@ -254,8 +254,8 @@ def current_place(at: ManifestsAt, *, cluster: str | None, entity: Entity, key: 
 def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> DesiredQuota | None:
     loaded = replace(at.loaded, selected=None, complete=True)
     _, desired, _ = desired_for(loaded, cluster)
-    found = desired.entities.get(entity)
-    return None if found is None else found.quotas.get(QuotaKey(key))
+    declared = desired.entities.get(entity)
+    return None if declared is None else declared.quotas.get(QuotaKey(key))
 
 
 def _first_applied(then: ManifestsAt, commit: str, runs: Sequence[RunRecord]) -> datetime.datetime | None:

@@ -49,5 +49,5 @@ def write_observed(
 
 
 def _count_pruned(intent: Intent, current: CurrentState) -> int:
-    found = difference(intent.desired, current, scope=intent.spec.scope, prune=Prune.CONFIRM)
-    return sum(1 for change in found.changes if change.entity not in intent.desired.entities)
+    differences = difference(intent.desired, current, scope=intent.spec.scope, prune=Prune.CONFIRM)
+    return sum(1 for change in differences.changes if change.entity not in intent.desired.entities)

@@ -137,8 +137,8 @@ def _overview(
             try:
                 return overview_of(intent, state, source=reader, baseline=_baseline_of(intent, asked))
             except (BaselineError, FileAccessError, GitError, ManifestError) as error:
-                found = overview_of(intent, state, source=reader)
-                return replace(found, notes=(f"its baseline cannot be used: {error}", *found.notes))
+                overview = overview_of(intent, state, source=reader)
+                return replace(overview, notes=(f"its baseline cannot be used: {error}", *overview.notes))
     except ReconcilerError as error:
         return declared_only(intent, error)
 
@@ -170,8 +170,8 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
     view = current_view(state, source=source, name=intent.spec.name)
     given = baseline.of(intent.spec.name, state.cluster) if baseline is not None else None
     spec, declared_then = intent.spec, given.entities if given else None
-    found = compare(intent.desired, state.entities, declared_then, scope=spec.scope, prune=spec.prune)
-    classes = {entity.entity: entity.drift for entity in found.entities}
+    compared = compare(intent.desired, state.entities, declared_then, scope=spec.scope, prune=spec.prune)
+    classes = {entity.entity: entity.drift for entity in compared.entities}
     unreadable = (node.message for node in state.unreadable)
     return ClusterOverview(
         cluster=view.cluster,
@@ -179,7 +179,7 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
         observed=state.observed,
         complete=intent.desired.complete,
         baseline=given.origin if given else None,
-        counts=found.counts,
+        counts=compared.counts,
         entities=tuple(_entities(intent, state.entities, given, classes)),
         callback=view.caveats.callback,
         static_defaults=view.caveats.static_defaults,
@@ -215,7 +215,7 @@ def _entities(
     known = live or {}
     before = baseline.entities if baseline else {}
     everything = intent.desired.entities.keys() | known.keys() | classes.keys()
-    for entity in sorted(everything, key=lambda one: one.sort_key):
+    for entity in sorted(everything, key=lambda entity: entity.sort_key):
         declared = intent.desired.entities.get(entity)
         drift = None if live is None else classes.get(entity, _without_class(intent.desired, entity))
         yield EntityOverview(
@@ -271,8 +271,8 @@ def read_report_inputs(audits: Sequence[str], backtests: Sequence[str], *, trust
     notes: list[str] = []
     left_out = 0
     for name in audits:
-        found, more, wrong = _audit(name)
-        runs += found
+        records, more, wrong = _audit(name)
+        runs += records
         left_out += more
         notes += wrong
     runs.sort(key=lambda run: (run.ended, run.started), reverse=True)

@@ -73,13 +73,13 @@ def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[E
 
     Raises ``UsageError`` for an entity that no client can be.
     """
-    one, other = before.answers(), after.answers()
+    old, other = before.answers(), after.answers()
     notes = tuple(dict.fromkeys((*before.notes, *after.notes, *_two_clusters(before, after))))
     if entities is None:
-        found = compare_known(one, other, most=MOST_EFFECTS)
-        return ViewComparison(before=before, after=after, comparison=found, asked=None, notes=notes)
+        compared = compare_known(old, other, most=MOST_EFFECTS)
+        return ViewComparison(before=before, after=after, comparison=compared, asked=None, notes=notes)
     pairs = [require_client(entity) for entity in entities]
-    return ViewComparison(before=before, after=after, comparison=compare(one, other, pairs), asked=len(pairs), notes=notes)
+    return ViewComparison(before=before, after=after, comparison=compare(old, other, pairs), asked=len(pairs), notes=notes)
 
 
 def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, ...]:
@@ -107,9 +107,9 @@ def is_unknown(resolution: Resolution) -> bool:
 
 
 def _two_clusters(before: QuotaView, after: QuotaView) -> Iterator[str]:
-    one, other = before.cluster.id, after.cluster.id
-    if one is not None and other is not None and one != other:
-        yield f"these are two clusters: {one} before, {other} after"
+    first, other = before.cluster.id, after.cluster.id
+    if first is not None and other is not None and first != other:
+        yield f"these are two clusters: {first} before, {other} after"
 
 
 CURRENT: Final = "current"
@@ -277,12 +277,12 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
     if current.observed is None:
         raise ValueError("a plan needs a state that was read from somewhere")
     state = CurrentState(cluster=current.cluster, observed=current.observed, entities=current.entities)
-    found = difference(intent.desired, state, scope=intent.spec.scope, prune=intent.spec.prune)
-    pruned = sum(1 for change in found.changes if change.entity not in intent.desired.entities)
+    differences = difference(intent.desired, state, scope=intent.spec.scope, prune=intent.spec.prune)
+    pruned = sum(1 for change in differences.changes if change.entity not in intent.desired.entities)
     return replace(
         current,
         kind=ViewKind.PLANNED,
-        entities=quotas_after(current.entities, found.changes),
+        entities=quotas_after(current.entities, differences.changes),
         notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned), *intent.notes),
     )
 

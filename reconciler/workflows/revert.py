@@ -117,7 +117,7 @@ def _require_same_cluster(undoing: Undoing, answers: ClusterIdentity) -> None:
     expected = undoing.report.cluster.id
     if expected == answers.id:
         return
-    of, actual = (escaped(one or "unknown") for one in (expected, answers.id))
+    of, actual = (escaped(cluster_id or "unknown") for cluster_id in (expected, answers.id))
     msg = f"the report {undoing.file} is of cluster {of}, and {actual} answers; nothing was written"
     raise WrongClusterError(msg, expected=of, actual=actual)
 

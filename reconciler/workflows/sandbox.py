@@ -89,16 +89,16 @@ def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progr
 
 
 def _environment(sandbox: Sandbox) -> dict[str, str]:
-    found = {
+    variables = {
         "KAFKA_QUOTAS_BOOTSTRAP_SERVER": sandbox.bootstrap_servers,
         "BOOTSTRAP_SERVER": sandbox.bootstrap_servers,
         "KAFKA_QUOTAS_SANDBOX": str(sandbox.folder),
     }
     if sandbox.sasl_bootstrap_servers:
-        found["SASL_BOOTSTRAP_SERVER"] = sandbox.sasl_bootstrap_servers
+        variables["SASL_BOOTSTRAP_SERVER"] = sandbox.sasl_bootstrap_servers
     if sandbox.zookeeper:
-        found["ZOOKEEPER"] = sandbox.zookeeper
-    return found
+        variables["ZOOKEEPER"] = sandbox.zookeeper
+    return variables
 
 
 def _run(program: str, command: Sequence[str], environ: dict[str, str]) -> int:

@@ -79,9 +79,9 @@ def seed(cluster: QuotaCluster, entities: Mapping[Entity, Quotas], *, progress: 
     wanted: list[Change] = []
     refused: list[tuple[Entity, str | None]] = []
     for entity, quotas in entities.items():
-        said = {key: refusal(Alteration(entity=entity, ops={key: value})) for key, value in sorted(quotas.items())}
-        refused += ((entity, words) for words in said.values() if words is not None)
-        keys = tuple(_setting(key, quotas[key]) for key, words in said.items() if words is None)
+        refusals = {key: refusal(Alteration(entity=entity, ops={key: value})) for key, value in sorted(quotas.items())}
+        refused += ((entity, words) for words in refusals.values() if words is not None)
+        keys = tuple(_setting(key, quotas[key]) for key, words in refusals.items() if words is None)
         if keys:
             wanted.append(Change(entity=entity, action=Action.CREATE, keys=keys))
     if wanted:
@@ -159,10 +159,10 @@ def check_in_sandbox(plan: Plan, current: CurrentState, *, progress: Progress) -
 
 def validated(changes: Sequence[Change], cluster: QuotaCluster) -> tuple[AlterationResult, ...]:
     """The cluster's answers to all changes, asked in requests as large as those of a write, validate-only."""
-    found: list[AlterationResult] = []
+    results: list[AlterationResult] = []
     for request in split_into_requests(changes, _LIMITS):
-        found += cluster.alter([change.alteration() for change in request], validate_only=True)
-    return tuple(found)
+        results += cluster.alter([change.alteration() for change in request], validate_only=True)
+    return tuple(results)
 
 
 def _refusals(changes: Sequence[Change], results: Sequence[AlterationResult], *, of_host_names: str = "") -> tuple[Finding, ...]:

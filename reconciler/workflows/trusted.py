@@ -96,8 +96,8 @@ def _differing(what: Message, proposed: object, trusted: object, ref: str) -> It
             yield compose("{field} of {what} differs from {ref}. The change counts after merge.", field=name, what=what, ref=at)
 
 
-def _same(one: object, other: object, name: str) -> bool:
-    return bool(without_spans(getattr(one, name)) == without_spans(getattr(other, name)))
+def _same(spec: object, other: object, name: str) -> bool:
+    return bool(without_spans(getattr(spec, name)) == without_spans(getattr(other, name)))
 
 
 def not_yet_findings(loaded: LoadedManifests, name: str | None) -> Iterator[Finding]:
@@ -148,11 +148,11 @@ class TrustedFiles:
         Raises ``UntrustedError`` for a file that only the work tree's commit has, and for one behind a link of the work tree, and
         ``FileAccessError`` when it cannot be read.
         """
-        found = self._locate(path)
-        content = self._content(found)
+        located = self._locate(path)
+        content = self._content(located)
         if content is not None:
-            return TrustedContent(content=content, source=f"{self.ref}:{found.place}")
-        return TrustedContent(content=_read(found.physical, path), source=path)
+            return TrustedContent(content=content, source=f"{self.ref}:{located.place}")
+        return TrustedContent(content=_read(located.physical, path), source=path)
 
     def content(self, path: str) -> bytes | None:
         """What the reference has for a file of the work tree; ``None`` for a file that no pull request can have brought.
@@ -163,29 +163,29 @@ class TrustedFiles:
 
     def require_same(self, path: str) -> None:
         """Raise ``UntrustedError`` unless a file that others open is what the reference has, or not the work tree's at all."""
-        found = self._locate(path)
-        trusted = self._content(found)
+        located = self._locate(path)
+        trusted = self._content(located)
         if trusted is None:
             return
-        self._require_no_link(found)
-        if _lines(_read(found.physical, path, most=len(trusted) + trusted.count(b"\n") + 2)) != _lines(trusted):
-            msg = f"{shown(found.place)} differs from {self.ref}; a change to it counts only after merge"
+        self._require_no_link(located)
+        if _lines(_read(located.physical, path, most=len(trusted) + trusted.count(b"\n") + 2)) != _lines(trusted):
+            msg = f"{shown(located.place)} differs from {self.ref}; a change to it counts only after merge"
             raise UntrustedError(msg)
 
     def require_same_below(self, path: str) -> None:
         """The same for every file at or below a path; one that the reference has must not be missing here."""
-        found = self._locate(path)
-        if found.git is None:
+        located = self._locate(path)
+        if located.git is None:
             return
-        self._require_no_link(found)
-        present = found.git.tracked(found.place)
-        if not present and found.git.tracks(found.place):
-            raise self._not_there(found.place)
-        known = {entry.path for entry in found.git.entries(self.commit, [found.place]) if not entry.link}
+        self._require_no_link(located)
+        present = located.git.tracked(located.place)
+        if not present and located.git.tracks(located.place):
+            raise self._not_there(located.place)
+        known = {entry.path for entry in located.git.entries(self.commit, [located.place]) if not entry.link}
         for place in present:
             if place not in known:
                 raise self._not_there(place)
-            self.require_same(os.path.join(found.git.top, place))
+            self.require_same(os.path.join(located.git.top, place))
         for place in sorted(known.difference(present)):
             msg = f"{shown(place)} is missing here, and {self.ref} has it; that it is removed counts only after merge"
             raise UntrustedError(msg)
@@ -196,8 +196,8 @@ class TrustedFiles:
         if os.path.realpath(written) != physical:
             msg = f"{shown(path)} goes back with '..' behind a symbolic link, which may lead anywhere; write it without '..'"
             raise UntrustedError(msg)
-        for one in (written, physical):
-            places = [(git, place) for git in self.trees if (place := git.relative(one)) is not None]
+        for spelling in (written, physical):
+            places = [(git, place) for git in self.trees if (place := git.relative(spelling)) is not None]
             if places:
                 git, place = min(places, key=lambda place: len(place[1]))
                 return _Located(git=git, place=place, physical=physical)
@@ -213,9 +213,11 @@ class TrustedFiles:
                 raise self._not_there(located.place)
         return content
 
-    def _require_no_link(self, found: _Located) -> None:
-        if found.linked:
-            msg = f"{shown(found.place)} is reached through a symbolic link of the work tree, which {self.ref} does not vouch for"
+    def _require_no_link(self, located: _Located) -> None:
+        if located.linked:
+            msg = (
+                f"{shown(located.place)} is reached through a symbolic link of the work tree, which {self.ref} does not vouch for"
+            )
             raise UntrustedError(msg)
 
     def _not_there(self, place: str) -> UntrustedError:

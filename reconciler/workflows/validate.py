@@ -69,23 +69,23 @@ def source_lines(findings: Iterable[Finding], read: Container[str]) -> Mapping[S
     for finding in findings:
         if finding.span is not None and finding.span.file in read:
             wanted.setdefault(finding.span.file, []).append(finding.span)
-    found: dict[Span, str] = {}
+    texts: dict[Span, str] = {}
     for file, spans in wanted.items():
         log_event(_log, "source lines read", file=file, lines=len(spans))
         with contextlib.suppress(UnreadableError):
             lines = _lines(read_file(file).decode("utf-8-sig", "backslashreplace"), {span.line for span in spans})
-            found.update((span, lines[span.line]) for span in spans if lines.get(span.line, "").strip())
-    return found
+            texts.update((span, lines[span.line]) for span in spans if lines.get(span.line, "").strip())
+    return texts
 
 
 def _lines(text: str, numbers: Collection[int]) -> dict[int, str]:
     """The lines of these numbers, by the line ends of YAML 1.1."""
-    start, found, last = 0, {}, max(numbers)
+    start, texts, last = 0, {}, max(numbers)
     for number, end in enumerate((*islice(_LINE_END.finditer(text), last), None), 1):
         if number in numbers:
-            found[number] = text[start : len(text) if end is None else end.start()]
+            texts[number] = text[start : len(text) if end is None else end.start()]
         start = len(text) if end is None else end.end()
-    return found
+    return texts
 
 
 def _loaded(paths: Sequence[str], trusted_ref: str | None) -> LoadedManifests:
@@ -109,12 +109,14 @@ def _checked(loaded: LoadedManifests, cluster: str | None) -> Validation:
     seen = set()
     entities: set[Entity] = set()
     for name in names:
-        state, found = _of_cluster(loaded, name)
+        state, of_cluster = _of_cluster(loaded, name)
         entities.update(state.entities)
-        for one in found:
-            if (place := (one.id, one.span, one.related, one.key, one.message if one.span is None else "")) not in seen:
+        for finding in of_cluster:
+            if (
+                place := (finding.id, finding.span, finding.related, finding.key, finding.message if finding.span is None else "")
+            ) not in seen:
                 seen.add(place)
-                findings[one] = None
+                findings[finding] = None
     return Validation(
         findings=in_order(finding for finding in findings if loaded.is_shown(finding)),
         files=len(loaded.files if loaded.selected is None else loaded.selected),
@@ -127,16 +129,16 @@ def _checked(loaded: LoadedManifests, cluster: str | None) -> Validation:
 def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState, Sequence[Finding]]:
     is_new = name is not None and name not in loaded.clusters and name in loaded.proposed
     judged_by = replace(loaded, clusters=loaded.proposed, trust=None) if is_new else loaded
-    spec, state, found = desired_for(judged_by, name)
-    return state, (*found, *lint_offline(judged_by, spec, state), *not_yet_findings(loaded, name))
+    spec, state, findings = desired_for(judged_by, name)
+    return state, (*findings, *lint_offline(judged_by, spec, state), *not_yet_findings(loaded, name))
 
 
 def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredState) -> tuple[Finding, ...]:
     """What can be known without the cluster; ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
     if loaded.selected is not None:
         desired = desired_state(loaded.documents, spec).state
-    found = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
-    return in_order(one for one in adjusted(tuple(found), loaded.lint) if loaded.is_shown(one))
+    linted = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
+    return in_order(finding for finding in adjusted(tuple(linted), loaded.lint) if loaded.is_shown(finding))
 
 
 def lint_change(

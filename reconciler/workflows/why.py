@@ -131,20 +131,24 @@ def _evidence(
     from reconciler.traffic import Source, group_timelines, recorded_throttles
 
     report, timelines = group_timelines(
-        recorded, question, since=request.since, until=request.until, is_asked=lambda one: _has_client(one, request.client)
+        recorded,
+        question,
+        since=request.since,
+        until=request.until,
+        is_asked=lambda verdict: _has_client(verdict, request.client),
     )
     logged = recorded_throttles(recorded)
     of_violations = report.provenance.source == Source.VIOLATIONS
     begin, end = request.since.timestamp(), request.until.timestamp()
     if logged is not None:
         logged = tuple(
-            one
-            for one in logged
-            if begin <= one.second <= end
+            throttled
+            for throttled in logged
+            if begin <= throttled.second <= end
             and (
-                _is_group_of(one.user, one.client_id, request.client)
+                _is_group_of(throttled.user, throttled.client_id, request.client)
                 if of_violations
-                else _is_client(one.user, one.client_id, request.client)
+                else _is_client(throttled.user, throttled.client_id, request.client)
             )
         )
     return TrafficEvidence(
@@ -154,7 +158,7 @@ def _evidence(
         of_violations=of_violations,
         start=report.provenance.start,
         end=report.provenance.end,
-        brokers=tuple(one.broker for one in report.provenance.coverage),
+        brokers=tuple(coverage.broker for coverage in report.provenance.coverage),
         all_brokers=tuple(sorted({*report.provenance.named_brokers, *report.provenance.cluster_brokers})),
     )
 
@@ -173,7 +177,7 @@ def _has_client(verdict: BucketVerdict, client: Entity) -> bool:
     if not verdict.members:
         # Verdicts of means name the quota group alone.
         return _is_group_of(verdict.user, verdict.client_id, client)
-    return any(_is_client(one.user, one.client_id, client) for one in verdict.members)
+    return any(_is_client(member.user, member.client_id, client) for member in verdict.members)
 
 
 def _is_client(user: str | None, client_id: str | None, client: Entity) -> bool:
@@ -201,9 +205,9 @@ def _unknown_client(request: IncidentRequest, recorded: TrafficSource) -> Missin
     kinds = [kind for kind in request.client.types if kind != EntityType.IP.value]
     known: set[str] = set()
     for kind in kinds:
-        known |= {(one.user if kind == EntityType.USER.value else one.client_id) or "" for one in recorded.series}
+        known |= {(series.user if kind == EntityType.USER.value else series.client_id) or "" for series in recorded.series}
     near = "".join(near_miss(str(request.client.name(kind)), known) for kind in kinds)
-    clients = len({(one.user, one.client_id, one.ip) for one in recorded.series})
+    clients = len({(series.user, series.client_id, series.ip) for series in recorded.series})
     return MissingEvidence(
         what="whether the client was throttled",
         because=f"the traffic has {count_of(clients, 'client')}, and none is {request.client}{near}",
@@ -228,11 +232,11 @@ def _judged(
     # A mean proves a throttle in a time that is longer than it, so there is no end to look up to.
     timed = chosen.end > chosen.begin
     report = _of_incident(recorded, question, begin, end) if timed else None
-    verdicts = {(one.key, one.broker, one.name): one for one in report.verdicts} if report is not None else {}
+    verdicts = {(verdict.key, verdict.broker, verdict.name): verdict for verdict in report.verdicts} if report is not None else {}
     groups = tuple(groups_of(evidence.timelines, verdicts, chosen, explained=bool(certain)))
     groups, more = add_origins(request.quotas, then, groups)
     missing += more
-    if not any(one.is_cause for one in groups):
+    if not any(group.is_cause for group in groups):
         missing.append(_unexplained(then))
     answer = IncidentAnswer.THROTTLED if certain else IncidentAnswer.POSSIBLE
     context = StepContext(request=request.quotas, then=then, groups=groups, goes_on=_touches_end(end, request, evidence))
@@ -292,9 +296,9 @@ def _not_throttled(
 ) -> IncidentReport:
     """Nothing was over, or nothing of it is known."""
     lines = evidence.timelines
-    undecided = any(one.verdict.verdict in (Verdict.INCONCLUSIVE, Verdict.POSSIBLE, Verdict.THROTTLED) for one in lines)
+    undecided = any(timeline.verdict.verdict in (Verdict.INCONCLUSIVE, Verdict.POSSIBLE, Verdict.THROTTLED) for timeline in lines)
     logged = evidence.logged is not None and not evidence.of_violations
-    if logged and any(one.verdict.verdict is Verdict.THROTTLED for one in lines):
+    if logged and any(timeline.verdict.verdict is Verdict.THROTTLED for timeline in lines):
         missing.append(
             MissingEvidence(
                 what="which limits were in effect",
@@ -307,7 +311,7 @@ def _not_throttled(
     if not seen:
         missing.insert(0, _not_recorded(since, until))
     answer = IncidentAnswer.CLEAR if seen and (logged or not undecided) else IncidentAnswer.UNKNOWN
-    groups = sorted((group_of(one.verdict, (), is_cause=False) for one in lines), key=order_of_groups)
+    groups = sorted((group_of(timeline.verdict, (), is_cause=False) for timeline in lines), key=order_of_groups)
     return IncidentReport(
         client=request.client,
         cluster=then.identity,
@@ -358,7 +362,7 @@ def _missing_of(evidence: TrafficEvidence) -> Iterator[MissingEvidence]:
             because="only request logs have the brokers' own throttle times",
             remedy="give --traffic with the request log of this time",
         )
-    unseen = [str(one) for one in evidence.all_brokers if one not in evidence.brokers]
+    unseen = [str(broker) for broker in evidence.all_brokers if broker not in evidence.brokers]
     if unseen:
         yield MissingEvidence(
             what=f"whether {'broker' if len(unseen) == 1 else 'brokers'} {', '.join(unseen)} throttled the client",
@@ -371,7 +375,7 @@ def _missing_of(evidence: TrafficEvidence) -> Iterator[MissingEvidence]:
             because="a violation log has throttles and no traffic",
             remedy="give --traffic with the request log or a folder of compact of this time",
         )
-    elif any(one.seconds is None and one.verdict.limit_after is not None for one in evidence.timelines):
+    elif any(timeline.seconds is None and timeline.verdict.limit_after is not None for timeline in evidence.timelines):
         yield MissingEvidence(
             what="when the throttles of some quota groups began and ended, and who filled them",
             because="means and gauges prove a throttle, and neither its time nor its clients",

@@ -130,7 +130,7 @@ def test_an_addition_overrides_exactly_when_some_client_leaves_a_declared_limit_
             if before and after and after.entity == entity and before.entity in declared_now:
                 taken.add(KNOWN[0])
         if entity.name("ip") not in (None, DEFAULT):
-            before_all = AddressTable(table).resolve(entity.name("ip")).found
+            before_all = AddressTable(table).resolve(entity.name("ip")).candidates
             if KNOWN[1] in live[entity] and any(one.entity in declared_now for one in before_all):
                 taken.add(KNOWN[1])
         assert set(found.get(entity, {})) == taken

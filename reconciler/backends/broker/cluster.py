@@ -131,7 +131,7 @@ class BrokerCluster:
         if not alterations:
             return ()
         try:
-            found = self._read(lambda: request, read_alter_answer) if validate_only else read_alter_answer(self._write(request))
+            answer = self._read(lambda: request, read_alter_answer) if validate_only else read_alter_answer(self._write(request))
         except AnswerLostError as error:
             # The next request should not wait for the same broker again.
             with contextlib.suppress(BackendError):
@@ -142,15 +142,15 @@ class BrokerCluster:
             msg = f"the answer to a write is malformed: {error}; it may or may not have been done"
             raise OutcomeUnknownError(msg) from error
         if _log.isEnabledFor(logging.DEBUG):
-            codes = Counter(str(code) for code, _ in found.values())
+            codes = Counter(str(code) for code, _ in answer.values())
             keys = sum(len(alteration.ops) for alteration in alterations)
             log_event(
                 _log, "alterations answered", entities=len(alterations), keys=keys, validate_only=validate_only, error_codes=codes
             )
         if not validate_only:
-            _require_known_outcome(alterations, found)
-        _require_not_refused_whole(found, self._security)
-        return tuple(_result(alteration.entity, found) for alteration in alterations)
+            _require_known_outcome(alterations, answer)
+        _require_not_refused_whole(answer, self._security)
+        return tuple(_result(alteration.entity, answer) for alteration in alterations)
 
     def quota_callback(self) -> str | None:
         """The setting ``client.quota.callback.class`` of a broker: the one with the lowest id, as all of a cluster should agree.
@@ -178,8 +178,8 @@ class BrokerCluster:
                 operation=DESCRIBE,
                 principal=principal_name(self._security),
             )
-        found: str | None = {setting.name: setting.value for setting in result.configs}.get(name)
-        return found
+        value: str | None = {setting.name: setting.value for setting in result.configs}.get(name)
+        return value
 
     def keeps_quotas_in_zookeeper(self) -> bool:
         """Whether the broker lacks a request that all brokers of KRaft clusters have."""
@@ -254,32 +254,32 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _require_known_outcome(alterations: Sequence[Alteration], found: Mapping[Entity, tuple[int, str | None]]) -> None:
-    silent = [a.entity for a in alterations if a.entity not in found]
+def _require_known_outcome(alterations: Sequence[Alteration], answer: Mapping[Entity, tuple[int, str | None]]) -> None:
+    silent = [a.entity for a in alterations if a.entity not in answer]
     if silent:
         raise OutcomeUnknownError(
             f"the cluster's answer to a write does not mention {silent[0]}; it may or may not have been done"
         )
-    if not any(code in UNKNOWN_OUTCOME for code, _ in found.values()):
+    if not any(code in UNKNOWN_OUTCOME for code, _ in answer.values()):
         return
-    unclear = [a.entity for a in alterations if found[a.entity][0] in UNKNOWN_OUTCOME]
+    unclear = [a.entity for a in alterations if answer[a.entity][0] in UNKNOWN_OUTCOME]
     if unclear:
-        code, message = found[unclear[0]]
+        code, message = answer[unclear[0]]
         text = f": {_escape_text(message)}" if message else ""
         msg = f"the cluster answered a write to {unclear[0]} with error {code}{text}; it may or may not have been done"
         raise OutcomeUnknownError(msg)
 
 
-def _require_not_refused_whole(found: Mapping[Entity, tuple[int, str | None]], security: Security) -> None:
-    answers = set(found.values())
+def _require_not_refused_whole(answer: Mapping[Entity, tuple[int, str | None]], security: Security) -> None:
+    answers = set(answer.values())
     if len(answers) == 1:
         code, message = answers.pop()
         if code in OF_THE_WHOLE_REQUEST:
             raise request_refusal(code, _escape_text(message), operation=ALTER, principal=principal_name(security))
 
 
-def _result(entity: Entity, found: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:
-    code, message = found.get(entity, (UNKNOWN_SERVER_ERROR, "the cluster's answer does not mention it"))
+def _result(entity: Entity, answer: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:
+    code, message = answer.get(entity, (UNKNOWN_SERVER_ERROR, "the cluster's answer does not mention it"))
     return AlterationResult(entity=entity, error_code=code, error=message)
 
 

@@ -104,8 +104,8 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, kafka_errors.BrokerResponseError) and not error.args:
         return str(error.description or error.message or "error").rstrip(".").lower()
     raw = str(error.args[0]) if error.args else ""
-    if found := _ERRNO.fullmatch(raw):
-        return os.strerror(int(found[1])).lower()
+    if match := _ERRNO.fullmatch(raw):
+        return os.strerror(int(match[1])).lower()
     while (stripped := _PREFIX.sub("", raw)) != raw:
         raw = stripped
     raw = _TLS.sub(r"\1", raw)

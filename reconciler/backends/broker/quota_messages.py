@@ -91,7 +91,7 @@ def _values_one_by_one(body: bytes, position: int, encoding: Encoding) -> tuple[
 def read_alter_answer(answer: RawAnswer) -> Mapping[Entity, tuple[int, str | None]]:
     """By entity: error code (0 is success) and the broker's message. Raises ``MalformedAnswerError``."""
     body, encoding = answer.body, wire.encoding_of(answer.version)
-    found: dict[Entity, tuple[int, str | None]] = {}
+    codes: dict[Entity, tuple[int, str | None]] = {}
     with wire.reading():
         count, position = wire.length_of_list(body, _THROTTLE_BYTES, encoding)
         for _ in range(count):
@@ -99,9 +99,9 @@ def read_alter_answer(answer: RawAnswer) -> Mapping[Entity, tuple[int, str | Non
             message, position = wire.nullable_text(body, position + _CODE.size, encoding)
             entity, position = wire.entity(body, position, encoding)
             position = encoding.skip_tags(body, position)
-            found[entity] = code, message
+            codes[entity] = code, message
         wire.require_end(body, encoding.skip_tags(body, position))
-    return found
+    return codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

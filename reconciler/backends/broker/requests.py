@@ -175,10 +175,10 @@ class FullDescribe:
                     raise
                 self._in_parts = True
                 log_event(_log, "reading by entity type", level=logging.INFO, reason=str(error))
-        found: dict[Entity, Quotas] = {}
+        entities: dict[Entity, Quotas] = {}
         for shape in SHAPES:
-            found.update(self._part(shape))
-        return found
+            entities.update(self._part(shape))
+        return entities
 
     @property
     def notes(self) -> tuple[str, ...]:

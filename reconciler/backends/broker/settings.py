@@ -220,10 +220,10 @@ def principal_name(security: Security) -> str | None:
 def _subject_of_token(file: TokenFile) -> str | None:
     try:
         payload = file.token().split(".")[1]
-        found = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"]
+        subject = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"]
     except (OSError, ValueError, LookupError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return subject if isinstance(subject, str) else None
 
 
 def _subject_of_certificate(tls: Tls) -> str | None:

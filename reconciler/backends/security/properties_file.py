@@ -96,18 +96,18 @@ def parse_jaas(text: str) -> JaasLine:
 def _tokens(text: str) -> Iterator[str]:
     at = 0
     while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
+        match = _TOKEN.match(text, at)
+        if match is None:
             raise ValueError("a quote is not closed")
-        at = found.end()
-        if found["quoted"] is not None:
-            yield _ESCAPE.sub(_unescaped, found["quoted"][1:-1])
-        elif found["sign"] is not None:
-            yield "\0" + found["sign"]
-        elif found["word"] is not None:
-            yield found["word"]
+        at = match.end()
+        if match["quoted"] is not None:
+            yield _ESCAPE.sub(_unescaped, match["quoted"][1:-1])
+        elif match["sign"] is not None:
+            yield "\0" + match["sign"]
+        elif match["word"] is not None:
+            yield match["word"]
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    said = found[1]
-    return chr(int(said, 8)) if said[0] in "01234567" else _NAMED_ESCAPES.get(said, said)
+def _unescaped(match: re.Match[str]) -> str:
+    escape = match[1]
+    return chr(int(escape, 8)) if escape[0] in "01234567" else _NAMED_ESCAPES.get(escape, escape)

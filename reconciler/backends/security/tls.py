@@ -215,10 +215,10 @@ def is_java_store(content: bytes) -> bool:
 def pkcs12_authorities(content: bytes, password: str) -> str:
     """The certificates of a trust store, as PEM. Raises ``ValueError`` that states why there are none."""
     _key, own, others = _open_store(content, password)
-    found = [*([own] if own is not None else []), *others]
-    if not found:
+    certificates = [*([own] if own is not None else []), *others]
+    if not certificates:
         raise ValueError("it contains no certificate")
-    return _pem(found).decode("ascii")
+    return _pem(certificates).decode("ascii")
 
 
 def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:

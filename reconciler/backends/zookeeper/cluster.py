@@ -76,8 +76,8 @@ def registered_brokers(client: KazooClient) -> tuple[RegisteredBroker, ...]:
         names = client.get_children(BROKER_IDS)
     except NoNodeError:
         return ()
-    found = [broker for name in names if (broker := _broker(client, name)) is not None]
-    return tuple(sorted(found, key=lambda broker: broker.id))
+    brokers = [broker for name in names if (broker := _broker(client, name)) is not None]
+    return tuple(sorted(brokers, key=lambda broker: broker.id))
 
 
 def recommendation(brokers: Sequence[RegisteredBroker]) -> str | None:
@@ -94,9 +94,11 @@ def recommendation(brokers: Sequence[RegisteredBroker]) -> str | None:
 
 def _broker(client: KazooClient, name: str) -> RegisteredBroker | None:
     try:
-        said = json.loads(client.get(f"{BROKER_IDS}/{name}")[0])
-        endpoints = [str(endpoint) for endpoint in said.get("endpoints") or ()]
-        return RegisteredBroker(id=int(name), endpoint=next(iter(endpoints), None), format_version=int(said.get("version", 0)))
+        registration = json.loads(client.get(f"{BROKER_IDS}/{name}")[0])
+        endpoints = [str(endpoint) for endpoint in registration.get("endpoints") or ()]
+        return RegisteredBroker(
+            id=int(name), endpoint=next(iter(endpoints), None), format_version=int(registration.get("version", 0))
+        )
     except (NoNodeError, ValueError, TypeError, AttributeError):
         return None
 
@@ -153,9 +155,9 @@ class ZooKeeperCluster:
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
         """As ``current_state``, of what matches. Raises as ``describe``."""
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.ZOOKEEPER)
-        found = self._read(entity_filter)
-        entities = answer(entity_filter, found.entities)
-        unreadable = tuple(sorted(found.unreadable, key=lambda node: node.path))
+        nodes = self._read(entity_filter)
+        entities = answer(entity_filter, nodes.entities)
+        unreadable = tuple(sorted(nodes.unreadable, key=lambda node: node.path))
         return CurrentState(
             cluster=self.identity(), observed=observed, entities=entities, notes=self._notes, unreadable=unreadable
         )
@@ -232,13 +234,13 @@ class ZooKeeperCluster:
                 # The server that answers may not have seen yet what another one has written.
                 self._client.sync("/")
             begun = time.monotonic()
-            found = reader.read(kinds=kinds, users=users)
+            nodes = reader.read(kinds=kinds, users=users)
             milliseconds = round((time.monotonic() - begun) * 1000, 1)
-            entities, unreadable = len(found.entities), len(found.unreadable)
+            entities, unreadable = len(nodes.entities), len(nodes.unreadable)
         log_event(_log, "nodes read", kinds=kinds, entities=entities, unreadable=unreadable, milliseconds=milliseconds)
         if len(kinds) == len(ALL_KINDS) and users is None:
-            self._suspects = frozenset(node.entity for node in found.unreadable if node.entity is not None)
-        return found
+            self._suspects = frozenset(node.entity for node in nodes.unreadable if node.entity is not None)
+        return nodes
 
     def _cluster_id(self) -> str | None:
         try:
@@ -246,10 +248,10 @@ class ZooKeeperCluster:
         except NoNodeError:
             return None
         try:
-            found = json.loads(data or b"")["id"]
+            cluster_id = json.loads(data or b"")["id"]
         except (ValueError, KeyError, TypeError):
             return None
-        return found if isinstance(found, str) else None
+        return cluster_id if isinstance(cluster_id, str) else None
 
 
 def _written(writer: QuotaWriter, alterations: Sequence[Alteration]) -> Sequence[AlterationResult]:

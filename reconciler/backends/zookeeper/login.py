@@ -56,14 +56,14 @@ class DigestAnswer:
 
 def digest_answer(challenge: bytes, *, username: str, password: str, uri: str, cnonce: str) -> DigestAnswer:
     """The answer to the server's first token. ``uri``: ``service/host``; ``cnonce``: a fresh random text. Raises DigestError."""
-    said = _directives(challenge)
-    if "nonce" not in said or b"md5-sess" not in said.get("algorithm", b""):
+    offered = _directives(challenge)
+    if "nonce" not in offered or b"md5-sess" not in offered.get("algorithm", b""):
         raise DigestError("it does not begin a login with DIGEST-MD5")
-    if b"auth" not in [offer.strip() for offer in said.get("qop", b"auth").split(b",")]:
+    if b"auth" not in [offer.strip() for offer in offered.get("qop", b"auth").split(b",")]:
         raise DigestError("it insists on encrypting the connection with DIGEST-MD5")
-    realm, nonce = said.get("realm", b""), said["nonce"]
+    realm, nonce = offered.get("realm", b""), offered["nonce"]
     # A server without UTF-8 has Latin-1; and what Latin-1 can say is hashed as such by one with UTF-8 too.
-    encoding = "utf-8" if said.get("charset", b"").lower() == b"utf-8" else "latin-1"
+    encoding = "utf-8" if offered.get("charset", b"").lower() == b"utf-8" else "latin-1"
     secret = b":".join((_hash_input(username), _hash_input(realm.decode(encoding)), _hash_input(password)))
     a1 = b":".join((_md5(secret).digest(), nonce, cnonce.encode("ascii")))
 
@@ -87,16 +87,16 @@ def digest_answer(challenge: bytes, *, username: str, password: str, uri: str, c
 
 
 def _directives(token: bytes) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    directives: dict[str, bytes] = {}
     at = 0
     while at < len(token):
         match = _DIRECTIVE.match(token, at)
         if match is None:
             raise DigestError("its token cannot be read")
         value = match[3] if match[2] is None else re.sub(rb"\\(.)", rb"\1", match[2], flags=re.DOTALL)
-        found[match[1].decode("ascii").lower()] = value
+        directives[match[1].decode("ascii").lower()] = value
         at = match.end()
-    return found
+    return directives
 
 
 def _hash_input(text: str) -> bytes:
@@ -141,9 +141,9 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
             self.refusal = self.refusal or f"it answers what no ZooKeeper should ({type(error).__name__})"
 
     def _connect(self, host: str, hostip: str, port: int) -> Any:
-        found = super()._connect(host, hostip, port)
+        timeouts = super()._connect(host, hostip, port)
         self._is_connected = True
-        return found
+        return timeouts
 
     def _connect_loop(self, retry: Any) -> Any:
         """One round over all servers; it lasts as long as the connection to one of them."""
@@ -187,8 +187,8 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
             raise DigestError("it answers something else")
         if header.err:
             self._refuse("the user or the password is wrong" if xid > 1 else f"error {header.err}")
-        found: tuple[Any, int] = SASL.deserialize(buffer, offset)
-        return bytes(found[0] or b"")
+        answer: tuple[Any, int] = SASL.deserialize(buffer, offset)
+        return bytes(answer[0] or b"")
 
     def _refuse(self, why: str) -> None:
         self.refusal = why

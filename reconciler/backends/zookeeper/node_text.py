@@ -134,14 +134,14 @@ def _parsed(text: str) -> NodeText:
 
 def _members(text: str, start: int) -> tuple[tuple[NodeMember, ...], int]:
     """The members of the object that begins at ``start``, and where it ends."""
-    found = tuple(_each_member(text, start))
-    end = start + 1 + sum(len(member.raw) + 1 for member in found)
-    keys = {member.key for member in found}
-    if len(keys) != len(found):
+    members = tuple(_each_member(text, start))
+    end = start + 1 + sum(len(member.raw) + 1 for member in members)
+    keys = {member.key for member in members}
+    if len(keys) != len(members):
         raise UnreadableNodeError("an object in its JSON has the same key twice")
-    if not found:
+    if not members:
         end = _skip(text, start + 1) + 1
-    return found, end
+    return members, end
 
 
 def _each_member(text: str, start: int) -> Iterator[NodeMember]:
@@ -228,9 +228,9 @@ def parse_java(text: str) -> float | None:
         return _NOT_FINITE[text[1:]]
     if _DECIMAL.fullmatch(text):
         return float(text.rstrip("fFdD"))
-    if found := _HEXADECIMAL.fullmatch(text):
+    if match := _HEXADECIMAL.fullmatch(text):
         try:
-            return float.fromhex(found[1])
+            return float.fromhex(match[1])
         except OverflowError:
             return -math.inf if text.startswith("-") else math.inf
     return None

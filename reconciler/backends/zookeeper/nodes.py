@@ -131,7 +131,7 @@ class Acls:
 
 
 def _require_whole(folder: str, acl: Sequence[Any]) -> None:
-    hidden = [one for one in acl if one.id.scheme == "digest" and one.id.id.endswith(_HIDDEN)]
+    hidden = [entry for entry in acl if entry.id.scheme == "digest" and entry.id.id.endswith(_HIDDEN)]
     if hidden:
         msg = (
             f"ZooKeeper does not show this client the whole ACL of {folder}, so new nodes could not have the same; log in as "

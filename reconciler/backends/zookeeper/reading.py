@@ -54,16 +54,16 @@ class NodeReader:
 
     def read(self, *, kinds: Iterable[str] = ALL_KINDS, users: Iterable[str] | None = None) -> ReadNodes:
         """What the nodes of these kinds state (``user``: with the client ids of users); of ``users`` only these nodes."""
-        found = ReadNodes()
+        read_nodes = ReadNodes()
         folders = {_FOLDERS[kind]: kind for kind in kinds}
         nodes = dict(self._pipeline.ask(self._client.get_children_async, folders))
         if users is not None:
             nodes[USERS] = list(users)
         tops = (_Place(f"{folder}/{node}", node, kind) for folder, kind in folders.items() for node in nodes[folder] or ())
-        parents = [top for top, children in self._read_into(found, tops) if children and top.kind == _USER]
-        for _ in self._read_into(found, self._clients_of(parents)):
+        parents = [top for top, children in self._read_into(read_nodes, tops) if children and top.kind == _USER]
+        for _ in self._read_into(read_nodes, self._clients_of(parents)):
             pass
-        return found
+        return read_nodes
 
     def _clients_of(self, users: Iterable[_Place]) -> Iterator[_Place]:
         get_children = self._client.get_children_async

@@ -163,14 +163,14 @@ def _await_session(client: KazooClient, connection: LoginConnection, handler: Ha
 def _require_chroot(client: KazooClient, connection: LoginConnection, settings: ZooKeeperSettings) -> None:
     """The first request: a login that is refused shows here too, for it goes on after the connection counts as made."""
     try:
-        there = client.exists_async("/").get(timeout=settings.request_seconds)
+        chroot = client.exists_async("/").get(timeout=settings.request_seconds)
     except KazooTimeoutError:
         raise UnreachableError(f"{_where(settings)} took the connection, and does not answer") from None
     except KazooException as error:
         _require_not_refused(connection, settings)
         msg = f"{_where(settings)} ended the session at the first request ({type(error).__name__}); {_WANTS_LOGIN}"
         raise AuthenticationError(msg) from None
-    if there is None:
+    if chroot is None:
         servers = connection_text(settings.servers, "")
         raise UnsupportedClusterError(
             f"ZooKeeper at {servers} has no node {settings.chroot}: no Kafka lives below this chroot, and none is made here; "
@@ -182,8 +182,8 @@ def _require_not_refused(connection: LoginConnection, settings: ZooKeeperSetting
     login = settings.security.login
     if connection.refusal is not None and login is not None:
         who = display_name(login.username)
-        said = connection.refusal
-        msg = f"{_where(settings)} refused the login of {who} with SASL DIGEST-MD5 (zookeeper.sasl.jaas.config): {said}"
+        refusal = connection.refusal
+        msg = f"{_where(settings)} refused the login of {who} with SASL DIGEST-MD5 (zookeeper.sasl.jaas.config): {refusal}"
         raise AuthenticationError(msg) from None
     if connection.refusal is not None:
         raise UnsupportedClusterError(f"{_where(settings)} cannot be used: {connection.refusal}") from None
@@ -194,8 +194,8 @@ def _where(settings: ZooKeeperSettings) -> str:
 
 
 def _unreachable(failures: dict[str, str], settings: ZooKeeperSettings) -> str:
-    said = "; ".join(f"{server}: {why}" for server, why in sorted(failures.items()))
-    return f"{_where(settings)} cannot be reached" + (f": {said}" if said else f" within {settings.connect_seconds:.0f} s")
+    reasons = "; ".join(f"{server}: {why}" for server, why in sorted(failures.items()))
+    return f"{_where(settings)} cannot be reached" + (f": {reasons}" if reasons else f" within {settings.connect_seconds:.0f} s")
 
 
 class Pending(Protocol):
@@ -235,10 +235,10 @@ class Pipeline:
     def ask(self, ask: Callable[[Asked], Pending], about: Iterable[Asked]) -> Iterator[tuple[Asked, Any]]:
         """One request about each; pairs with the answers, in order, ``None`` for a node that is not there."""
         waiting: deque[tuple[Asked, Pending]] = deque()
-        for one in about:
+        for subject in about:
             if len(waiting) >= self.window:
                 yield self._answer(*waiting.popleft())
-            waiting.append((one, ask(one)))
+            waiting.append((subject, ask(subject)))
         while waiting:
             yield self._answer(*waiting.popleft())
 

@@ -136,14 +136,14 @@ def zookeeper_security(properties: Mapping[str, str], *, source: str) -> ZooKeep
 
 def _wants_tls(settings: JavaProperties) -> bool:
     key = "zookeeper.ssl.client.enable"
-    said = settings.get(key, "false").lower()
-    if said not in ("true", "false"):
+    secure = settings.get(key, "false").lower()
+    if secure not in ("true", "false"):
         raise settings.refused(key, "it is true or false")
     socket = settings.get("zookeeper.clientCnxnSocket")
-    if said == "true" and socket and not socket.endswith(_NETTY):
+    if secure == "true" and socket and not socket.endswith(_NETTY):
         # Java's client goes on without TLS then, and says nothing.
         raise settings.refused("zookeeper.clientCnxnSocket", f"TLS needs org.apache.zookeeper.{_NETTY}")
-    return said == "true"
+    return secure == "true"
 
 
 def _login(settings: JavaProperties) -> DigestLogin | None:
@@ -172,11 +172,11 @@ class _TlsSettings(JavaProperties):
             return super().get(self.name(key))
         if key not in _OF_ZOOKEEPER:
             return default
-        said = super().get(self.name(key))
-        if not said and key.endswith("store.type"):
+        value = super().get(self.name(key))
+        if not value and key.endswith("store.type"):
             location = self.get(key.replace(".type", ".location"))
             return _KIND_BY_SUFFIX.get(Path(location).suffix.lower(), default)
-        return said if said or self.name(key) in self._properties else default
+        return value if value or self.name(key) in self._properties else default
 
     def name(self, key: str) -> str:
         """What the setting is called in the file."""

@@ -86,8 +86,8 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
                 poll.register(number, select.POLLIN)
         except ValueError as error:
             raise ConnectionAbortedError("closed meanwhile") from error
-        found = poll.poll(0 if ready else None if timeout is None else max(0.0, timeout * 1000))
-        return [*ready, *(waiting[number] for number, _ in found)], [], []
+        events = poll.poll(0 if ready else None if timeout is None else max(0.0, timeout * 1000))
+        return [*ready, *(waiting[number] for number, _ in events)], [], []
 
     def create_socket_pair(self) -> tuple[_Bell, _Bell]:
         """What wakes the thread of the connection for each request: both ends in one."""
@@ -97,15 +97,15 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
     def ask_those_that_closed(self) -> None:
         """Ask the servers that let no client in how they are, and put that in place of what they did."""
         for server, (address, hostname) in tuple(self._closed.items()):
-            said = b""
+            answer = b""
             with contextlib.suppress(OSError), self.create_connection(address, hostname, _ASK_S) as connection:
                 connection.settimeout(_ASK_S)
                 connection.sendall(b"srvr")
                 while part := connection.recv(4096):
-                    said += part
-            if b"read-only" in said:
+                    answer += part
+            if b"read-only" in answer:
                 self.failures[server] = "it is read-only, because it has lost the majority of its ensemble"
-            elif b"not currently serving" in said:
+            elif b"not currently serving" in answer:
                 self.failures[server] = "it serves no client now: it is starting, or has lost the majority of its ensemble"
 
     def give_up(self) -> None:
@@ -187,9 +187,9 @@ class _ZooKeeperSocket(socket.socket):
         """Some bytes. They are received in larger pieces."""
         if self._taken == len(self._received):
             self._received, self._taken = super().recv(_CHUNK, flags), 0
-        found = self._received[self._taken : self._taken + size]
-        self._taken += len(found)
-        return found
+        part = self._received[self._taken : self._taken + size]
+        self._taken += len(part)
+        return part
 
     def send(self, data: Any, flags: int = 0, /) -> int:
         """Send, waiting for room."""
@@ -212,9 +212,9 @@ class _TlsSocket(ssl.SSLSocket):
         """As with plain sockets."""
         if self._taken == len(self._received):
             self._received, self._taken = super().recv(_CHUNK, flags), 0
-        found = self._received[self._taken : self._taken + size]
-        self._taken += len(found)
-        return found
+        part = self._received[self._taken : self._taken + size]
+        self._taken += len(part)
+        return part
 
     def send(self, data: Any, flags: int = 0) -> int:
         """As with plain sockets."""
@@ -225,16 +225,16 @@ class _TlsSocket(ssl.SSLSocket):
             return super().send(data, flags)
 
 
-def _await_room(one: socket.socket) -> None:
+def _await_room(connection: socket.socket) -> None:
     poll = select.poll()
-    poll.register(one.fileno(), select.POLLOUT)
+    poll.register(connection.fileno(), select.POLLOUT)
     if not poll.poll(_WRITE_S * 1000):
         raise TimeoutError("no room for a request")
 
 
 def _connect_socket(address: tuple[str, int], timeout: float) -> socket.socket:
-    found = socket.create_connection(address, timeout)
-    made = _ZooKeeperSocket(found.family, found.type, found.proto, fileno=found.detach())
+    connection = socket.create_connection(address, timeout)
+    made = _ZooKeeperSocket(connection.family, connection.type, connection.proto, fileno=connection.detach())
     made.settimeout(timeout)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made

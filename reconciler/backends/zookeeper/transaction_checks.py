@@ -91,10 +91,10 @@ def _require_not_kraft(client: KazooClient) -> None:
             f"and writes them to ZooKeeper at most as a copy; {_BROKERS_INSTEAD}"
         )
     try:
-        said = json.loads(client.get(_CONTROLLER)[0])
+        controller = json.loads(client.get(_CONTROLLER)[0])
     except (NoNodeError, ValueError):
         return
-    epoch = said.get("kraftControllerEpoch") if isinstance(said, dict) else None
+    epoch = controller.get("kraftControllerEpoch") if isinstance(controller, dict) else None
     if isinstance(epoch, int) and epoch >= 0:
         raise UnsupportedClusterError(
             "a KRaft controller controls this cluster (seen in ZooKeeper's /controller): it has the quotas, and writes them to "
@@ -121,12 +121,12 @@ def _probe(client: KazooClient, folder: str) -> None:
 def write_refused(client: KazooClient, path: str) -> str:
     """What to say when ZooKeeper does not let us write at a path, whose ACLs may be hidden from us too. Raises kazoo's errors."""
     try:
-        said = f" they allow {', '.join(_text(acl) for acl in client.get_acls(path)[0])};"
+        allowed = f" they allow {', '.join(_text(acl) for acl in client.get_acls(path)[0])};"
     except (NoAuthError, NoNodeError):
-        said = ""
+        allowed = ""
     return (
-        f"ZooKeeper's ACLs do not let this client write {path}:{said} nothing was written; log in as who may, most often as the "
-        "brokers do (zookeeper.sasl.jaas.config, or a certificate in zookeeper.ssl.keystore.location, in the file of "
+        f"ZooKeeper's ACLs do not let this client write {path}:{allowed} nothing was written; log in as who may, most often as "
+        "the brokers do (zookeeper.sasl.jaas.config, or a certificate in zookeeper.ssl.keystore.location, in the file of "
         "--command-config)"
     )
 

@@ -309,8 +309,8 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
         return AlterationResult(entity=alteration.entity)
     for key, value in (alteration.before or {}).items():
         if not same_value(live.get(key), value):
-            said = f"{alteration.entity} {key} was {_text(value)} when planned and is {_text(live.get(key))} now"
-            return AlterationResult(entity=alteration.entity, error_code=INVALID_UPDATE_VERSION, error=said, stale=True)
+            reason = f"{alteration.entity} {key} was {_text(value)} when planned and is {_text(live.get(key))} now"
+            return AlterationResult(entity=alteration.entity, error_code=INVALID_UPDATE_VERSION, error=reason, stale=True)
     texts = {key: None if value is None else stored_text(key, value) for key, value in ops.items()}
     intended = text.altered(texts)
     broken = [key for key, value in intended.values().items() if not is_readable(key, value)]

@@ -86,34 +86,34 @@ def _request(args: AlterArguments) -> AlterRequest:
 
 def _added(args: AlterArguments) -> dict[str, str]:
     """``--add``, not yet looked into. Raises ``UsageError``."""
-    found: dict[str, str] = {}
-    for one in _listed(args.add, "--add"):
-        key, equals, value = one.partition("=")
+    quotas: dict[str, str] = {}
+    for setting in _listed(args.add, "--add"):
+        key, equals, value = setting.partition("=")
         if not equals:
-            raise UsageError(f"--add takes KEY=VALUE, not {shown(one)}; values have no comma in them")
-        if key in found:
+            raise UsageError(f"--add takes KEY=VALUE, not {shown(setting)}; values have no comma in them")
+        if key in quotas:
             raise UsageError(f"--add sets {shown(key)} twice")
-        found[key] = value
-    return found
+        quotas[key] = value
+    return quotas
 
 
 def _deleted(args: AlterArguments) -> list[str]:
-    found: list[str] = []
+    keys: list[str] = []
     for key in _listed(args.delete, "--delete"):
         if "=" in key:
             raise UsageError(f"--delete takes keys without values, not {shown(key)}")
-        if key in found:
+        if key in keys:
             raise UsageError(f"--delete names {shown(key)} twice")
-        found.append(key)
-    return found
+        keys.append(key)
+    return keys
 
 
 def _listed(texts: tuple[str, ...], option: str) -> Iterator[str]:
     for text in texts:
-        for one in text.split(","):
-            if not one:
+        for part in text.split(","):
+            if not part:
                 raise UsageError(f"{option}: there is nothing before or after a comma in {shown(text)}")
-            yield one
+            yield part
 
 
 def _warnings(args: AlterArguments, request: AlterRequest) -> Iterator[str]:

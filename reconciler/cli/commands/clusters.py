@@ -56,11 +56,16 @@ def run(args: ClustersArguments) -> int:
     from reconciler.workflows import find_changed_clusters
 
     files = output.parse_out(args.out, formats=_FORMATS)
-    found = find_changed_clusters(args.paths, since=args.changed_since, trusted_ref=args.trusted_ref, only=args.cluster)
+    changed_clusters = find_changed_clusters(
+        args.paths, since=args.changed_since, trusted_ref=args.trusted_ref, only=args.cluster
+    )
     for name, path in files:
-        write_whole(path, [_as(name, found, args)])
+        write_whole(path, [_as(name, changed_clusters, args)])
     output.print_result(
-        args, document=lambda: _document(found), lines=lambda: _lines(found, args), other=lambda name: _as(name, found, args)
+        args,
+        document=lambda: _document(changed_clusters),
+        lines=lambda: _lines(changed_clusters, args),
+        other=lambda name: _as(name, changed_clusters, args),
     )
     return exit_codes.DONE
 
@@ -73,8 +78,8 @@ def _as(name: str, changed_clusters: Sequence[ChangedCluster], args: ClustersArg
         return document_text(_document(changed_clusters))
     if name == "text":
         return plain(_lines(changed_clusters, args))
-    to_do: list[Json] = [{"cluster": one.name, "slug": one.slug} for one in changed_clusters if one.to_do]
-    untrusted = sum(not one.trusted for one in changed_clusters)
+    to_do: list[Json] = [{"cluster": cluster.name, "slug": cluster.slug} for cluster in changed_clusters if cluster.to_do]
+    untrusted = sum(not cluster.trusted for cluster in changed_clusters)
     return f"count={len(to_do)}\nuntrusted={untrusted}\nmatrix={canonical_bytes(to_do).decode()}\n"
 
 
@@ -83,15 +88,15 @@ def _document(changed_clusters: Sequence[ChangedCluster]) -> dict[str, Json]:
 
     rows: list[Json] = [
         {
-            "name": one.name,
-            "slug": one.slug,
-            "change": one.change.value,
-            "since": one.since,
-            "reasons": [*one.reasons],
-            "trusted": one.trusted,
-            "to_do": one.to_do,
+            "name": cluster.name,
+            "slug": cluster.slug,
+            "change": cluster.change.value,
+            "since": cluster.since,
+            "reasons": [*cluster.reasons],
+            "trusted": cluster.trusted,
+            "to_do": cluster.to_do,
         }
-        for one in changed_clusters
+        for cluster in changed_clusters
     ]
     return {"format_version": FORMAT_VERSION, "clusters": rows}
 
@@ -102,10 +107,10 @@ def _lines(changed_clusters: Sequence[ChangedCluster], args: ClustersArguments) 
     from reconciler.render import line
 
     lines = []
-    for one in changed_clusters:
-        since = f" since {one.since[:12]}" if one.since else ""
-        why = f" ({', '.join(one.reasons)})" if one.reasons else ""
-        trust = "; not in the trusted reference, so not yet planned" if not one.trusted else ""
-        change = f"{one.change.value:<8} " if args.changed_since is not None else ""
-        lines.append(line(f"{change}{display_name(one.name)}{why}{since}{trust}"))
+    for cluster in changed_clusters:
+        since = f" since {cluster.since[:12]}" if cluster.since else ""
+        why = f" ({', '.join(cluster.reasons)})" if cluster.reasons else ""
+        trust = "; not in the trusted reference, so not yet planned" if not cluster.trusted else ""
+        change = f"{cluster.change.value:<8} " if args.changed_since is not None else ""
+        lines.append(line(f"{change}{display_name(cluster.name)}{why}{since}{trust}"))
     return lines or [line("No Cluster manifest was found.")]

@@ -92,18 +92,18 @@ def run(args: DriftArguments) -> int:
                 intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
                 # A baseline file is refused here, so no file of the work tree is read.
                 given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
-                found = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
+                drifts = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
                 with progress.silent():
                     every_cluster.print_every(
                         args,
-                        found,
+                        drifts,
                         document=_document,
                         lines=lambda drift: _lines(args, drift),
                         files=files,
                         version=DRIFT_FORMAT_VERSION,
                     )
-                code = every_cluster.exit_code(found, differs=lambda drift: drift.differs, detailed=args.detailed_exitcode)
-                return code or _unmanaged(args, [one for one in found if not isinstance(one, ClusterFailure)])
+                code = every_cluster.exit_code(drifts, differs=lambda drift: drift.differs, detailed=args.detailed_exitcode)
+                return code or _unmanaged(args, [drift for drift in drifts if not isinstance(drift, ClusterFailure)])
             intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
             given = options.baseline(args.baseline, args.paths, intent.trusted)
         except ManifestError as error:

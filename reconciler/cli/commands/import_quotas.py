@@ -73,23 +73,20 @@ def run(args: ImportArguments) -> int:
 def _lines(result: ImportSummary, folder: str, *, partial: bool) -> list[Line]:
     from reconciler.model import escaped
     from reconciler.render import findings_lines, line
+    from reconciler.text import count_of
 
     lines = list(findings_lines(result.findings))
-    left = f"{_many(result.unconverted, 'thing')} could not be converted"
+    left = f"{count_of(result.unconverted, 'thing')} could not be converted"
     if result.written:
-        sources, entities = _many(result.sources, "file"), _many(result.entities, "entity", "entities")
+        sources, entities = count_of(result.sources, "file"), count_of(result.entities, "entity", "entities")
         lines.append(line(f"Wrote {entities} of {sources} to {escaped(folder)}:"))
         lines += [line(f"  {file.path}") for file in result.files]
         if result.unconverted:
             lines.append(line(f"{left}; these manifests lack that."))
     elif result.entities:
-        rest = _many(result.entities, "entity", "entities")
+        rest = count_of(result.entities, "entity", "entities")
         other = "" if partial else f", or write what could be ({rest}) with --partial"
         lines.append(line(f"Nothing was written: {left}. Correct that{other}."))
     else:
         lines.append(line("Nothing was written: there is no quota that could be converted."))
     return lines
-
-
-def _many(count: int, one: str, more: str | None = None) -> str:
-    return f"{count} {one if count == 1 else more or one + 's'}"

@@ -267,7 +267,7 @@ def _print_text(args: OutputArguments, view: QuotaView, resolutions: Iterator[Re
         while part := tuple(itertools.islice(resolutions, _AT_ONCE)):
             for resolution in part:
                 seen(resolution)
-            lines = [one for resolution in part for one in (line(), *resolution_lines(resolution, every_key=False))]
+            lines = [text_line for resolution in part for text_line in (line(), *resolution_lines(resolution, every_key=False))]
             output.print_lines(args, lines)
         notes = tuple(note_lines(view.notes))
         output.print_lines(args, (line(), *notes) if notes else ())

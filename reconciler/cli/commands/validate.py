@@ -102,21 +102,25 @@ def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
 
     output.print_result(
         args,
-        document=lambda: clusters_to_json(document(name, one) for name, one in checked),
+        document=lambda: clusters_to_json(document(name, validation) for name, validation in checked),
         lines=lambda: join_parts(
             [
                 (
                     line((f"Cluster {display_name(name)}", Style.STRONG)),
                     *validation_lines(
-                        one.findings, **_counts(one), sources=_sources(args, one), width=width, every=args.all_findings
+                        validation.findings,
+                        **_counts(validation),
+                        sources=_sources(args, validation),
+                        width=width,
+                        every=args.all_findings,
                     ),
                 )
-                for name, one in checked
+                for name, validation in checked
             ]
         ),
     )
     output.note_findings_printed()
-    stop_on([finding for _, one in checked for finding in one.findings], Severity(args.fail_on))
+    stop_on([finding for _, validation in checked for finding in validation.findings], Severity(args.fail_on))
     return exit_codes.DONE
 
 

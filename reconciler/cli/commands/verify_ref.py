@@ -58,12 +58,12 @@ def run(args: VerifyRefArguments) -> int:
     github = GitHubRepository(
         environment=os.environ, repository=args.repository, api_url=args.api_url, token_file=args.token_file
     )
-    found = verify_reference(args.ref, branch=args.branch, folder=".", github=github, clock=SystemClock(), patience=args.wait)
+    stored = verify_reference(args.ref, branch=args.branch, folder=".", github=github, clock=SystemClock(), patience=args.wait)
     if args.snapshot is not None:
-        if found.snapshot is None:
+        if stored.snapshot is None:
             raise FileAccessError(f"{args.ref} has no file {SNAPSHOT}")
-        write_whole(args.snapshot, [found.snapshot.decode()])
-    output.print_result(args, document=lambda: _document(found), lines=lambda: [_line(found)])
+        write_whole(args.snapshot, [stored.snapshot.decode()])
+    output.print_result(args, document=lambda: _document(stored), lines=lambda: [_line(stored)])
     return exit_codes.DONE
 
 

@@ -98,11 +98,11 @@ def ends_at(pause: Pause, now: datetime.datetime) -> datetime.datetime:
 
 def refusal(answer: Answer) -> str:
     """One sentence: the advice, the status, and GitHub's own words, escaped and shortened."""
-    said = "; ".join(_error_texts(answer))
+    reasons = "; ".join(_error_texts(answer))
     needed = answer.headers.get("x-accepted-github-permissions", "")
     wanted = f"; the permission that is asked for: {needed}" if needed and answer.status == 403 else ""
     advice = _ADVICE.get(answer.status, "GitHub's API does not answer as expected")
-    words = f" {said}" if said else ""
+    words = f" {reasons}" if reasons else ""
     return f"{advice} (HTTP status {answer.status}{escaped(f':{words}' if words else '')}{escaped(wanted)})"
 
 
@@ -115,10 +115,10 @@ def _error_texts(answer: Answer) -> Iterator[str]:
         return
     yield from _error_text(document.get("message"))
     errors = document.get("errors")
-    for one in errors[:3] if isinstance(errors, list) else [errors]:
-        yield from _error_text(one)
-        if isinstance(one, dict):
-            parts = [part for key in ("field", "code", "message") for part in _error_text(one.get(key))]
+    for error in errors[:3] if isinstance(errors, list) else [errors]:
+        yield from _error_text(error)
+        if isinstance(error, dict):
+            parts = [part for key in ("field", "code", "message") for part in _error_text(error.get(key))]
             yield from _error_text(" ".join(parts))
 
 

@@ -49,9 +49,9 @@ class PullRequestComments:
     def all(self) -> list[Comment]:
         """Every comment, oldest first."""
         doing = f"read the comments {self._where}"
-        found = [_comment(page, doing) for page in self._api.pages(f"{self._list}?per_page=100", doing=doing)]
+        comments = [_comment(page, doing) for page in self._api.pages(f"{self._list}?per_page=100", doing=doing)]
         # A comment can come twice when others are removed between two pages.
-        return sorted({one.id: one for one in found}.values(), key=lambda one: one.id)
+        return sorted({comment.id: comment for comment in comments}.values(), key=lambda comment: comment.id)
 
     def create(self, body: str) -> Comment:
         """A new comment."""
@@ -135,7 +135,7 @@ def has_artifact(api: GitHubApi, number: int, name: str, *, repository: str) -> 
     query = urllib.parse.urlencode({"name": name})
     match api.get(f"/repos/{repository}/actions/runs/{number}/artifacts?{query}", doing=doing):
         case {"artifacts": list(listed)}:
-            return any(isinstance(one, dict) and one.get("name") == name for one in listed)
+            return any(isinstance(artifact, dict) and artifact.get("name") == name for artifact in listed)
     raise unexpected(doing)
 
 
@@ -159,21 +159,21 @@ def pull_request_of(api: GitHubApi, event: WorkflowEvent, *, repository: str) ->
         raise UsageError(f"which pull request? The event of this run does not name one; {_GIVE}")
     if event.head is not None and not event.pushed:
         path = f"/repos/{repository}/pulls?state=open&per_page=100&head={urllib.parse.quote(event.head, safe='')}"
-        found = [one for one, newest, _ in _list_pull_requests(api, path, repository) if newest == event.commit]
+        matches = [number for number, newest, _ in _list_pull_requests(api, path, repository) if newest == event.commit]
     else:
         listed = _list_pull_requests(api, f"/repos/{repository}/commits/{event.commit}/pulls?per_page=100", repository)
-        merged = [(one, by) for one, _, by in listed if by is not None]
-        found = [one for one, by in merged if by == event.commit] or [one for one, _ in merged]
-    if len(found) > 1:
-        numbers = ", ".join(str(one) for one in found)
+        merged = [(number, by) for number, _, by in listed if by is not None]
+        matches = [number for number, by in merged if by == event.commit] or [number for number, _ in merged]
+    if len(matches) > 1:
+        numbers = ", ".join(str(candidate) for candidate in matches)
         raise UsageError(f"commit {event.commit} belongs to more than one pull request ({numbers}); {_GIVE}")
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def _list_pull_requests(api: GitHubApi, path: str, repository: str) -> list[tuple[int, str, str | None]]:
     """Number, newest commit, and, when merged, the commit that did it."""
     doing = f"look for the pull request in {repository}"
-    found = []
+    pull_requests = []
     for page in api.pages(path, doing=doing):
         match page:
             case {
@@ -182,10 +182,10 @@ def _list_pull_requests(api: GitHubApi, path: str, repository: str) -> list[tupl
                 "merged_at": merged,
                 "merge_commit_sha": str() | None as by,
             }:
-                found.append((number, newest, (by or "") if merged else None))
+                pull_requests.append((number, newest, (by or "") if merged else None))
             case _:
                 raise unexpected(doing)
-    return found
+    return pull_requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,9 +38,9 @@ def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
                 where=where,
             )
             related = subject.related([earlier], "the other spelling")
-            found = lint("ip-two-spellings", message, entity=later, span=place, related=related)
+            finding = lint("ip-two-spellings", message, entity=later, span=place, related=related)
             # Entities that another writer left on the cluster must not stop every change of this repository.
-            yield found if both_declared else replace(found, severity=Severity.WARNING)
+            yield finding if both_declared else replace(finding, severity=Severity.WARNING)
 
 
 # Letters of other scripts that look like a Latin letter in usual fonts (a small part of Unicode's confusables.txt).
@@ -130,8 +130,8 @@ def _meant(entity: Entity) -> Entity | None:
     """The entity that the nodes of these names stand for; ``None`` when no name looks like a node's."""
     if not any(name is not DEFAULT and ("%" in name or name == _DEFAULT_NODE) for _, name in entity.parts):
         return None
-    found = Entity.of({entity_type: _name(entity_type, name) for entity_type, name in entity.parts})
-    return None if found == entity else found
+    meant = Entity.of({entity_type: _name(entity_type, name) for entity_type, name in entity.parts})
+    return None if meant == entity else meant
 
 
 def _name(entity_type: str, name: EntityName) -> EntityName:

@@ -93,6 +93,6 @@ def test_foreign_entity_types_and_addresses_limit_nobody() -> None:
 def test_addresses_fall_back_to_the_default_address() -> None:
     key = "connection_creation_rate"
     table = {Entity.of({"ip": "10.0.0.1"}): {key: 5.0}, Entity.of({"ip": DEFAULT}): {key: 9.0}}
-    assert [c.value for c in AddressTable(table).resolve("10.0.0.1").found] == [5.0, 9.0]
-    assert [c.value for c in AddressTable(table).resolve("10.0.0.2").found] == [9.0]
-    assert AddressTable({}).resolve("10.0.0.2").found == ()
+    assert [c.value for c in AddressTable(table).resolve("10.0.0.1").candidates] == [5.0, 9.0]
+    assert [c.value for c in AddressTable(table).resolve("10.0.0.2").candidates] == [9.0]
+    assert AddressTable({}).resolve("10.0.0.2").candidates == ()
