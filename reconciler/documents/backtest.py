@@ -67,7 +67,7 @@ def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
         "rules": [_rule_to_json(rule) for rule in report.rules],
         "provenance": _provenance_to_json(report.provenance),
         "verdicts": [_verdict_to_json(verdict) for verdict in report.verdicts],
-        "unjudged": [unjudged_to_json(one) for one in report.unjudged],
+        "unjudged": [unjudged_to_json(change) for change in report.unjudged],
         "unused": [
             {"entity": entity_to_json(u.entity), "key": u.key, "value": value_to_json(u.value), "reason": u.reason.value}
             for u in report.unused
@@ -84,8 +84,8 @@ def _summary_to_json(report: BacktestReport) -> dict[str, Json]:
     return {
         "headline": headline(report)[0],
         "buckets": len(groups),
-        "changed": _counts_to_json([one for one in groups if one.changed]),
-        "unchanged": _counts_to_json([one for one in groups if not one.changed]),
+        "changed": _counts_to_json([group for group in groups if group.changed]),
+        "unchanged": _counts_to_json([group for group in groups if not group.changed]),
         "unjudged": len(report.unjudged),
         "quotas": judged_to_json(report.judged),
         "refused": report.refused,
@@ -93,18 +93,18 @@ def _summary_to_json(report: BacktestReport) -> dict[str, Json]:
 
 
 def _counts_to_json(groups: Sequence[BucketVerdict]) -> dict[str, Json]:
-    return {"buckets": len(groups), **{v.value: sum(one.verdict is v for one in groups) for v in Verdict}}
+    return {"buckets": len(groups), **{v.value: sum(group.verdict is v for group in groups) for v in Verdict}}
 
 
-def unjudged_to_json(one: UnjudgedChange) -> dict[str, Json]:
+def unjudged_to_json(change: UnjudgedChange) -> dict[str, Json]:
     """One change without recorded traffic."""
     return {
-        "entity": entity_to_json(one.entity),
-        "key": one.key,
-        "limit_before": value_to_json(one.before),
-        "limit_after": value_to_json(one.after),
+        "entity": entity_to_json(change.entity),
+        "key": change.key,
+        "limit_before": value_to_json(change.before),
+        "limit_after": value_to_json(change.after),
         "verdict": Verdict.INCONCLUSIVE.value,
-        "reason": one.reason.value,
+        "reason": change.reason.value,
     }
 
 
@@ -117,16 +117,16 @@ def _rule_to_json(rule: RuleOutcome) -> dict[str, Json]:
         "line": place.line if place else None,
         "failed": [
             {
-                "bucket": {**bucket_tags(one.bucket)},
-                "key": one.key,
-                "broker": one.broker,
-                "verdict": one.verdict.value,
-                "seconds": one.seconds,
-                "owners": list(one.owners),
+                "bucket": {**bucket_tags(bucket.bucket)},
+                "key": bucket.key,
+                "broker": bucket.broker,
+                "verdict": bucket.verdict.value,
+                "seconds": bucket.seconds,
+                "owners": list(bucket.owners),
             }
-            for one in rule.failed
+            for bucket in rule.failed
         ],
-        "unjudged": [unjudged_to_json(one) for one in rule.unjudged],
+        "unjudged": [unjudged_to_json(change) for change in rule.unjudged],
     }
 
 
@@ -181,7 +181,7 @@ def _provenance_to_json(provenance: Provenance) -> dict[str, Json]:
         "censored": provenance.censored,
         "throttled_then": provenance.throttled_then,
         "not_charged": dict(provenance.not_charged),
-        "observations": [observations_to_json(one) for one in provenance.observations],
+        "observations": [observations_to_json(observations) for observations in provenance.observations],
         "unreadable": {"lines": provenance.unreadable, "samples": list(provenance.unreadable_samples)},
         "current_known": provenance.current_known,
         "assumptions": list(provenance.assumptions),
@@ -316,7 +316,7 @@ def _provenance_from_json(row: Mapping[str, Any]) -> Provenance:
         censored=row["censored"],
         throttled_then=row["throttled_then"],
         not_charged=dict(row["not_charged"]),
-        observations=tuple(Observations(**one) for one in row.get("observations", ())),
+        observations=tuple(Observations(**fields) for fields in row.get("observations", ())),
         unreadable=row["unreadable"]["lines"],
         unreadable_samples=tuple(row["unreadable"]["samples"]),
         current_known=row["current_known"],
@@ -347,7 +347,7 @@ def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
         broker=row["broker"],
         entity=optional_entity(row["entity"]),
         limit_before=value_from_json(row["limit_before"], "limit_before"),
-        limits_before=tuple(value_from_json(one, f"limits_before[{i}]") for i, one in enumerate(row["limits_before"])),
+        limits_before=tuple(value_from_json(value, f"limits_before[{i}]") for i, value in enumerate(row["limits_before"])),
         limit_after=value_from_json(row["limit_after"], "limit_after"),
         changed=row["changed"],
         verdict=Verdict(row["verdict"]),
@@ -376,7 +376,7 @@ def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
         partly_refused=row.get("partly_refused"),
         undecided=row.get("undecided", False),
         regrouped=Regrouped(row["regrouped"]),
-        buckets_before=tuple(_bucket_from_json(one) for one in row["buckets_before"]),
+        buckets_before=tuple(_bucket_from_json(bucket_row) for bucket_row in row["buckets_before"]),
         waiting=None if waiting is None else Waiting(**{field: waiting[field] for field in Waiting.__slots__}),
         rates=None if rates is None else _rates_from_json(rates),
         metrics=metrics_from_json(row.get("metrics")),
@@ -414,14 +414,14 @@ def _rule_from_json(row: Mapping[str, Any]) -> RuleOutcome:
         span=None,
         failed=tuple(
             FailedBucket(
-                bucket=_bucket_from_json(one["bucket"]),
-                key=one["key"],
-                broker=one["broker"],
-                verdict=Verdict(one["verdict"]),
-                seconds=one["seconds"],
-                owners=tuple(one["owners"]),
+                bucket=_bucket_from_json(failed["bucket"]),
+                key=failed["key"],
+                broker=failed["broker"],
+                verdict=Verdict(failed["verdict"]),
+                seconds=failed["seconds"],
+                owners=tuple(failed["owners"]),
             )
-            for one in row["failed"]
+            for failed in row["failed"]
         ),
         unjudged=items_from_json(row["unjudged"], _unjudged_from_json, "unjudged"),
     )

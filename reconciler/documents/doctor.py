@@ -15,29 +15,34 @@ def traffic_health_to_json(health: TrafficHealth) -> dict[str, Json]:
         "form": health.form.value,
         "since": moment_to_json(health.since) if health.since else None,
         "until": moment_to_json(health.until) if health.until else None,
-        "layouts": [{"id": one.id, "title": one.title, "series": one.series} for one in health.layouts],
-        "brokers": [_broker(one) for one in health.brokers],
-        "unattributed": [{"reason": one.reason, "series": one.series, "example": one.example} for one in health.unattributed],
+        "layouts": [{"id": layout.id, "title": layout.title, "series": layout.series} for layout in health.layouts],
+        "brokers": [_broker(broker) for broker in health.brokers],
+        "unattributed": [
+            {"reason": group.reason, "series": group.series, "example": group.example} for group in health.unattributed
+        ],
         "findings": [finding_to_json(finding) for finding in health.findings],
-        "repairs": [{"id": one.id, "title": one.title, "language": one.language, "text": one.text} for one in health.repairs],
+        "repairs": [
+            {"id": repair.id, "title": repair.title, "language": repair.language, "text": repair.text}
+            for repair in health.repairs
+        ],
         "notes": list(health.notes),
         "summary": dict(severity_counts(health.findings)),
     }
 
 
-def _broker(one: BrokerTraffic) -> Json:
+def _broker(traffic: BrokerTraffic) -> Json:
     return {
-        "broker": one.broker,
-        "exporters": list(one.exporters),
-        "series": one.series,
-        "clients": one.clients,
-        "rows": one.rows,
-        "kinds": list(one.kinds),
-        "measures": list(one.measures),
-        "start": moment_to_json(one.start) if one.start else None,
-        "end": moment_to_json(one.end) if one.end else None,
-        "interval_s": one.interval_s,
-        "coverage": one.coverage,
-        "gaps": [{"start": moment_to_json(gap.start), "end": moment_to_json(gap.end)} for gap in one.gaps],
-        "restarts": [moment_to_json(at) for at in one.restarts],
+        "broker": traffic.broker,
+        "exporters": list(traffic.exporters),
+        "series": traffic.series,
+        "clients": traffic.clients,
+        "rows": traffic.rows,
+        "kinds": list(traffic.kinds),
+        "measures": list(traffic.measures),
+        "start": moment_to_json(traffic.start) if traffic.start else None,
+        "end": moment_to_json(traffic.end) if traffic.end else None,
+        "interval_s": traffic.interval_s,
+        "coverage": traffic.coverage,
+        "gaps": [{"start": moment_to_json(gap.start), "end": moment_to_json(gap.end)} for gap in traffic.gaps],
+        "restarts": [moment_to_json(at) for at in traffic.restarts],
     }

@@ -12,7 +12,7 @@ _LONG_S: Final = 60
 """From this length on an average shows no short throttle at all."""
 VIOLATION: Final = "violation"
 """The meaning of lines of violation logs."""
-OF_METRICS: Final = frozenset(one.value for one in MetricSemantics)
+OF_METRICS: Final = frozenset(semantics.value for semantics in MetricSemantics)
 
 
 def has_only_metrics(verdict: BucketVerdict) -> bool:

@@ -62,13 +62,18 @@ def last_rates(batches: Iterable[pa.RecordBatch]) -> list[RecordedRate]:
 def last_totals(folder: Path) -> list[RecordedRate]:
     """The rates at the end of per-second totals. Raises ``TrafficError`` as ``open_history``."""
     history = open_history(SegmentFolder(folder))
-    ends = {segment.folder: max((one.end_us for one in segment.coverage), default=0) // 1_000_000 for segment in history.segments}
+    ends = {
+        segment.folder: max((covered.end_us for covered in segment.coverage), default=0) // 1_000_000
+        for segment in history.segments
+    }
     end_s = max(ends.values()) + 1
     late = tuple(segment for segment in history.segments if ends[segment.folder] >= end_s - WINDOW_S)
     kept = replace(history, segments=late, seconds=(end_s - WINDOW_S, end_s))
     by_key = {
-        one.key: MetricSeries(broker=one.broker, kind=one.kind, user=one.user, client_id=one.client_id, ip=one.ip)
-        for one in history.series
+        series.key: MetricSeries(
+            broker=series.broker, kind=series.kind, user=series.user, client_id=series.client_id, ip=series.ip
+        )
+        for series in history.series
     }
     sums: dict[MetricSeries, list[tuple[float, float, bool]]] = defaultdict(list)
     for keys, seconds, amounts in read_totals(kept, list(by_key)):

@@ -63,12 +63,12 @@ class HealthQuestion:
     """Why pages of exporters cannot be read."""
 
 
-def examine_metrics(found: MetricTargets, question: HealthQuestion) -> TrafficHealth:
+def examine_metrics(scraped: MetricTargets, question: HealthQuestion) -> TrafficHealth:
     """Everything about these series."""
-    unattributed = found.unattributed()
-    targets = [target for _, target in sorted(found.targets.items())]
+    unattributed = scraped.unattributed()
+    targets = [target for _, target in sorted(scraped.targets.items())]
     of_clients = [target for target in targets if target.names]
-    examination = _Examination(of_clients, targets, unattributed, question, warnings=tuple(found.warnings))
+    examination = _Examination(of_clients, targets, unattributed, question, warnings=tuple(scraped.warnings))
     findings = sorted(examination.findings(), key=lambda finding: (finding.severity.rank, finding.id))
     return TrafficHealth(
         source=question.source,
@@ -134,8 +134,8 @@ def _brokers(targets: Sequence[ScrapeTarget], question: HealthQuestion) -> Itera
         )
 
 
-def _unattributed(found: Mapping[Unattributed, Sequence[Mapping[str, str]]]) -> Iterator[UnattributedSeries]:
-    for reason, series in sorted(found.items()):
+def _unattributed(unattributed: Mapping[Unattributed, Sequence[Mapping[str, str]]]) -> Iterator[UnattributedSeries]:
+    for reason, series in sorted(unattributed.items()):
         yield UnattributedSeries(reason=reason.value, series=len(series), example=series_text(series[0]))
 
 
@@ -217,7 +217,7 @@ class _Examination:
                 "The rules of the jmx_exporter put the user and the kind into one label. kafka-quotas reads them, dashboards "
                 "do not. Change the order of the rules.",
             )
-        if series := [one for reason in _SHARE for one in self._unattributed.get(reason, ())]:
+        if series := [labels for reason in _SHARE for labels in self._unattributed.get(reason, ())]:
             shared = len(self._unattributed.get(Unattributed.SHARED_NAME, ()))
             yield _finding(
                 "identity-unknown",
@@ -262,7 +262,9 @@ class _Examination:
 
     def _silent_kinds(self) -> Iterator[Kind]:
         present = {key.kind for key in self._keys}
-        unknown = {name for series in self._unattributed.values() for one in series for name in [one.get("__name__", "").lower()]}
+        unknown = {
+            name for series in self._unattributed.values() for labels in series for name in [labels.get("__name__", "").lower()]
+        }
         for kind in _CLIENT_KINDS:
             word = "controllermutation" if kind is Kind.MUTATION else kind.value
             if kind not in present and not any(name.startswith(f"kafka_server_{word}_") for name in unknown):
@@ -314,8 +316,8 @@ class _Examination:
                 f"{min(1.0, _WINDOW_S / interval):.0%} of all moments. No sample proves that a client was never throttled.",
             )
         gaps = {target.name: list(target.gaps(since_ms, until_ms)) for target in self._targets}
-        if with_gaps := {name: found for name, found in gaps.items() if found}:
-            longest = max((end - start, name, start) for name, found in with_gaps.items() for start, end in found)
+        if with_gaps := {name: missing for name, missing in gaps.items() if missing}:
+            longest = max((end - start, name, start) for name, missing in with_gaps.items() for start, end in missing)
             yield _finding(
                 "scrape-gaps",
                 Severity.WARNING,
@@ -397,7 +399,7 @@ _WORDS: Final = {
 
 def _place(target: ScrapeTarget, others: Sequence[ScrapeTarget]) -> str:
     """Its name, with the labels in which it differs from the others."""
-    names = [name for name in target.labels if name != "instance" and len({one.labels.get(name) for one in others}) > 1]
+    names = [name for name in target.labels if name != "instance" and len({other.labels.get(name) for other in others}) > 1]
     more = ", ".join(f"{name}={target.labels[name]}" for name in names)
     return f"{target.name} ({more})" if more else target.name
 

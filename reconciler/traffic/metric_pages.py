@@ -141,22 +141,25 @@ class PageWriter:
         """
         answer = self._answers.read(body)
         self._warnings |= dict.fromkeys(answer.warnings)
-        for one in answer.series:
-            self._has_names |= one.is_named_only
-            if isinstance(one.read, Unattributed):
-                self._unattributed.setdefault(one.read, set()).add(one.labels)
+        for answered in answer.series:
+            self._has_names |= answered.is_named_only
+            if isinstance(answered.read, Unattributed):
+                self._unattributed.setdefault(answered.read, set()).add(answered.labels)
         used = (Measure.RATE, Measure.THROTTLE_TIME)
         distinct = drop_replicas(
-            [one for one in answer.series if isinstance(one.read, MetricSeries) and one.read.measure in used]
+            [answered for answered in answer.series if isinstance(answered.read, MetricSeries) and answered.read.measure in used]
         )
         for broker, count in distinct.replicas.items():
             self._replicas[broker] = max(self._replicas[broker], count)
-        throttles = _throttles([one for one in distinct.series if _measure(one) is Measure.THROTTLE_TIME])
-        rates = [one for one in distinct.series if _measure(one) is Measure.RATE]
+        throttles = _throttles([answered for answered in distinct.series if _measure(answered) is Measure.THROTTLE_TIME])
+        rates = [answered for answered in distinct.series if _measure(answered) is Measure.RATE]
         count = 0
         for series, samples in samples_of(rates):
             self._add(
-                [one.read for one in series if isinstance(one.read, MetricSeries)], samples, throttles, round(after_s * 1000)
+                [answered.read for answered in series if isinstance(answered.read, MetricSeries)],
+                samples,
+                throttles,
+                round(after_s * 1000),
             )
             count += len(samples.ts_ms)
         return count
@@ -248,13 +251,13 @@ def _throttle_time_of(rate: MetricSeries) -> MetricSeries:
 
 def _throttles(series: Sequence[AnsweredSeries]) -> dict[MetricSeries, Integers]:
     """When each client's throttle time was above 0."""
-    found: dict[MetricSeries, Integers] = {}
+    moments: dict[MetricSeries, Integers] = {}
     for some, samples in samples_of(series):
         ends = np.cumsum(samples.counts).tolist()
         with np.errstate(invalid="ignore"):
             above = samples.values > 0
-        for one, begin, end in zip(some, [0, *ends[:-1]], ends, strict=True):
-            if isinstance(one.read, MetricSeries):
+        for answered, begin, end in zip(some, [0, *ends[:-1]], ends, strict=True):
+            if isinstance(answered.read, MetricSeries):
                 at = samples.ts_ms[begin:end][above[begin:end]]
-                found[one.read] = np.concatenate([found[one.read], at]) if one.read in found else at
-    return found
+                moments[answered.read] = np.concatenate([moments[answered.read], at]) if answered.read in moments else at
+    return moments

@@ -154,9 +154,9 @@ class MetricTargets:
     def add_start_times(self, labels: Mapping[str, str], times_ms: Integers, values: Floats) -> None:
         """``process_start_time_seconds`` of a target."""
         target = self._target(labels)
-        there = np.isfinite(values)
-        starts, first = np.unique(np.rint(values[there] * 1000).astype(np.int64), return_index=True)
-        for start, at in zip(starts.tolist(), times_ms[there][first].tolist(), strict=True):
+        finite = np.isfinite(values)
+        starts, first = np.unique(np.rint(values[finite] * 1000).astype(np.int64), return_index=True)
+        for start, at in zip(starts.tolist(), times_ms[finite][first].tolist(), strict=True):
             target.starts[start] = min(at, target.starts.get(start, at))
 
     def _compact(self) -> None:
@@ -166,16 +166,16 @@ class MetricTargets:
 
     def unattributed(self) -> Mapping[Unattributed, tuple[Mapping[str, str], ...]]:
         """Series whose client or broker is not known, after all names have been learned."""
-        found: dict[Unattributed, list[Mapping[str, str]]] = {}
+        by_reason: dict[Unattributed, list[Mapping[str, str]]] = {}
         for name in list(self._open):
             labels = dict(name)
             series = self._reader.read(labels)
             if isinstance(series, Unattributed):
-                found.setdefault(series, []).append(labels)
+                by_reason.setdefault(series, []).append(labels)
             elif series is not None:
                 self._attribute(self._target(labels), series)
                 del self._open[name]
-        return {reason: tuple(series) for reason, series in found.items()}
+        return {reason: tuple(series) for reason, series in by_reason.items()}
 
     def _target(self, labels: Mapping[str, str]) -> ScrapeTarget:
         key = tuple(labels.get(label, "") for label in _TARGET_LABELS)

@@ -42,7 +42,7 @@ class _GapLine(msgspec.Struct, gc=False):
 
 def read_gaps(folders: Iterable[Path]) -> tuple[RecordingGap, ...]:
     """The gaps that are noted in these folders. Lines of other kinds are skipped. Raises ``TrafficError``."""
-    found = []
+    all_gaps = []
     for folder in folders:
         for name in GAP_FILES:
             path = folder / name
@@ -54,8 +54,8 @@ def read_gaps(folders: Iterable[Path]) -> tuple[RecordingGap, ...]:
                 raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror or error}") from error
             gaps = [gap for line in lines if (gap := _gap(line)) is not None]
             log_event(_log, "gaps read", file=str(path), lines=len(lines), gaps=len(gaps))
-            found += gaps
-    return tuple(found)
+            all_gaps += gaps
+    return tuple(all_gaps)
 
 
 def gap_minutes(gaps: Iterable[RecordingGap]) -> Mapping[int, Integers]:

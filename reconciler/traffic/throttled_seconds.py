@@ -34,15 +34,21 @@ class ThrottledSecond:
 
 def throttled_seconds(violations: Iterable[QuotaViolation]) -> tuple[ThrottledSecond, ...]:
     """The violations of brokers' logs by quota group and second, in order of time."""
-    found: dict[tuple[int, int, str, str | None, str | None], list[int]] = {}
-    for one in violations:
-        place = one.at_us // _SECOND_US, one.broker, KEY_OF_KIND[one.kind].value, one.user, one.client_id
-        sums = found.setdefault(place, [0, 0, 0, one.at_us, one.until_us])
+    by_place: dict[tuple[int, int, str, str | None, str | None], list[int]] = {}
+    for violation in violations:
+        place = (
+            violation.at_us // _SECOND_US,
+            violation.broker,
+            KEY_OF_KIND[violation.kind].value,
+            violation.user,
+            violation.client_id,
+        )
+        sums = by_place.setdefault(place, [0, 0, 0, violation.at_us, violation.until_us])
         sums[0] += 1
-        sums[1] += one.delay_ms
-        sums[2] = max(sums[2], one.delay_ms)
-        sums[3] = min(sums[3], one.at_us)
-        sums[4] = max(sums[4], one.until_us)
+        sums[1] += violation.delay_ms
+        sums[2] = max(sums[2], violation.delay_ms)
+        sums[3] = min(sums[3], violation.at_us)
+        sums[4] = max(sums[4], violation.until_us)
     made = (
         ThrottledSecond(
             broker=broker,
@@ -56,6 +62,8 @@ def throttled_seconds(violations: Iterable[QuotaViolation]) -> tuple[ThrottledSe
             begin_us=begin_us,
             end_us=end_us,
         )
-        for (second, broker, key, user, client_id), (requests, throttle_ms, longest_ms, begin_us, end_us) in found.items()
+        for (second, broker, key, user, client_id), (requests, throttle_ms, longest_ms, begin_us, end_us) in by_place.items()
     )
-    return tuple(sorted(made, key=lambda one: (one.second, one.broker, one.key, one.user or "", one.client_id or "")))
+    return tuple(
+        sorted(made, key=lambda second: (second.second, second.broker, second.key, second.user or "", second.client_id or ""))
+    )

@@ -54,7 +54,7 @@ class ViolationTraffic:
             raise TrafficError(f"recorded traffic {list_some(files, 1)}: no quota violation of this time can be read")
         self.throttles = tuple(throttles)
         self._files = tuple(files)
-        requests = sum(one.requests for one in throttles)
+        requests = sum(second.requests for second in throttles)
         facts = Facts.of(
             Source.VIOLATIONS,
             files,
@@ -63,7 +63,7 @@ class ViolationTraffic:
             throttled_then=requests,
             samples=samples,
         )
-        groups = len({(one.broker, one.key, one.user, one.client_id) for one in throttles})
+        groups = len({(second.broker, second.key, second.user, second.client_id) for second in throttles})
         observed = Observations(semantics=STATUS, rows=requests, series=groups, throttled_then=requests)
         self.facts: Facts = replace(facts, observations=(observed,))
 
@@ -87,14 +87,14 @@ class ViolationTraffic:
 
     def between(self, start_us: int, end_us: int) -> ViolationTraffic:
         """The seconds from ``start_us`` on and before ``end_us``. Raises ``TrafficError`` when there are none."""
-        chosen = [one for one in self.throttles if start_us <= one.begin_us < end_us]
+        chosen = [second for second in self.throttles if start_us <= second.begin_us < end_us]
         return ViolationTraffic(chosen, self._files)
 
     def minutes(self) -> Mapping[int, Integers]:
         """All of them: a silence of a violation log is not a gap."""
-        first = min(one.begin_us for one in self.throttles) // _MINUTE_US
-        last = max(one.end_us for one in self.throttles) // _MINUTE_US
-        return {broker: np.arange(first, last + 1) for broker in {one.broker for one in self.throttles}}
+        first = min(second.begin_us for second in self.throttles) // _MINUTE_US
+        last = max(second.end_us for second in self.throttles) // _MINUTE_US
+        return {broker: np.arange(first, last + 1) for broker in {second.broker for second in self.throttles}}
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """None: it has no traffic."""
@@ -122,8 +122,8 @@ class ViolationTraffic:
 
 def _covered(throttles: Iterable[ThrottledSecond]) -> Iterator[Covered]:
     times: dict[int, tuple[int, int]] = {}
-    for one in throttles:
-        start, end = times.get(one.broker, (one.begin_us, one.end_us))
-        times[one.broker] = min(start, one.begin_us), max(end, one.end_us)
+    for second in throttles:
+        start, end = times.get(second.broker, (second.begin_us, second.end_us))
+        times[second.broker] = min(start, second.begin_us), max(end, second.end_us)
     for broker, (start, end) in sorted(times.items()):
         yield Covered(broker=broker, requests=0, start_us=start, end_us=end)

@@ -64,16 +64,16 @@ def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progre
     rules = metric_rules(read_trusted_mapping(options.mapping, None), what="a Prometheus server")
     names = read_client_names(options.known_clients)
     request = replace(request, store=options.folder, names=names, rules=rules)
-    found = fetch_prometheus(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
+    pages = fetch_prometheus(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
     return CompactResult(
-        compacted=tuple(map(str, found.pages_read)),
-        known=tuple(str(file) for file in found.files if file not in found.pages_read),
+        compacted=tuple(map(str, pages.pages_read)),
+        known=tuple(str(file) for file in pages.files if file not in pages.pages_read),
         empty=(),
         requests=0,
         copies=0,
         segments=0,
-        samples=found.samples,
-        notes=found.notes,
+        samples=pages.samples,
+        notes=pages.notes,
     )
 
 
@@ -172,10 +172,12 @@ def _files_to_read(sources: Mapping[Path, SourceFile], segments: Sequence[Segmen
     paths = {source.id: path for path, source in sources.items()}
     wanted = {source.id for source in sources.values() if source.id not in known or known[source.id].size != source.size}
     shared = {segment.id: {segment.id, *segment.copies_of} for segment in segments if segment.copies_of}
-    while more := {one for ids in shared.values() if ids & wanted for one in ids} - wanted:
+    while more := {source_id for ids in shared.values() if ids & wanted for source_id in ids} - wanted:
         wanted |= more
     for missing in sorted(wanted - paths.keys()):
-        with_it = " and ".join(sorted(str(paths[one]) for ids in shared.values() if missing in ids for one in ids & paths.keys()))
+        with_it = " and ".join(
+            sorted(str(paths[source_id]) for ids in shared.values() if missing in ids for source_id in ids & paths.keys())
+        )
         raise UsageError(
             f"{with_it} has lines in common with {known[missing].source}, compacted earlier: give both files with --traffic, so "
             "that these lines count once"
@@ -187,7 +189,7 @@ def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]
     """Each log once, and the files that have no whole line yet."""
     from reconciler.traffic import Source, SourceFile
 
-    found: dict[str, SourceFile] = {}
+    newest: dict[str, SourceFile] = {}
     empty: list[Path] = []
     of_file = SourceFile.of_recorder if traffic.source is Source.RECORDER else SourceFile.of_whole
     logs = [(Path(file), log.broker) for log in traffic.logs for file in log.files]
@@ -199,5 +201,5 @@ def _sources(traffic: Traffic) -> tuple[dict[Path, SourceFile], tuple[Path, ...]
             empty.append(path)
             continue
         # The same log twice, whole and as it was when it was copied: the longer one has it all.
-        found[source.id] = max(found.get(source.id, source), source, key=lambda file: file.size)
-    return {one.path: one for one in found.values()}, tuple(empty)
+        newest[source.id] = max(newest.get(source.id, source), source, key=lambda file: file.size)
+    return {file.path: file for file in newest.values()}, tuple(empty)

@@ -219,7 +219,7 @@ def _examine_files(request: DoctorRequest, progress: Progress | None) -> Traffic
         )
         stack.callback(recorded.close)
         brokers = tuple(_brokers_of(recorded))
-        findings = sorted(_findings_of(recorded, brokers, request), key=lambda one: (one.severity.rank, one.id))
+        findings = sorted(_findings_of(recorded, brokers, request), key=lambda finding: (finding.severity.rank, finding.id))
     return TrafficHealth(
         source=list_some(request.traffic, 3),
         form=SourceForm.FILES,
@@ -233,15 +233,15 @@ def _examine_files(request: DoctorRequest, progress: Progress | None) -> Traffic
 def _brokers_of(recorded: TrafficSource) -> Iterator[BrokerTraffic]:
     minutes = recorded.minutes()
     for coverage in recorded.facts.coverage:
-        series = [one for one in recorded.series if one.broker == coverage.broker]
+        series = [row for row in recorded.series if row.broker == coverage.broker]
         gaps = tuple(_minute_gaps(minutes[coverage.broker].tolist())) if coverage.broker in minutes else ()
         whole = max(60.0, (coverage.end - coverage.start).total_seconds())
         yield BrokerTraffic(
             broker=coverage.broker,
             series=len(series),
-            clients=len({(one.user, one.client_id, one.ip) for one in series}),
+            clients=len({(row.user, row.client_id, row.ip) for row in series}),
             rows=coverage.requests,
-            kinds=tuple(sorted({one.kind.value for one in series})),
+            kinds=tuple(sorted({row.kind.value for row in series})),
             start=coverage.start,
             end=coverage.end,
             coverage=max(0.0, 1 - sum(gap.seconds for gap in gaps) / whole) if coverage.broker in minutes else None,
@@ -275,7 +275,7 @@ def _findings_of(recorded: TrafficSource, brokers: Sequence[BrokerTraffic], requ
         yield _finding(
             "scrape-gaps", Severity.WARNING, f"The recording has {gaps} of whole minutes, {minutes:,.0f} min together."
         )
-    if some := sum(not one.is_identified for one in recorded.series):
+    if some := sum(not row.is_identified for row in recorded.series):
         text = compose(
             "{count} have no user or no client-id. A quota that needs the missing name stays inconclusive for them.",
             count=count_of(some, "series", "series"),

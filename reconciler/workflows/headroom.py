@@ -70,10 +70,10 @@ class HeadroomReader:
 
         reading = self._source.read()
         by_measure: dict[Measure, list[SeriesSamples]] = {measure: [] for measure in Measure}
-        for one in merge_series(reading.series):
-            by_measure[one.series.measure].append(one)
+        for row in merge_series(reading.series):
+            by_measure[row.series.measure].append(row)
         rates = by_measure[Measure.RATE]
-        now_s = max((one.samples[-1][0] for some in by_measure.values() for one in some if one.samples), default=None)
+        now_s = max((row.samples[-1][0] for some in by_measure.values() for row in some if row.samples), default=None)
         notes = [*reading.notes, *_stale_brokers(reading, rates, now_s)]
         if now_s is None:
             notes.append(
@@ -83,17 +83,17 @@ class HeadroomReader:
                 )
             )
             return Headroom(cluster=self._view.cluster, at=None, groups=(), notes=tuple(notes))
-        throttles = {self._key(one): one for one in by_measure[Measure.THROTTLE_TIME]}
-        tokens = {self._key(one): one.samples[-1][1] for one in by_measure[Measure.TOKENS] if one.samples}
+        throttles = {self._key(row): row for row in by_measure[Measure.THROTTLE_TIME]}
+        tokens = {self._key(row): row.samples[-1][1] for row in by_measure[Measure.TOKENS] if row.samples}
         groups = [
-            self._load(one, reading, throttles.get(self._key(one)), tokens.get(self._key(one)), now_s)
-            for one in self._summed(rates)
-            if one.samples and one.samples[-1][0] > now_s - _FRESH_S and math.isfinite(one.samples[-1][1])
+            self._load(row, reading, throttles.get(self._key(row)), tokens.get(self._key(row)), now_s)
+            for row in self._summed(rates)
+            if row.samples and row.samples[-1][0] > now_s - _FRESH_S and math.isfinite(row.samples[-1][1])
         ]
         muted = (
-            MutedConnections(broker=_broker(one.series, reading), key=one.series.kind.key, connections=int(one.samples[-1][1]))
-            for one in by_measure[Measure.QUEUE_SIZE]
-            if one.samples and one.samples[-1][0] > now_s - _FRESH_S and one.samples[-1][1] > 0
+            MutedConnections(broker=_broker(row.series, reading), key=row.series.kind.key, connections=int(row.samples[-1][1]))
+            for row in by_measure[Measure.QUEUE_SIZE]
+            if row.samples and row.samples[-1][0] > now_s - _FRESH_S and row.samples[-1][1] > 0
         )
         if unlimited := sum(group.limit is None for group in groups):
             notes.append(compose("{groups} without a limit.", groups=count_of(unlimited, "quota group")))
@@ -101,7 +101,7 @@ class HeadroomReader:
             cluster=self._view.cluster,
             at=datetime.datetime.fromtimestamp(now_s, datetime.UTC),
             groups=tuple(sorted(groups, key=_order)),
-            muted=tuple(sorted(muted, key=lambda one: (one.broker, one.key))),
+            muted=tuple(sorted(muted, key=lambda connections: (connections.broker, connections.key))),
             notes=tuple(notes),
         )
 
@@ -113,12 +113,12 @@ class HeadroomReader:
         """Rates of quota groups: those of clients are added up to their groups."""
         groups: dict[_GroupKey, SeriesSamples] = {}
         summed = []
-        for one in rates:
-            if one.of_group:
-                summed.append(one)
+        for row in rates:
+            if row.of_group:
+                summed.append(row)
                 continue
-            series = self._group_of(one.series)
-            moved = replace(one, series=series, of_group=True)
+            series = self._group_of(row.series)
+            moved = replace(row, series=series, of_group=True)
             key = self._key(moved)
             groups[key] = moved if key not in groups else _added(groups[key], moved)
         return [*summed, *groups.values()]
@@ -134,12 +134,12 @@ class HeadroomReader:
         return replace(series, user=resolved.bucket.user or None, client_id=resolved.bucket.client_id or None)
 
     def _load(
-        self, one: SeriesSamples, reading: LoadReading, throttle: SeriesSamples | None, tokens: float | None, now_s: float
+        self, row: SeriesSamples, reading: LoadReading, throttle: SeriesSamples | None, tokens: float | None, now_s: float
     ) -> GroupLoad:
-        series = one.series
+        series = row.series
         candidate = self._limit(series)
-        key = self._key(one)
-        throttling = _throttling(one, throttle, now_s)
+        key = self._key(row)
+        throttling = _throttling(row, throttle, now_s)
         if throttling is not None and throttling.or_earlier and (before := self._throttled.get(key)) is not None:
             throttling = replace(throttling, since=before.since, or_earlier=before.or_earlier)
         if throttling is None:
@@ -150,12 +150,12 @@ class HeadroomReader:
             broker=_broker(series, reading),
             key=series.kind.key,
             tags=dict(key[2]),
-            rate=one.samples[-1][1],
+            rate=row.samples[-1][1],
             limit=None if candidate is None else candidate.value,
             source=None if candidate is None else candidate.entity,
             level=None if candidate is None else candidate.level,
             owner=None if candidate is None else self._owners.get(candidate.entity),
-            trend=_trend(one.samples),
+            trend=_trend(row.samples),
             throttling=throttling,
             tokens=tokens,
         )
@@ -167,8 +167,8 @@ class HeadroomReader:
         return None if resolver is None else resolver.limit_of_group(series.user, series.client_id)
 
     @staticmethod
-    def _key(one: SeriesSamples) -> _GroupKey:
-        series = one.series
+    def _key(row: SeriesSamples) -> _GroupKey:
+        series = row.series
         tags = ((_USER, series.user), (_CLIENT_ID, series.client_id), (_IP, series.ip))
         return series.broker, series.kind.key, tuple((tag, name) for tag, name in tags if name)
 
@@ -215,12 +215,14 @@ def _order(group: GroupLoad) -> tuple[float, str, str, str]:
     return -share, str(group.tags), group.key.value, group.broker
 
 
-def _added(one: SeriesSamples, other: SeriesSamples) -> SeriesSamples:
+def _added(samples: SeriesSamples, other: SeriesSamples) -> SeriesSamples:
     """Two clients of a group, sampled at the same moments."""
-    values = dict(one.samples)
+    values = dict(samples.samples)
     for at, value in other.samples:
         values[at] = values.get(at, 0.0) + value
-    return replace(one, samples=tuple(sorted(values.items())), throttled=tuple(sorted((*one.throttled, *other.throttled))))
+    return replace(
+        samples, samples=tuple(sorted(values.items())), throttled=tuple(sorted((*samples.throttled, *other.throttled)))
+    )
 
 
 def _trend(samples: Samples) -> RateTrend | None:
@@ -233,9 +235,9 @@ def _trend(samples: Samples) -> RateTrend | None:
     return RateTrend(change=value - before, seconds=at - then)
 
 
-def _throttling(one: SeriesSamples, times: SeriesSamples | None, now_s: float) -> Throttling | None:
+def _throttling(row: SeriesSamples, times: SeriesSamples | None, now_s: float) -> Throttling | None:
     if times is None or not times.samples:
-        recent = [at for at in one.throttled if at > now_s - _TREND_S]
+        recent = [at for at in row.throttled if at > now_s - _TREND_S]
         return Throttling(since=datetime.datetime.fromtimestamp(recent[0], datetime.UTC), or_earlier=True) if recent else None
     if times.samples[-1][0] <= now_s - _FRESH_S or not times.samples[-1][1] > 0:
         return None
@@ -254,10 +256,10 @@ def _throttling(one: SeriesSamples, times: SeriesSamples | None, now_s: float) -
 def _stale_brokers(reading: LoadReading, rates: Sequence[SeriesSamples], now_s: float | None) -> list[Message]:
     """Brokers that had samples and have none now: what is on them is not known."""
     newest: dict[str, float] = {}
-    for one in rates:
-        if one.samples:
-            broker = _broker(one.series, reading)
-            newest[broker] = max(newest.get(broker, 0.0), one.samples[-1][0])
+    for row in rates:
+        if row.samples:
+            broker = _broker(row.series, reading)
+            newest[broker] = max(newest.get(broker, 0.0), row.samples[-1][0])
     return [
         compose(
             "Broker {broker} has no samples of the last {seconds} s. Its quota groups are left out.",

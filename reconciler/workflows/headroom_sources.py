@@ -201,20 +201,20 @@ class _PrometheusLoad:
     def read(self) -> LoadReading:
         from reconciler.traffic import ForeignAnswerError, Unattributed, read_answer
 
-        found: list[SeriesSamples] = []
+        series_samples: list[SeriesSamples] = []
         reasons: Counter[str] = Counter()
         try:
             answer = read_answer(self._answer(), self._answers)
-            for one in answer.samples:
-                series = self._series.of(one.labels) if one.read is Unattributed.NO_BROKER else one.read
+            for answered in answer.samples:
+                series = self._series.of(answered.labels) if answered.read is Unattributed.NO_BROKER else answered.read
                 if isinstance(series, str):
                     reasons[series] += 1
                 elif series is not None:
-                    found.append(SeriesSamples(series=series, samples=one.samples))
+                    series_samples.append(SeriesSamples(series=series, samples=answered.samples))
         except ForeignAnswerError as error:
             raise self._api.foreign(str(error)) from error
         notes = (*_partial(answer.warnings), *_notes(reasons))
-        return LoadReading(series=found, brokers=self._series.brokers, notes=notes)
+        return LoadReading(series=series_samples, brokers=self._series.brokers, notes=notes)
 
     def _answer(self) -> bytes:
         """Of as much of the window as the server gives at once."""
@@ -261,8 +261,8 @@ class _PageLoad:
             raise errors[0]
         self._forget(newest - WINDOW_S)
         notes = (*(compose("{problem}", problem=str(error)) for error in errors), *_notes(reasons))
-        found = [SeriesSamples(series=one, samples=tuple(samples)) for one, samples in self._kept.items()]
-        return LoadReading(series=found, brokers=self._series.brokers, notes=notes)
+        series_samples = [SeriesSamples(series=series, samples=tuple(samples)) for series, samples in self._kept.items()]
+        return LoadReading(series=series_samples, brokers=self._series.brokers, notes=notes)
 
     def close(self) -> None:
         for page in self._pages:
@@ -303,13 +303,13 @@ class _RecordedLoad:
 
 def merge_series(series: Iterable[SeriesSamples]) -> list[SeriesSamples]:
     """One of each series: two exporters of one broker show the same, and the larger value of a moment counts."""
-    found: dict[MetricSeries, SeriesSamples] = {}
-    for one in series:
-        other = found.get(one.series)
+    merged: dict[MetricSeries, SeriesSamples] = {}
+    for samples in series:
+        other = merged.get(samples.series)
         if other is None:
-            found[one.series] = one
+            merged[samples.series] = samples
         else:
             values = dict(other.samples)
-            values.update((at, max(value, values.get(at, value))) for at, value in one.samples)
-            found[one.series] = replace(other, samples=tuple(sorted(values.items())))
-    return list(found.values())
+            values.update((at, max(value, values.get(at, value))) for at, value in samples.samples)
+            merged[samples.series] = replace(other, samples=tuple(sorted(values.items())))
+    return list(merged.values())

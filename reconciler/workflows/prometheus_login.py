@@ -69,10 +69,10 @@ class _LoginFile:
         """The header's value, and the parts of it that are not secret."""
         fields = value if isinstance(value, dict) else {}
         lists = {kind: fields.get(kind, []) for kind in ("values", "secrets", "files")}
-        if not any(lists.values()) or not all(isinstance(one, list) for one in lists.values()):
+        if not any(lists.values()) or not all(isinstance(values, list) for values in lists.values()):
             raise UsageError(f"{self._path}: http_headers.{escaped(name)} needs a list 'values', 'secrets' or 'files'")
         files = [self._text(str(file)) for file in lists["files"]]
-        public = [str(one) for one in lists["values"]]
+        public = [str(value) for value in lists["values"]]
         return ", ".join([*public, *map(str, lists["secrets"]), *files]), public
 
     def _mapping(self, fields: Mapping[str, object], name: str) -> Mapping[str, object] | None:

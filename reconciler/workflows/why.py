@@ -340,7 +340,7 @@ def _without_traffic(request: IncidentRequest, then: QuotasThen, reason: Missing
     limits = {}
     if then.proposal is not None:
         answer = EffectiveQuotas(then.proposal.proposed).answer(request.client)
-        limits = {key: (one.value, one.source) for key, one in answer.quotas.items()}
+        limits = {key: (limit.value, limit.source) for key, limit in answer.quotas.items()}
     return IncidentReport(
         client=request.client,
         cluster=then.identity,

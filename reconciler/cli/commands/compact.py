@@ -244,13 +244,13 @@ def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:
         read, known = len(result.compacted), len(result.known)
         summary = f"Read {result.samples:,} samples in {count_of(read, 'hour')} into {where}."
         verb = "is" if known == 1 else "are"
-        there = [line(f"{count_of(known, 'hour')} had been read before and {verb} complete.")] if known else []
-        return (line(summary), *there, *map(line, result.notes))
-    found = [line(f"Compacted {len(result.compacted)} files with {result.requests:,} charged requests into {where}.")]
+        earlier = [line(f"{count_of(known, 'hour')} had been read before and {verb} complete.")] if known else []
+        return (line(summary), *earlier, *map(line, result.notes))
+    lines = [line(f"Compacted {len(result.compacted)} files with {result.requests:,} charged requests into {where}.")]
     if result.copies:
-        found.append(line(f"{result.copies:,} lines have the connection, number and time of another line and count once."))
+        lines.append(line(f"{result.copies:,} lines have the connection, number and time of another line and count once."))
     if result.known:
-        found.append(line(f"{len(result.known)} files had been compacted before and are as long as then."))
+        lines.append(line(f"{len(result.known)} files had been compacted before and are as long as then."))
     if result.empty:
-        found.append(line(f"{len(result.empty)} files have no whole line yet."))
-    return tuple(found)
+        lines.append(line(f"{len(result.empty)} files have no whole line yet."))
+    return tuple(lines)

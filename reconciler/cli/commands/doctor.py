@@ -115,7 +115,7 @@ def run(args: DoctorArguments) -> int:
     health = examine_traffic(request, now=now, progress=output.StderrProgress(args))
     output.print_result(args, document=lambda: traffic_health_to_json(health), lines=lambda: traffic_health_lines(health))
     limit = Severity(args.fail_on)
-    return exit_codes.NOT_DONE if any(one.severity.at_least(limit) for one in health.findings) else exit_codes.DONE
+    return exit_codes.NOT_DONE if any(finding.severity.at_least(limit) for finding in health.findings) else exit_codes.DONE
 
 
 def _current(args: DoctorArguments, intent: Intent | None) -> CurrentState | None:

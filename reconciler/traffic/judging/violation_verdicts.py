@@ -35,8 +35,8 @@ def judge_violations(
 ) -> MeanVerdicts:
     """One verdict for each quota group and broker. ``in_effect``: ``after`` are the quotas of that time."""
     groups: dict[tuple[int, str, str | None, str | None], list[ThrottledSecond]] = defaultdict(list)
-    for one in throttles:
-        groups[one.broker, one.key, one.user, one.client_id].append(one)
+    for second in throttles:
+        groups[second.broker, second.key, second.user, second.client_id].append(second)
     verdicts: list[BucketVerdict] = []
     rows: dict[Quota, set[RowPlace]] = {}
     for seconds in groups.values():
@@ -61,7 +61,7 @@ def _judged(
     else:
         verdict, reason = Verdict.INCONCLUSIVE, NOT_KNOWN if then is None else CHANGED
     proven = verdict is Verdict.THROTTLED
-    requests, count = sum(one.requests for one in seconds), len(seconds)
+    requests, count = sum(second.requests for second in seconds), len(seconds)
     longest_s, longest_from = _longest_episode(seconds)
     limit = earlier.value if earlier is not None else None
     judged = BucketVerdict(
@@ -95,31 +95,35 @@ def _judged(
         reason=f"{reason} ({requests:,})",
         throttled_then=requests,
     )
-    return judged, {one.entity for one in (*now, *(then or ()))}
+    return judged, {candidate.entity for candidate in (*now, *(then or ()))}
 
 
-def _candidates(tables: Tables, one: ThrottledSecond) -> frozenset[Candidate]:
+def _candidates(tables: Tables, second: ThrottledSecond) -> frozenset[Candidate]:
     """Quotas that may apply to clients of the group; none where a callback decides."""
-    table = tables[one.key]
-    return table.touches(one.user, one.client_id) if isinstance(table, Resolver) else frozenset()
+    table = tables[second.key]
+    return table.touches(second.user, second.client_id) if isinstance(table, Resolver) else frozenset()
 
 
-def _of_tags(candidates: Collection[Candidate], one: ThrottledSecond) -> Candidate | None:
+def _of_tags(candidates: Collection[Candidate], second: ThrottledSecond) -> Candidate | None:
     """The strongest quota that gives groups these tags."""
     both = frozenset((*USER_LEVELS, *CLIENT_LEVELS))
-    wanted = _OF_SHAPE.get((one.user is not None, one.client_id is not None))
-    fitting = [found for found in candidates if (found.level in wanted if wanted is not None else found.level not in both)]
-    return min(fitting, key=lambda found: found.level, default=None)
+    wanted = _OF_SHAPE.get((second.user is not None, second.client_id is not None))
+    fitting = [
+        candidate
+        for candidate in candidates
+        if (candidate.level in wanted if wanted is not None else candidate.level not in both)
+    ]
+    return min(fitting, key=lambda candidate: candidate.level, default=None)
 
 
 def _longest_episode(seconds: Sequence[ThrottledSecond]) -> tuple[int, int]:
     """Its length in seconds, both ends counted, and when it began."""
     longest, best_from = 0, seconds[0].begin_us
     begin = previous = seconds[0]
-    for one in seconds:
-        if one.second - previous.second > _PAUSE_S:
-            begin = one
-        if one.second - begin.second + 1 > longest:
-            longest, best_from = one.second - begin.second + 1, begin.begin_us
-        previous = one
+    for second in seconds:
+        if second.second - previous.second > _PAUSE_S:
+            begin = second
+        if second.second - begin.second + 1 > longest:
+            longest, best_from = second.second - begin.second + 1, begin.begin_us
+        previous = second
     return longest, best_from

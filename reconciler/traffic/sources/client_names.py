@@ -63,13 +63,13 @@ class NameIndex:
 
         ``body`` begins with ``user`` or ``client_id``.
         """
-        found: list[ClientName] = []
+        names: list[ClientName] = []
         for name in self._candidates(mangle(body)):
-            if name not in found:
-                found.append(name)
-            if len(found) == _MOST_CANDIDATES:
+            if name not in names:
+                names.append(name)
+            if len(names) == _MOST_CANDIDATES:
                 break
-        return tuple(found)
+        return tuple(names)
 
     def _candidates(self, body: str) -> Iterator[ClientName]:
         if match := re.fullmatch(r"client_id(?:_(.*))?", body):

@@ -125,7 +125,9 @@ class AnswerReader:
     def read(self, body: bytes | PackedAnswer) -> MatrixAnswer:
         """The series of an answer. Raises ``ForeignAnswerError``, and ``PackedAnswerError`` for one of remote read."""
         if isinstance(body, PackedAnswer):
-            return MatrixAnswer(series=tuple(self._again(self._packed_series(one)) for one in read_packed(body)), warnings=())
+            return MatrixAnswer(
+                series=tuple(self._again(self._packed_series(packed)) for packed in read_packed(body)), warnings=()
+            )
         try:
             document = self._decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -135,11 +137,13 @@ class AnswerReader:
         if document.data.kind != "matrix":
             raise ForeignAnswerError("the result is not a matrix")
         try:
-            series = tuple(self._again(one) for one in [self._series(raw) for raw in document.data.result])
+            series = tuple(self._again(decoded) for decoded in [self._series(raw) for raw in document.data.result])
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise ForeignAnswerError(f"a series cannot be read ({escaped(str(error))})") from error
         partial = (_PARTIAL,) if document.is_partial else ()
-        return MatrixAnswer(series=tuple(one for one in series if one.count > 0), warnings=(*document.warnings, *partial))
+        return MatrixAnswer(
+            series=tuple(decoded for decoded in series if decoded.count > 0), warnings=(*document.warnings, *partial)
+        )
 
     def _again(self, series: AnsweredSeries) -> AnsweredSeries:
         """A name that was learned since may explain a series."""
@@ -181,26 +185,26 @@ class AnswerReader:
 def samples_of(series: Sequence[AnsweredSeries]) -> Iterator[tuple[Sequence[AnsweredSeries], Samples]]:
     """The samples of series, some series at once. A value that is not a number is NaN. Raises ``ForeignAnswerError``."""
     begin = count = 0
-    for end, one in enumerate(series, start=1):
-        count += one.count
+    for end, answered in enumerate(series, start=1):
+        count += answered.count
         if count >= _SAMPLES_AT_ONCE or end == len(series):
             yield series[begin:end], _decode(series[begin:end])
             begin, count = end, 0
 
 
 def _decode(series: Sequence[AnsweredSeries]) -> Samples:
-    counts = np.asarray([one.count for one in series], dtype=np.int64)
-    packed = [one.pairs for one in series if isinstance(one.pairs, PackedSeries)]
+    counts = np.asarray([answered.count for answered in series], dtype=np.int64)
+    packed = [answered.pairs for answered in series if isinstance(answered.pairs, PackedSeries)]
     if packed:
         return Samples(
-            ts_ms=np.concatenate([one.ts_ms for one in packed]),
-            values=np.concatenate([one.values for one in packed]),
+            ts_ms=np.concatenate([pairs.ts_ms for pairs in packed]),
+            values=np.concatenate([pairs.values for pairs in packed]),
             counts=counts,
         )
     # [[1.5,"2"],[3,"4"]] becomes ",1.5,2\n,3,4\n\n": lines of an empty field and two numbers.
-    text = b"," + b",".join([memoryview(one.pairs) for one in series if isinstance(one.pairs, msgspec.Raw)]).translate(
-        _LINES, b'["'
-    )
+    text = b"," + b",".join(
+        [memoryview(answered.pairs) for answered in series if isinstance(answered.pairs, msgspec.Raw)]
+    ).translate(_LINES, b'["')
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(text),

@@ -51,9 +51,9 @@ class Distinct:
 def drop_replicas(series: Sequence[AnsweredSeries]) -> Distinct:
     """One of the series that show the same. Raises ``SeveralClustersError``."""
     by_key: dict[MetricSeries, list[AnsweredSeries]] = {}
-    for one in series:
-        if isinstance(one.read, MetricSeries):
-            by_key.setdefault(one.read, []).append(one)
+    for answered in series:
+        if isinstance(answered.read, MetricSeries):
+            by_key.setdefault(answered.read, []).append(answered)
     _require_one_cluster(by_key)
     kept: list[AnsweredSeries] = []
     replicas: dict[int, int] = {}
@@ -62,14 +62,16 @@ def drop_replicas(series: Sequence[AnsweredSeries]) -> Distinct:
             kept += same
             continue
         chosen: list[_Shown] = []
-        for shown in sorted((_shown(one) for one in same), key=lambda one: (-one.series.count, one.series.labels)):
+        for shown in sorted(
+            (_shown(answered) for answered in same), key=lambda candidate: (-candidate.series.count, candidate.series.labels)
+        ):
             twice = next((other for other in chosen if shown.overlaps(other)), None)
             if twice is None:
                 chosen.append(shown)
                 continue
             _require_replica(key.broker, shown.series.label_values(), twice.series.label_values())
             replicas[key.broker] = replicas.get(key.broker, 0) + 1
-        kept += (one.series for one in sorted(chosen, key=lambda one: one.first_s))
+        kept += (choice.series for choice in sorted(chosen, key=lambda choice: choice.first_s))
     return Distinct(series=tuple(kept), replicas=replicas)
 
 
@@ -81,20 +83,20 @@ def _require_one_cluster(by_key: Mapping[MetricSeries, Sequence[AnsweredSeries]]
     """Brokers of several clusters need not have one client in common."""
     targets: dict[int, dict[tuple[str, ...], list[AnsweredSeries]]] = {}
     for key, same in by_key.items():
-        for one in same:
-            targets.setdefault(key.broker, {}).setdefault(one.place, []).append(one)
-    for broker, found in targets.items():
-        if len(found) < 2:
+        for answered in same:
+            targets.setdefault(key.broker, {}).setdefault(answered.place, []).append(answered)
+    for broker, by_place in targets.items():
+        if len(by_place) < 2:
             continue
-        spans = [_span(same) for same in found.values()]
+        spans = [_span(same) for same in by_place.values()]
         for number, later in enumerate(spans):
-            if earlier := next((one for one in spans[:number] if later.overlaps(one)), None):
+            if earlier := next((span for span in spans[:number] if later.overlaps(span)), None):
                 _require_replica(broker, later.series.label_values(), earlier.series.label_values(), CLUSTER_LABELS)
 
 
 def _span(series: Iterable[AnsweredSeries]) -> _Shown:
-    shown = [_shown(one) for one in series]
-    return _Shown(shown[0].series, min(one.first_s for one in shown), max(one.last_s for one in shown))
+    shown = [_shown(answered) for answered in series]
+    return _Shown(shown[0].series, min(span.first_s for span in shown), max(span.last_s for span in shown))
 
 
 def _require_replica(broker: int, first: Mapping[str, str], second: Mapping[str, str], among: Sequence[str] = ()) -> None:

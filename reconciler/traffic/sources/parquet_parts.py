@@ -130,14 +130,14 @@ def time_slices(parts: Sequence[Part], rows: int) -> list[tuple[Part, ...]]:
     A slice has more than ``rows`` where its parts cannot be distinguished by time. Without statistics of every part there is one.
     """
     spans = [(part.span_us, part) for part in parts]
-    known = sorted(((span, part) for span, part in spans if span is not None), key=lambda one: one[0])
+    known = sorted(((span, part) for span, part in spans if span is not None), key=lambda timed: timed[0])
     if len(known) < len(parts):
         return [tuple(parts)]
     slices: list[tuple[Part, ...]] = []
     held: list[Part] = []
     last_ms = 0
     for (low_us, high_us), part in known:
-        if held and low_us // 1000 > last_ms and sum(one.rows for one in held) + part.rows > rows:
+        if held and low_us // 1000 > last_ms and sum(other.rows for other in held) + part.rows > rows:
             slices.append(tuple(held))
             held = []
         last_ms = max(last_ms, high_us // 1000) if held else high_us // 1000
@@ -159,7 +159,7 @@ def may_have_value(footer: pq.FileMetaData, column: str, values: Collection[str]
     """Whether the statistics of a column of names begin or end with one of these values; false without statistics."""
     place = footer.schema.names.index(column) if column in footer.schema.names else -1
     statistics = (footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups if place >= 0 else 0))
-    return any(not {one.min, one.max}.isdisjoint(values) for one in statistics if one is not None and one.has_min_max)
+    return any(not {group.min, group.max}.isdisjoint(values) for group in statistics if group is not None and group.has_min_max)
 
 
 def footer_of(path: str) -> pq.FileMetaData:

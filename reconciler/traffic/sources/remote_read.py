@@ -68,10 +68,12 @@ class PackedSeries:
 def read_request(matchers: Sequence[LabelMatcher], *, from_ms: int, until_ms: int) -> bytes:
     """The body of a request for the samples from ``from_ms`` to ``until_ms``."""
     query = b"\x08" + _varint(from_ms) + b"\x10" + _varint(until_ms)
-    for one in matchers:
-        operator = _OPERATORS[one.operator]
+    for matcher in matchers:
+        operator = _OPERATORS[matcher.operator]
         kind = b"\x08" + _varint(operator) if operator else b""
-        query += _field(0x1A, kind + _field(0x12, one.label.encode()) + _field(0x1A, one.value.encode("utf-8", "replace")))
+        query += _field(
+            0x1A, kind + _field(0x12, matcher.label.encode()) + _field(0x1A, matcher.value.encode("utf-8", "replace"))
+        )
     return bytes(pa.Codec("snappy").compress(_field(0x0A, query), asbytes=True))
 
 
@@ -189,16 +191,16 @@ def _samples(data: Bytes, units: Integers) -> tuple[Integers, Floats, Integers]:
 
 def _without_more_bits(times: Unsigned) -> Integers:
     """Six groups of seven bits, the lowest one first, each in a byte of its own, as one number."""
-    found = np.empty(len(times), dtype=np.int64)
+    packed = np.empty(len(times), dtype=np.int64)
     for begin in range(0, len(times), _IN_CACHE):
         part = times[begin : begin + _IN_CACHE]
         pairs = part & _EVEN | (part & _ODD) >> np.uint64(1)
-        found[begin : begin + _IN_CACHE] = (
+        packed[begin : begin + _IN_CACHE] = (
             pairs & np.uint64(0x3FFF)
             | (pairs & np.uint64(0x3FFF << 16)) >> np.uint64(2)
             | (pairs & np.uint64(0x3FFF << 32)) >> np.uint64(4)
         )
-    return found
+    return packed
 
 
 def _without_stale(ts_ms: Integers, values: Floats, counts: Integers) -> tuple[Integers, Floats, Integers]:
@@ -209,11 +211,11 @@ def _without_stale(ts_ms: Integers, values: Floats, counts: Integers) -> tuple[I
 
 
 def _varint(number: int) -> bytes:
-    found = bytearray()
+    encoded = bytearray()
     while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    return bytes([*found, number])
+    return bytes([*encoded, number])
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
