@@ -90,7 +90,7 @@ class EveryBroker(Protocol):
     def describe_on(
         self, entity_filter: EntityFilter, brokers: Sequence[int]
     ) -> Mapping[int, Mapping[Entity, Quotas] | BackendError]:
-        """What each of these brokers has for the entities that match, or why it does not tell; takes as long as the slowest."""
+        """The matching quotas on each of these brokers, or why a broker did not answer. Takes as long as the slowest."""
         ...
 
 
@@ -113,7 +113,7 @@ class CallbackInspector(Protocol):
     def quota_callback(self) -> str | None:
         """The class that a broker uses in place of Kafka's own resolution; ``None`` when it uses Kafka's.
 
-        Raises ``BackendError`` when the broker does not say.
+        Raises ``BackendError`` when the broker does not answer this.
         """
         ...
 
@@ -123,9 +123,9 @@ class StaticDefaultsInspector(Protocol):
     """What a cluster of Kafka before 3.0 may be able to report about limits that are not quotas; ask with ``isinstance``."""
 
     def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
-        """What a broker's settings limit client ids to where no quota is set; a rate without such a limit is not there.
+        """What a broker's settings limit client ids to where no quota is set. A rate without such a limit is absent.
 
-        Raises ``BackendError`` when the broker does not say.
+        Raises ``BackendError`` when the broker does not answer this.
         """
         ...
 
@@ -146,8 +146,8 @@ class ExclusiveRuns(Protocol):
     def exclusive(self, holder: str) -> AbstractContextManager[None]:
         """Keep the cluster's lock inside; ``holder`` states who and since when, for a run that finds the lock taken.
 
-        Entering raises ``LockedError`` when another run holds it, ``BackendError`` when that cannot be told. A holder that dies
-        holds it no longer.
+        Entering raises ``LockedError`` when another run has it, ``BackendError`` when that is unknown. The lock of a run that
+        dies is released.
         """
         ...
 

@@ -51,7 +51,7 @@ class Outcomes:
             self._set(change, status, error=error)
 
     def explain(self, change: Change, text: str) -> None:
-        """Keep its status and say more about it."""
+        """Keep its status and add to its message."""
         self._set(change, self[change].status, error=text)
 
     def having(self, *statuses: ChangeStatus) -> tuple[Change, ...]:

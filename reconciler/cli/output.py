@@ -107,7 +107,7 @@ def tell(message: str) -> None:
 
 
 def print_plan(args: OutputArguments, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
-    """Write a plan to the files of ``--out``, then print it as ``--format`` says. Raises ``FileAccessError``, ``OutputError``."""
+    """Write a plan to the files of ``--out``, then print it as ``--format``. Raises ``FileAccessError``, ``OutputError``."""
     from reconciler.cli.renderings import plan_as
     from reconciler.documents import plan_to_json
     from reconciler.files import write_whole

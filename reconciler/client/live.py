@@ -83,7 +83,7 @@ class ClusterQuotas:
         ``client`` names who connects: ``entity(user="alice", client_id="app")``, or an ``ip``. Without ``client_id`` (or with an
         empty one) it is a client that sends none, which default client ids do not reach; ``DEFAULT`` stands for any name that
         no quota names. A key that is neither in ``quotas`` nor in ``unknown`` of the answer is unlimited. ``include_overrides``
-        adds what each winner hides, ``explain`` all levels, and ``members`` so many of the clients that share each bucket.
+        adds the quotas that each winner overrides, ``explain`` all levels, and ``members=N`` up to N clients of each bucket.
 
         This reads the whole cluster; for many questions take ``read`` first. Raises ``UsageError`` for an entity that no client
         can be, and ``BackendError``.

@@ -87,7 +87,7 @@ def read_snapshot(path: Path) -> CurrentState:
     """Read a snapshot.
 
     Raises ``FileAccessError`` when the file cannot be read, ``ManifestError`` when it is not a snapshot of a version that this
-    program understands; the message says where in the document.
+    program understands. The message names the place in the document.
     """
     try:
         content = path.read_bytes()

@@ -1,6 +1,6 @@
 """JSON Schema checks (draft 2020-12) of YAML documents, every problem with its place and a suggestion.
 
-A compiled validator (jsonschema-rs) says yes or no, a hundred times faster than jsonschema; only a document that fails is walked
+A compiled validator (jsonschema-rs) decides, a hundred times faster than jsonschema. Only a document that fails is walked
 again by jsonschema, for the details.
 
 The schemas are inside the installed package, or beside it in a source tree.

@@ -27,7 +27,7 @@ _TYPES: Final = {
     "CLIENT": (_ABSENT, _NAMED),
     "CLIENTS_DEFAULT": (_ABSENT, _DEFAULT),
 }
-"""What each type says about the user and about the client id."""
+"""Whether each type names or defaults the user and the client id."""
 
 _FIELDS: Final = (("user", "user"), ("clientId", "client-id"))
 _TEMPLATE: Final = re.compile(r"\{\{|\{%|\{#")

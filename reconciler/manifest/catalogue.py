@@ -273,7 +273,7 @@ _EXPORT: Final = (
 )
 
 UNREAD: Final = frozenset({"unknown-document", *(rule.id for rule in (*_FILES, *_YAML))})
-"""Findings after which it is not known what else a file would have said."""
+"""Findings after which the rest of a file is unknown."""
 
 RULES: Final[Mapping[str, Rule]] = {
     rule.id: rule for rule in (*_FILES, *_YAML, *_STRUCTURE, *_VALUES, *_ENTITIES, *_OWNERS, *_EXPORT)

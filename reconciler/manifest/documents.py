@@ -56,7 +56,7 @@ class ClientQuotasDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDocument:
-    """A Cluster document; all it says is in ``spec``."""
+    """A Cluster document. Its content is ``spec``."""
 
     file: str
     span: Span

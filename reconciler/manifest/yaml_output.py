@@ -102,8 +102,8 @@ def emit(state: CurrentState, *, connection: Connection | None = None) -> Export
 def emit_clusters(clusters: Mapping[str | None, Mapping[Entity, Quotas]], *, mark: str) -> tuple[ExportedFile, ...]:
     """The manifests of what was read elsewhere, by the name of the cluster; ``None`` has no Cluster document.
 
-    ``mark`` is the comment that says who wrote the files. Every entity must be declarable; raises ``ValueError`` for one that is
-    not.
+    ``mark`` is the comment that names the writer of the files. Raises ``ValueError`` for an entity
+    that no manifest can declare.
     """
     files: list[ExportedFile] = []
     lowered: set[str] = set()

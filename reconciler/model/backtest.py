@@ -24,7 +24,7 @@ _TRAFFIC_OF_KEY: Final[Mapping[str, str]] = {
     QuotaKey.CONNECTION_CREATION_RATE: "connections with an address",
 }
 CONTROLLER: Final = -1
-"""The broker number of what the active controller charges, whichever node that was: brokers' logs do not say."""
+"""The broker number of mutations, which the active controller counts. Brokers' logs do not name the controller."""
 
 
 def _minutes(count: int) -> str:
@@ -400,7 +400,7 @@ class FailedBucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleOutcome:
-    """One rule of the policy; ``words`` says it as a sentence."""
+    """One rule of the policy. ``words`` is the rule as a sentence."""
 
     words: str
     reason: str | None

@@ -184,7 +184,7 @@ class OwnerChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailRule:
-    """Buckets that may not be: all of what is given must hold. ``None`` and empty: whatever it is."""
+    """Buckets that fail a backtest: a bucket that matches every given field. ``None`` and empty match any bucket."""
 
     verdicts: tuple[Verdict, ...]
     owners: OwnerChoice | None = None

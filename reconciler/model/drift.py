@@ -31,7 +31,7 @@ class DriftClass(enum.StrEnum):
 
     @property
     def is_difference(self) -> bool:
-        """True when something has to be done: ``--detailed-exitcode`` then says 2."""
+        """True when cluster and manifests differ: the exit code with ``--detailed-exitcode`` is then 2."""
         return self not in (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
 
 

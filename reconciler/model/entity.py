@@ -127,7 +127,7 @@ def display_name(name: EntityName) -> str:
     """A name for one line of a terminal: the default is ``<default>``, anything unusual is quoted and escaped.
 
     A user whose literal name is ``<default>`` prints as ``"<default>"``; control characters, blanks at the ends and bidirectional
-    marks can neither hide nor move the cursor.
+    marks can neither conceal text nor move the cursor.
     """
     if name is DEFAULT:
         return "<default>"

@@ -20,7 +20,7 @@ from reconciler.model.state import ClusterIdentity, Observed, Quotas
 class EntityOverview:
     """One entity on all sides; ``None``: not there, or, for ``live`` of a cluster that was not read, not known.
 
-    ``drift`` is ``None`` for what was not compared. ``baseline`` is only given where it is needed to tell what happened.
+    ``drift`` is ``None`` for what was not compared. ``baseline`` is only given where live and declared values differ.
     """
 
     entity: Entity
@@ -105,7 +105,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketTraffic:
-    """One bucket of a backtest on one broker: its peak, its limit, and what was said of it. ``None``: unlimited, or not known."""
+    """One bucket of a backtest on one broker: its peak, its limit and its verdict. ``None``: unlimited, or not known."""
 
     bucket: Mapping[str, str]
     key: str

@@ -87,7 +87,7 @@ class AlterationResult:
     error_code: int = 0
     error: str | None = None
     stale: bool = False
-    """Not done, because the cluster no longer had what ``before`` says; ``error`` states what it has. Never with code 0."""
+    """Not done, because the cluster's value was no longer ``before``. ``error`` states the value now. Never with code 0."""
 
 
 class GuardStatus(enum.StrEnum):

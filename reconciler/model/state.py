@@ -18,7 +18,7 @@ Quotas: TypeAlias = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredQuota:
-    """One value of a manifest, after units and overlays: what the broker shall hold, and where that is written."""
+    """One value of a manifest, after units and overrides: the value for the broker, and its place in the file."""
 
     value: float
     source: Span

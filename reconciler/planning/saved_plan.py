@@ -29,7 +29,7 @@ def read_saved_plan(text: str, *, name: str) -> Plan:
 
 
 def require_current(saved: Plan, plan: Plan) -> None:
-    """Raise ``StalePlanError``, explaining all, unless this plan would do exactly what the saved one says."""
+    """Raise ``StalePlanError``, with every difference, unless this plan has exactly the changes of the saved one."""
     if saved.cluster.id != plan.cluster.id:
         of, answers = (escaped(cluster.id or "unknown") for cluster in (saved.cluster, plan.cluster))
         msg = f"the saved plan is of cluster {of}, and {answers} answers; plan again"

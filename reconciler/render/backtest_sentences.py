@@ -218,7 +218,7 @@ def advice_words(verdict: BucketVerdict) -> str | None:
 
 
 def regrouped_words(verdict: BucketVerdict) -> str | None:
-    """With whom its clients shared limits before."""
+    """The quota groups in which its clients shared limits before."""
     words = {
         Regrouped.MERGED: "its clients had several buckets before",
         Regrouped.SPLIT: "its clients shared a bucket before with clients that are in others now",

@@ -27,7 +27,7 @@ _COLUMNS: Final = (
 def effects_lines(effects: PlanEffects, *, changes: Sequence[Change]) -> tuple[Block, ...]:
     """The section of a plan: one row for each client and key, and how many are left out.
 
-    An effect that only restates a created limit (a client whom the entity names, without a limit before) is counted.
+    An effect that only restates a created limit (a client that the entity names, without a limit before) is counted.
     """
     return tuple(_effects_lines(effects, changes))
 

@@ -1,4 +1,4 @@
-"""A plan as one page: whether it can be applied, what each guard says, every change with its place, and effects."""
+"""A plan as one page: whether it can be applied, each guard's result, every change with its place, and effects."""
 
 from __future__ import annotations
 

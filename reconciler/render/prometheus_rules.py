@@ -147,7 +147,7 @@ def _limits(quotas: QuotaRules, names: LayoutNames) -> Iterator[_Limit]:
 
 
 def _user_label(name: EntityName | None) -> str:
-    """``<default>`` is no encoded name, so it can only be the default."""
+    """``<default>`` is not an encoded name, so it can only be the default."""
     return "" if name is None else "<default>" if name is DEFAULT else sanitize_name(name)
 
 

@@ -287,7 +287,7 @@ def _run(run: RunRecord) -> tuple[str, ...]:
 
 
 def traffic_section(overview: Overview) -> PageSection:
-    """What backtests say of recorded traffic under the limits, the worst first."""
+    """The verdicts of backtests on recorded traffic under the limits, the worst first."""
     body = tuple(line for report in overview.traffic for line in _traffic(report))
     return PageSection(place="traffic", title="Traffic against limits", body=body or (_NO_BACKTEST,))
 

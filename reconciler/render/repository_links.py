@@ -108,7 +108,7 @@ def short_digest(digest: str) -> str:
 
 
 def fingerprint(finding: Finding, places: RepoPaths) -> str:
-    """32 hexadecimal digits of the rule, the file, and what the finding is about (its message, when that is no entity)."""
+    """32 hexadecimal digits of the rule, the file, and the subject of the finding (its entity, else its message)."""
     entity = entity_to_json(finding.entity) if finding.entity is not None else None
     about: Json = [entity, finding.key] if entity is not None else finding.message
     path = places.relative(finding.span.file) if finding.span else None

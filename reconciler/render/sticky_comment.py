@@ -47,11 +47,11 @@ class Marker:
     cluster: str | None
     digest: str | None
     empty: bool = False
-    """There is nothing to do and nothing to say: no reason for a new comment."""
+    """The plan changes nothing and has no findings: no reason for a new comment."""
     verdict: str | None = None
     """A ``CommentVerdict``; ``None`` in comments of earlier versions, and where only the state is known."""
     label: str = ""
-    """Tells comments about one cluster from each other, e.g. of two repositories' folders."""
+    """Distinguishes comments about one cluster, e.g. of two repositories' folders."""
     state: CommentState | None = None
     commit: str | None = None
     checksum: str | None = None

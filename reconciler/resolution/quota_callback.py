@@ -116,7 +116,7 @@ _OF_CLIENTS: Final = frozenset({EntityType.USER.value, EntityType.CLIENT_ID.valu
 
 
 class CallbackLimits:
-    """What one broker's callback says of one quota key. Raises ``QuotaCallbackError`` wherever the class raises or errs."""
+    """One broker's callback for one quota key. Raises ``QuotaCallbackError`` wherever the class raises or errs."""
 
     def __init__(self, callback: QuotaCallback, quota_type: QuotaType) -> None:
         self._callback = callback

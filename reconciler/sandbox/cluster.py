@@ -69,7 +69,7 @@ def start(
 def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[Sandbox]:
     """A sandbox in a temporary folder, for the length of the block; afterwards no process and no folder is left.
 
-    This holds for exceptions and interrupts, and, through a guard process, even when this process is killed. Raises as ``start``.
+    So also after exceptions and interrupts and, through a guard process, when this process is killed. Raises as ``start``.
     """
     runtime = _runtime_of(spec, progress)
     folder = Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
@@ -103,7 +103,7 @@ def stop(sandbox: Sandbox) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """What a sandbox made in its folder, and the folder itself unless somebody else put something there."""
+    """What a sandbox made in its folder, and the folder itself unless another program put something there."""
     for made in (*folder.glob(NODE_FOLDERS), *folder.glob(zookeeper.FOLDER), *folder.glob(CLIENT_PROPERTIES)):
         shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
     with contextlib.suppress(OSError):

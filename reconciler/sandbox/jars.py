@@ -147,7 +147,7 @@ def ivy_fetcher(java: Path, pyspark: Path) -> Fetcher:
 
 
 def _run(command: list[str], *, name: str, work: Path) -> None:
-    """Runs one program in its own session, so that an interrupt ends it, its children too, when we say so."""
+    """Runs one program in its own session, so that an interrupt reaches it and its children only through this class."""
     log = work / "fetch.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -273,7 +273,7 @@ def _replace(folder: Path, fetched: Path, *, aside: Path) -> None:
 
 
 def _ignore(_message: str) -> None:
-    """Nobody wants to hear it."""
+    """Drops the notice: no caller asked for progress."""
 
 
 def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
@@ -288,9 +288,9 @@ def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
 
 @contextlib.contextmanager
 def exclusive(lock_file: Path, *, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Holds ``lock_file`` against other processes and threads; calls ``waiting`` once when somebody else has it.
+    """Lock ``lock_file`` against other processes and threads; calls ``waiting`` once when another one has the lock.
 
-    The file stays: removing a lock file would let two processes hold two different ones.
+    The file stays: removing a lock file would let two processes lock two different ones.
     """
     try:
         lock_file.parent.mkdir(parents=True, exist_ok=True)

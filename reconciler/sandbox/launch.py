@@ -170,7 +170,7 @@ def wait_until_ready(
 ) -> bool:
     """Waits until all nodes (id to plaintext port) are listed as up and answer DescribeClientQuotas; ``False`` at ``deadline``.
 
-    It must be the cluster of the id that ``cluster`` tells, once it can, that answers: another server may have taken a port.
+    The cluster that answers must have the id of ``cluster``, once that is known: another server may have taken a port.
     ``deadline`` is on the monotonic clock. ``check_alive`` is called between the looks and may raise.
     """
     for port in ports.values():

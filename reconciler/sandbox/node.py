@@ -98,7 +98,7 @@ class NodeFiles:
             return False
 
     def cluster_id(self) -> str | None:
-        """The id that a broker in ZooKeeper mode has told in its log by now."""
+        """The cluster id that a broker in ZooKeeper mode has logged by now."""
         try:
             match = _CLUSTER_ID.search(self.log.read_text("utf-8", "replace"))
         except OSError:
@@ -106,7 +106,7 @@ class NodeFiles:
         return match[1] if match else None
 
     def format_command(self, spec: SandboxSpec, runtime: Runtime, cluster_id: str) -> list[str]:
-        """Formats the storage; Kafka's own tool, because what a formatted folder holds differs by version."""
+        """Formats the storage; Kafka's own tool, because the content of a formatted folder differs by version."""
         tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.properties)]
         return [*self._jvm(spec, runtime, heap_mb=128), *tool]
 

@@ -19,7 +19,7 @@ but another server that picks one here."""
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """``count`` different ports nobody listens on now; another process may still take one before it is used.
+    """``count`` different ports without a listener now; another process may still take one before it is used.
 
     Raises ``SandboxError`` when there are not that many.
     """

@@ -21,7 +21,7 @@ _POLL_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRef:
-    """One process of this machine, told from all others by its mark."""
+    """One process of this machine, identified by its number and its mark."""
 
     pid: int
     mark: str
@@ -50,7 +50,7 @@ def spawn(command: Sequence[str], *, output: Path) -> ProcessRef:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Holds back interrupts of this thread until the end of the block: what it started is then known to whoever has to end it."""
+    """Defers interrupts of this thread until the end of the block: by then the caller knows which processes it has to end."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
     try:
         yield
@@ -59,7 +59,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def start_mark(pid: int) -> str | None:
-    """What tells this process from a later one with its number; ``None`` when it has ended (a zombie has)."""
+    """Distinguishes this process from a later one with its number; ``None`` when it has ended (a zombie has)."""
     return _mark_from_proc(pid) if Path("/proc/self/stat").exists() else _mark_from_ps(pid)
 
 

@@ -108,7 +108,7 @@ class SandboxSpec:
     zookeeper_server: ZooKeeperSpec = field(default_factory=ZooKeeperSpec)
 
     def __post_init__(self) -> None:
-        """Choose the version when nobody did; refuse what cannot work before anything is started."""
+        """Choose the version when the caller gave none; refuse impossible combinations before anything is started."""
         if not self.kafka_version:
             newest = ZOOKEEPER_VERSIONS[0] if self.zookeeper else DEFAULT_KAFKA_VERSION
             object.__setattr__(self, "kafka_version", newest)

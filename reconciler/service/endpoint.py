@@ -86,7 +86,7 @@ class EndpointError(ReconcilerError):
 
 
 class Endpoint:
-    """Serves while the block lasts, in threads of its own. ``port`` 0 takes a free one; ``address`` tells which."""
+    """Serves while the block lasts, in threads of its own. ``port`` 0 takes a free one, which ``address`` shows."""
 
     def __init__(self, host: str, port: int, health: Health, exposition: Callable[[str], tuple[bytes, str]]) -> None:
         pages: dict[str, Page] = {
@@ -161,7 +161,7 @@ class _Connections:
         task.add_done_callback(lambda done: self._open.pop(done, None))
 
     async def close_all(self) -> None:
-        """Cut off whoever is still there."""
+        """Close the connections that are still open."""
         tasks = [*self._open]
         for task in tasks:
             task.cancel()

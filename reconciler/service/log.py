@@ -1,6 +1,6 @@
 """The log on stderr: one line an event, as text for people or as JSON for machines.
 
-Whatever comes in is escaped, so no name of a user or client can break a line, hide or forge one.
+All values are escaped, so no name of a user or client can break, conceal or forge a line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Log:
 
 @contextlib.contextmanager
 def redirect_library_logs(log: Log) -> Iterator[None]:
-    """Inside, what libraries warn of becomes lines of this log: theirs would be no JSON, and would not be escaped."""
+    """Inside, warnings of libraries become lines of this log. Libraries would write them without JSON and unescaped."""
     handler = _LibraryHandler(log)
     root = logging.getLogger()
     root.addHandler(handler)

@@ -15,11 +15,11 @@ from reconciler.service.passes import Passes, PassOutcome, PassResult
 from reconciler.service.watch import Watch
 
 _PASSING: Final = frozenset({"stale-plan", "locked"})
-"""Refusals that mean that somebody else is writing now."""
+"""Refusals that mean that another writer is at work."""
 _MOST_DOUBLINGS: Final = 32
 
 _SETTLE_SECONDS: Final = 1.0
-"""Files must be the same for so long before they are read: a checkout in the middle of its update is nobody's intent."""
+"""How long files must be unchanged before they are read, in seconds: a checkout in the middle of its update is not an intent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Pace:
 
 
 class Pacing:
-    """Counts failures in a row and tells the wait after each pass."""
+    """Counts failures in a row and computes the wait after each pass."""
 
     def __init__(self, pace: Pace, *, jitter: Callable[[], float] = random.random) -> None:
         self._pace = pace
@@ -76,7 +76,7 @@ class Requests(Protocol):
 
 
 class Observer(Protocol):
-    """Whoever tells how it goes: metrics, logs, health."""
+    """Observer of passes: metrics, logs, health."""
 
     def beat(self) -> None:
         """The loop is alive."""

@@ -63,18 +63,18 @@ class PassResult(enum.StrEnum):
 
     @property
     def is_success(self) -> bool:
-        """True when manifests and cluster were read and nothing was left undone that the service was told to do."""
+        """True when manifests and cluster were read and every change that the service may make was made."""
         return self in (PassResult.IN_SYNC, PassResult.DIFFERS, PassResult.APPLIED)
 
     @property
     def manifests_are_good(self) -> bool:
-        """True when the manifests were read and hold no error."""
+        """True when the manifests were read and have no error."""
         return self not in (PassResult.INVALID, PassResult.VANISHED, PassResult.CHANGING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityCounts:
-    """What manifests and cluster showed, in numbers of entities. ``tripped``: ids of guards that nobody accepted."""
+    """What manifests and cluster showed, in numbers of entities. ``tripped``: ids of guards that are not accepted."""
 
     drift: Mapping[DriftClass, int]
     planned: Mapping[Action, int]
@@ -88,7 +88,7 @@ class PassOutcome:
 
     ``reason`` is the ``failure_reason`` of the error tree; ``message`` and ``details`` (one finding each, the first of many) are
     for people, escaped. ``written`` counts entities by action and status. ``again``: the very same values were written as in the
-    write before, so somebody else undoes them.
+    write before, so another writer undoes them.
     """
 
     result: PassResult

@@ -79,7 +79,7 @@ class Poller:
         self._stop.set()
 
     def join(self, seconds: float) -> None:
-        """Wait so long for the scrape that is under way, then give it up."""
+        """Wait up to this many seconds for the scrape that is under way, then give it up."""
         if self._thread is not None:
             self._thread.join(seconds)
         self._end_gap(self.wall())

@@ -145,7 +145,7 @@ def _farewell(end: RunEnd) -> str:
 
 
 class AuditSink:
-    """Both files are optional. ``report`` always holds the last run that wrote something; ``revert`` reads it."""
+    """Both files are optional. ``report`` has always the last run that wrote something; ``revert`` reads it."""
 
     def __init__(self, *, audit: Path | None, report: Path | None, access: Access, clock: Clock) -> None:
         self._audit_path = audit

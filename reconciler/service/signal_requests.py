@@ -45,7 +45,7 @@ class SignalRequests:
         return taken
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until a signal comes."""
+        """Wait up to this many seconds, or until a signal comes."""
         select.select([self._read_end], [], [], seconds)
         with contextlib.suppress(BlockingIOError):
             os.read(self._read_end, 4096)

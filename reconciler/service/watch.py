@@ -27,7 +27,7 @@ class Fingerprint:
 
 
 class Watch:
-    """Looks at the paths, and loads what they say as long as they are where they were when that was last possible."""
+    """Observes the paths and loads their manifests, while the paths resolve to the folders of the last successful load."""
 
     def __init__(self, paths: Sequence[str], load: Callable[[], Intent]) -> None:
         self._paths = tuple(paths)

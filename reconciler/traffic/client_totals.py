@@ -50,7 +50,7 @@ def count_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def count_minutes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``MINUTES`` since 1970 in which a broker has any row that says when and where, each once."""
+    """``MINUTES`` since 1970 in which a broker has a row with a time and a broker, each once."""
     distinct: set[tuple[int, int]] = set()
     for batch in batches:
         ts_us, broker = moments(batch)

@@ -164,7 +164,7 @@ class Traffic:
 
 
 def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None, *, between: Between | None = None) -> Traffic:
-    """Look what the arguments are; with a ``mapping`` they are what that says. ``between``: which rows of Parquet count.
+    """The source that the arguments name. A ``mapping`` decides their format. ``between``: which rows of Parquet count.
 
     Raises ``TrafficError`` and ``UsageError`` as ``find_logs``, and for a mixture.
     """

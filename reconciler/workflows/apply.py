@@ -52,7 +52,7 @@ def only_run(cluster: QuotaCluster, *, writes: bool, clock: Clock) -> Iterator[N
 
 
 def holder(clock: Clock) -> str:
-    """Who this run is, for whoever finds the lock taken: ``user@host, process 123, since 2026-11-21T16:00:00Z``."""
+    """Identifies this run to a run that finds the lock taken: ``user@host, process 123, since 2026-11-21T16:00:00Z``."""
     return f"{os_user()}@{socket.gethostname()}, process {os.getpid()}, since {clock.now().strftime(_FORMAT)}"
 
 
@@ -229,7 +229,7 @@ class AuditFile:
 
 
 def os_user() -> str:
-    """The account that this process runs as, by the system's own list: environment variables are anybody's to set."""
+    """The account that this process runs as, by the system's own list: any program can set environment variables."""
     number = os.geteuid()
     try:
         return pwd.getpwuid(number).pw_name

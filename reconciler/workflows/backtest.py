@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestOptions:
-    """How to judge. ``traffic`` holds ``[BROKER=]PATH`` arguments; the file ``requests`` gets one line a request, exactly."""
+    """How to judge. ``traffic`` has ``[BROKER=]PATH`` arguments; the file ``requests`` gets one line a request, exactly."""
 
     traffic: tuple[str, ...]
     kafka_version: str | None = None

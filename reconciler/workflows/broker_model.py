@@ -115,7 +115,7 @@ def chosen_callback(spec: ClusterSpec, trusted: TrustedTree | None, *, named: st
     """What makes an instance; ``None``: the brokers have Kafka's own rule.
 
     ``named``: the class as given on the command line, which the Cluster document need not name; its options are the document's
-    when it names the same one. Raises ``UntrustedError`` for a class that nobody vouches for or whose file is of the work
+    when it names the same one. Raises ``UntrustedError`` for a class without a trusted source or whose file is of the work
     tree, and ``QuotaCallbackError`` for one that cannot be imported or has not the methods of the protocol.
     """
     written = spec.quota_callback

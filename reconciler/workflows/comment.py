@@ -133,12 +133,12 @@ class CommentResult(enum.StrEnum):
     UPDATED = "updated"
     UNCHANGED = "unchanged"
     LEFT = "left"
-    """There is nothing to say, or a newer run has said it."""
+    """The comment needs no change, or a newer run has written it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentRequest:
-    """What the comment shall say. Without ``content`` it keeps the plan that it has."""
+    """The wanted comment. Without ``content`` it keeps the plan that it has."""
 
     content: Content | None
     status: CommentStatus
@@ -154,7 +154,7 @@ class CommentRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentOutcome:
-    """What was done. ``edited``: somebody had changed the comment. ``strangers``: comments of others that have our marker."""
+    """What was done. ``edited``: a person had changed the comment. ``strangers``: comments of others that have our marker."""
 
     result: CommentResult
     state: CommentState

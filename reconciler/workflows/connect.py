@@ -59,7 +59,7 @@ def open_cluster(
 ) -> QuotaCluster:
     """Connect; what the command line states replaces the document's whole connection.
 
-    With ``trusted``, files of the work tree count as the trusted reference has them. Raises ``UsageError`` when neither says
+    With ``trusted``, files of the work tree count as the trusted reference has them. Raises ``UsageError`` when neither states
     where the cluster is, ``FileAccessError`` or ``UsageError`` for a properties file that cannot be used, ``UntrustedError`` for
     one that the reference does not vouch for, and ``BackendError`` when no server answers.
     """
@@ -168,7 +168,7 @@ def read_state(spec: ClusterSpec, reader: QuotaReader) -> CurrentState:
 
 
 def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:
-    """Raise ``WrongClusterError`` when the document gives a cluster id and another cluster answers (or one that tells none)."""
+    """Raise ``WrongClusterError`` when the document gives a cluster id and another cluster answers (or one without an id)."""
     if spec.cluster_id is None or spec.cluster_id == identity.id:
         return
     name = display_name(spec.name) if spec.name else "the Cluster document"

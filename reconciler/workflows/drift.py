@@ -27,7 +27,7 @@ _NO_BASELINE: Final = (
 def find_drift(
     intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None, *, ignore: Sequence[Selector] = ()
 ) -> Drift:
-    """Read the cluster and compare; entities that ``ignore`` selects are counted, and told nowhere else.
+    """Read the cluster and compare; entities that ``ignore`` selects are counted, and shown nowhere else.
 
     Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and as ``GivenBaseline.of``.
     """

@@ -21,7 +21,7 @@ def load_every_intent(
     """Read the manifests once, and what they want of each cluster, in the order of the clusters' names.
 
     A cluster that the trusted reference does not have yet is skipped: there is nothing trusted to connect by. Raises
-    ``ManifestError`` for findings that are not about one cluster alone, and ``UsageError``, which says ``if_none``, when there is
+    ``ManifestError`` for findings that are not about one cluster alone, and ``UsageError`` with the text ``if_none`` for
     no cluster at all.
     """
     seen = read_references(references, paths)
@@ -40,7 +40,7 @@ def load_every_intent(
 
 
 def for_every(intents: Sequence[Intent | ClusterFailure], work: Callable[[Intent], T]) -> tuple[T | ClusterFailure, ...]:
-    """Do the work where there is an intent; what an error tells takes the place of a result."""
+    """Do the work for each intent. The text of an error takes the place of a result."""
     done: list[T | ClusterFailure] = []
     for intent in intents:
         if isinstance(intent, ClusterFailure):

@@ -85,7 +85,7 @@ class Git:
         raise GitError(msg)
 
     def _require_one_meaning(self, ref: str) -> None:
-        """A tag named like a branch would quietly win, and may be pushed by somebody who may not push the branch."""
+        """A tag named like a branch would quietly win, and its author may lack the right to push the branch."""
         name = _AFTER_NAME.split(ref)[0]
         meanings = [f"refs/{kind}/{name}" for kind in ("tags", "heads", "remotes")]
         known = _text(self._output("for-each-ref", "--format=%(refname)", *meanings)).split("\n")

@@ -92,7 +92,7 @@ class LoadedManifests:
 def load_manifests(paths: Sequence[str], *, trust: Trust | None = None, within: str | None = None) -> LoadedManifests:
     """Read everything that the paths stand for; whatever is wrong with files or documents is in ``findings``.
 
-    With ``trust`` its clusters, lint settings and root hold, and the work tree's own count for nothing. The root is not looked
+    With ``trust`` its clusters, lint settings and root apply, and the work tree's own are ignored. The root is not looked
     for above the folder ``within``. Raises ``UsageError`` when the paths belong to different roots.
     """
     trusted = None if trust is None else trust.ref
@@ -195,7 +195,7 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
 
 
 def _root(paths: Sequence[str], trust: Trust | None, within: str | None, contents: dict[str, FileContent]) -> str | None:
-    """The root; a trusted one holds, since a pull request that moves it would change what a plan takes for the whole."""
+    """The root. A trusted one wins, since a pull request that moves it would change what a plan takes for the whole."""
     if trust is None or trust.root is None:
         root = find_root(paths, lambda path: _is_repository_file(path, contents), within=within)
         return root if root is None else _with_owners_above(root, contents, within)
@@ -338,7 +338,7 @@ def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
 
 
 def _unknown_owners(clusters: Sequence[ClusterDocument], owners: Mapping[str, Owner]) -> Iterator[Finding]:
-    """Owners that a rule of a backtest names, and nobody is; a rule about nobody would never fail."""
+    """Unknown owners in a rule of a backtest: such a rule would never fail."""
     for document in clusters:
         for rule in document.spec.backtest.fail:
             chosen = rule.owners

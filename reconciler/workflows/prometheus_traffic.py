@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _HOUR_S: Final = 3600
 _LATE_S: Final = 300
-"""So long after its end an hour is complete: a server takes samples in, or replicates them, late."""
+"""An hour is complete this long after its end: a server takes samples in, or replicates them, late."""
 _MOST_HOURS: Final = 366 * 24
 _SHOWN: Final = 3
 _log: Final = logging.getLogger(__name__)
@@ -306,7 +306,7 @@ def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> 
 
 
 def _describe(folder: Path, address: str, match: Sequence[LabelMatcher]) -> None:
-    """Say for people whose pages a folder has; the login is a secret."""
+    """Write for people which server a folder's pages are of, without the login, which is a secret."""
     path = folder / "source.json"
     if path.exists():
         return

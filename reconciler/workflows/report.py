@@ -104,7 +104,7 @@ def make_report(
     """Read every cluster, one after the other; one that cannot be read is in the result with the reason, and stops no other.
 
     Raises as ``given_baseline`` for a baseline of all, and ``UsageError`` when that is a file, which is of one cluster. A
-    cluster's own baseline that cannot be used is told in its notes.
+    cluster's own baseline that cannot be used is a note of the cluster.
     """
     baseline = _baseline_of_all(intents, asked)
     clusters = tuple(_overview(intent, asked, baseline, progress) for intent in intents)
@@ -233,7 +233,7 @@ def _entities(
 
 
 def _without_class(desired: DesiredState, entity: Entity) -> DriftClass | None:
-    """What the comparison has nothing to say of is in sync, or, when only some manifests were read, was not compared."""
+    """An entity without a difference is in sync, or, when only some manifests were read, was not compared."""
     return DriftClass.IN_SYNC if desired.complete or entity in desired.entities else None
 
 

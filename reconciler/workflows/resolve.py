@@ -83,7 +83,7 @@ def difference_between(before: QuotaView, after: QuotaView, entities: Iterable[E
 
 
 def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, ...]:
-    """What to know about one answer beside it: whom it does not speak of, and what may be in the way."""
+    """Notes beside one answer: clients that it does not cover, and reasons why it may be wrong."""
     client = resolution.client
     notes = []
     if isinstance(client, KnownAddress):
@@ -232,7 +232,7 @@ _ALONE: Final = (
 
 
 def current_view(state: CurrentState, *, source: object, name: str | None = None, spec: ClusterSpec | None = None) -> QuotaView:
-    """A state as it was read from ``source``, which may tell whether the brokers resolve quotas as Kafka does.
+    """A state as it was read from ``source``, which may know whether the brokers resolve quotas as Kafka does.
 
     Where it does not, the Cluster document may.
     """
@@ -270,7 +270,7 @@ def manifests_view(intent: Intent) -> QuotaView:
 
 
 def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
-    """What ``current`` holds once the plan of the manifests is applied: unmanaged entities and those outside the scope stay.
+    """The quotas of ``current`` once the plan of the manifests is applied: unmanaged entities and those outside the scope stay.
 
     Raises ``ValueError`` when ``current`` was never observed.
     """

@@ -90,7 +90,7 @@ def revert_report(
     progress: Progress,
     on_refusal: Callable[[Plan], None] = lambda _: None,
 ) -> ApplyReport:
-    """Write what the report says was there before, if it was not changed since and everything agrees.
+    """Write the values before the reported run, unless the cluster was changed since.
 
     ``confirm``, ``on_refusal`` and the rest as in ``apply``; ``preview`` gets the plan instead when only validation is wanted.
     What is refused comes back as a report. Raises ``WrongClusterError`` for a report of another cluster, and ``BackendError``,

@@ -114,7 +114,7 @@ _LOOKED_UP: Final = "; the name was looked up on this machine, and the cluster's
 
 
 def check_on_cluster(plan: Plan, cluster: QuotaCluster, *, progress: Progress) -> Plan:
-    """The plan with what the live cluster's validation says; nothing is written.
+    """The plan with the results of the live cluster's validation. Nothing is written.
 
     Raises ``AuthorizationError`` when the cluster does not let this principal ask, and other ``BackendError`` children when it
     cannot be asked.

@@ -1,4 +1,4 @@
-"""The file of ``--mapping``, and what it says about a metrics server."""
+"""Reads the file of ``--mapping``, with its section about a metrics server."""
 
 from __future__ import annotations
 

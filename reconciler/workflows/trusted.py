@@ -1,7 +1,7 @@
 """Who is trusted: what decides where a write goes and what limits it comes from a reference, the quotas from the work tree.
 
 A pull request may come from anyone. With ``--trusted-ref`` its changes to connection, scope, prune, guards, protected entities,
-acceptances, owners, limits and lint settings are read, checked and told, and count only after merge.
+acceptances, owners, limits and lint settings are read, checked and reported, and count only after merge.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORDS: Final = {
 }  # fmt: skip
 """Fields by the names that the manifests have for them, where those differ."""
 _NOT_COMPARED: Final = frozenset({"span", "places", "name", "file", "exclude"})
-"""Where something is written is no difference; which files are read (``exclude``) is the work tree's own, as their content is."""
+"""Positions do not count as differences. The files to read (``exclude``) are the work tree's own, as their content is."""
 
 
 COUNTS_AFTER_MERGE: Final = Rule(
@@ -36,7 +36,7 @@ COUNTS_AFTER_MERGE: Final = Rule(
     "settings come from that git reference, since a pull request must not lift the limits that judge it, nor send a password "
     "to another host. What differs here is checked, and holds once it is merged.",
 )
-"""What validate says where plan has a note."""
+"""The finding of validate where plan has a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

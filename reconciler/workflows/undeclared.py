@@ -1,4 +1,4 @@
-"""What a plan says of entities that no manifest declares and that it leaves: findings where a person has to decide, and notes."""
+"""Findings and notes of a plan about entities that no manifest declares and that it leaves."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class YamlSequence(NamedTuple):
 
 
 class YamlMapping(NamedTuple):
-    """A mapping; ``keys`` holds the place (line, column) of each key. Duplicate keys never get here."""
+    """A mapping; ``keys`` has the place (line, column) of each key. Duplicate keys never get here."""
 
     items: dict[str, YamlNode]
     keys: dict[str, tuple[int, int]]

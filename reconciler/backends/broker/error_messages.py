@@ -28,7 +28,7 @@ _BY_TYPE: Final = (
 )
 _CLOSED: Final = "it closed the connection"
 REFUSED_CERTIFICATE: Final = "it refused the client certificate"
-"""Which may be none: a server says the same of one that it does not like and of one that it misses."""
+"""The client may have no certificate: a server answers the same for a certificate that it rejects and for a missing one."""
 
 _NO_TLS: Final = "what answers does not speak TLS"
 _HINTS: Final = {

@@ -27,7 +27,7 @@ _LONGEST_VARINT: Final = 5
 
 
 class MalformedAnswerError(Exception):
-    """A server's answer is not what its version says; the text states how."""
+    """A server's answer does not have the layout of its version. The text names the difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

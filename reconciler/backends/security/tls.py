@@ -208,7 +208,7 @@ def _why(settings: Settings, file: str, error: Exception) -> str:
 
 
 def is_java_store(content: bytes) -> bool:
-    """Whether a file is a JKS or JCEKS store, whatever its name or type says; Java itself takes either for the other."""
+    """True for the content of a JKS or JCEKS store, whatever its name and configured type: Java reads either as the other."""
     return content.startswith(_JKS)
 
 

@@ -41,7 +41,7 @@ _LEGAL: Final = {
 
 
 class UnreadableNodeError(ValueError):
-    """A node that is not the JSON of a config; the text says what is wrong, and quotes nothing of it: it may have credentials."""
+    """A node that is not the JSON of a config. The text quotes nothing of the node, which may have credentials."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

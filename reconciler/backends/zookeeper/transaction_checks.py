@@ -40,10 +40,10 @@ _BROKEN: Final = (NoNodeError, BadVersionError)
 
 
 def require_writable(client: KazooClient) -> int | None:
-    """The version of the controller's epoch for which all of it is so: it changes with every controller, a KRaft one too.
+    """Check that quotas can be written; returns the version of the controller's epoch, which each new controller changes.
 
-    ``None`` when no controller was ever elected. Raises ``UnsupportedClusterError`` or ``AuthorizationError`` that say what to do
-    instead, and kazoo's errors.
+    ``None`` when no controller was ever elected. Raises ``UnsupportedClusterError`` or ``AuthorizationError`` with the way out,
+    and kazoo's errors.
     """
     if is_read_only(client):
         raise UnsupportedClusterError(
@@ -119,7 +119,7 @@ def _probe(client: KazooClient, folder: str) -> None:
 
 
 def write_refused(client: KazooClient, path: str) -> str:
-    """What to say when ZooKeeper does not let us write at a path, whose ACLs may be hidden from us too. Raises kazoo's errors."""
+    """The message when ACLs of ZooKeeper forbid writing at a path. The ACLs may be unreadable. Raises kazoo's errors."""
     try:
         allowed = f" they allow {', '.join(_text(acl) for acl in client.get_acls(path)[0])};"
     except (NoAuthError, NoNodeError):
@@ -146,7 +146,7 @@ class ControllerChangedError(Exception):
 
 
 class TransactionChecks:
-    """``lock`` is the path of our lock's node, while we hold one."""
+    """``lock`` is the path of this session's lock node; ``None`` without a lock."""
 
     def __init__(self, client: KazooClient) -> None:
         self._client = client

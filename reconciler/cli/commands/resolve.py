@@ -1,4 +1,4 @@
-"""``kafka-quotas resolve``: which limits hold for a client, where they come from, and whom they are shared with."""
+"""``kafka-quotas resolve``: which limits apply to a client, where they come from, and which clients share them."""
 
 from __future__ import annotations
 

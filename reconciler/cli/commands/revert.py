@@ -1,4 +1,4 @@
-"""``kafka-quotas revert``: put back what an apply report says was there before, and verify."""
+"""``kafka-quotas revert``: write the values before an apply, from its report, and verify."""
 
 from __future__ import annotations
 

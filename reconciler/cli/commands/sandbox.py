@@ -98,7 +98,7 @@ def parse(namespace: argparse.Namespace) -> SandboxArguments:
 
 
 def run(args: SandboxArguments) -> int:
-    """One of the four actions; the exit code is 0, except as ``status`` and ``run`` say."""
+    """Run one of the four actions. The exit code is 0; ``status`` and ``run`` document theirs."""
     actions = {"start": _start, "status": _status, "stop": _stop, "run": _run}
     return actions[args.action](args)
 

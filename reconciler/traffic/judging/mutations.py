@@ -101,7 +101,7 @@ def tokens_by_seconds(
 def drop_duplicate_accounting(series: Sequence[Series], grouping: Grouping) -> frozenset[int]:
     """The targets to leave out: of the two accounts the one that has fewer topics, of equal ones that of the brokers.
 
-    Each account is judged by itself, so nothing is charged twice; this is only about saying it once.
+    Each account is judged by itself, so nothing is counted twice. This only keeps the report from listing it twice.
     """
     mutations = [number for number, target in enumerate(grouping.targets) if target.kind is Kind.MUTATION]
     accounts: dict[bool, list[int]] = {True: [], False: []}

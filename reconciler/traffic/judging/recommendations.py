@@ -71,7 +71,7 @@ def _place(verdict: BucketVerdict) -> _Place:
 
 
 def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str, *, censored: bool) -> dict[str, Any]:
-    """What all verdicts of a bucket say, by the names of the fields."""
+    """The recommendation fields, equal in all verdicts of a bucket, by name."""
     key = QuotaKey(everywhere[0].key)
     unlogged, loss = unlogged_factor(key.value, source), broker_loss_factor(key, brokers)
     least, margin = max(map(_least_safe, everywhere)) * unlogged, margin_of(days)

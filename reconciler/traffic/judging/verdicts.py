@@ -184,7 +184,7 @@ def _may_be_cut(target: Target, series: Sequence[Series], window: Window) -> boo
 def _decided(target: Target, verdict: Verdict, *, proven: bool) -> tuple[Verdict, str | None]:
     """The verdict, and why it is inconclusive where other clients, which the history names in part, could change it.
 
-    ``proven``: more traffic keeps a certain second certain, since a bound rises and a bucket of tokens is no fuller. Request by
+    ``proven``: more traffic keeps a certain second certain, since a bound rises and a token bucket gets emptier. Request by
     request it moves the samples, and so decides nothing.
     """
     if target.undecided:
@@ -260,7 +260,7 @@ def worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
 def enrich_verdicts(
     verdicts: Sequence[BucketVerdict], grouping: Grouping, provenance: Provenance, needs: HistoryNeeds
 ) -> tuple[BucketVerdict, ...]:
-    """The same verdicts with everything that the report says of them, worst first."""
+    """The same verdicts with every field of the report, worst first."""
     target_of, moved = target_numbers(grouping), regroupings(grouping)
     named = []
     for verdict in verdicts:

@@ -255,7 +255,7 @@ class FetchRollback:
     def _largest_sums(self, highest: float) -> Integers | None:
         """For each request the largest sum that is not throttled; ``None`` where no such sum exists.
 
-        A throttle so long that it is narrowed to a negative one throttles no request.
+        A throttle that 32 bits narrow to a negative number throttles no request.
         """
         if self.limit <= 0 or highest * float(self.window_ms.max()) >= _EXACT:
             return None

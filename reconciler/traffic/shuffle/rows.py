@@ -45,7 +45,7 @@ class Totals(Generic[Item]):
 class GroupWork(Generic[Item]):
     """Rows judged group by group. ``name``: what is made of them, for the log.
 
-    ``send`` makes columns of a share whose first one holds keys: a group's number above ``bits`` bits of a time. ``judge`` gets
+    ``send`` makes columns of a share whose first column has keys: a group's number above ``bits`` bits of a time. ``judge`` gets
     whole groups in the order of keys, in pieces of some 2^16 rows, and gives batches of ``schema``. ``rows``: the expected rows
     of each group, by its number. ``columns``: those of an item that ``send`` reads.
     """

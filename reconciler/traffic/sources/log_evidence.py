@@ -21,7 +21,7 @@ from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.sources.normal_form import DUPLICATE
 
 CLUSTER: Final = "cluster"
-"""The column: the id, on the few lines that say it."""
+"""The column of cluster ids: present on the few lines that name one."""
 _SAYING: Final = frozenset((3, 60, 62))
 """Metadata, DescribeCluster, BrokerRegistration."""
 NAMED_BROKERS: Final = "named_brokers"

@@ -54,7 +54,7 @@ class TrafficMapping:
         return tuple(dict.fromkeys(field.column for field in self.fields.values() if field.column))
 
     def form_of(self, file: Path) -> str:
-        """What a file is. Raises ``TrafficError`` when its name does not say."""
+        """The format of a file by its name. Raises ``TrafficError`` for an unknown ending."""
         name = file.name.removesuffix(".gz").removesuffix(".zst")
         form = self.form or _FORMATS.get(Path(name).suffix)
         if form is None:
@@ -137,7 +137,7 @@ def _findings(content: bytes, file: str) -> Iterator[Finding]:
 
 
 def _contradictions(root: YamlMapping) -> Iterator[tuple[str, int, int]]:
-    """What the schema cannot say."""
+    """Checks beyond the schema."""
     if "columns" not in _inside(root, "spec").items:
         return
     columns = _inside(root, "spec", "columns")

@@ -133,7 +133,7 @@ def _series(data: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _messages(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:
-    """Where the messages of field 1 are; there must be no other field."""
+    """Where the messages of field 1 are. Another field is an error."""
     while at < end:
         if data[at] != _LABEL:
             raise ValueError
