@@ -1,4 +1,4 @@
-"""What is known of every change while a run goes on."""
+"""The state of every change during a run: planned, written, verified or failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where quotas live: brokers, ZooKeeper, snapshot files. Nothing of a client library leaks out of here."""
+"""Reads and writes quotas: brokers, ZooKeeper, snapshot files. No type of a client library leaves this package."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The command line: options, exit codes, one small file a command."""
+"""The command line: options, exit codes, and one module for each command."""

@@ -1,4 +1,4 @@
-"""From what argparse parsed to typed values: each command has one dataclass of its options, and reads nothing else.
+"""Converts parsed arguments to typed values: each command reads its options from one dataclass.
 
 Options that most commands share are fields of base classes. They form one line, because a slotted class has one slotted base.
 """

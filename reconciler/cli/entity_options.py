@@ -1,4 +1,4 @@
-"""Which entity, or which entities, a command is about: the options of KIP-546's tool, and ``--name`` for any name there is."""
+"""Options that select entities: those of KIP-546's tool, and ``--name`` for any name."""
 
 from __future__ import annotations
 

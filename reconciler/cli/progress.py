@@ -1,4 +1,4 @@
-"""Progress of what is usually quick: nothing in the first two seconds, then one line that shows the step and the time."""
+"""Progress of quick steps: nothing in the first two seconds, then one line that shows the step and the time."""
 
 from __future__ import annotations
 

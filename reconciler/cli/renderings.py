@@ -1,4 +1,4 @@
-"""Which formats a result can be printed in, beside the text of a terminal, and how each is made."""
+"""The formats of results besides text, and the function that renders each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run that writes leaves behind: its line in the audit file, its report, and one document for readers of JSON."""
+"""Outputs of a run that writes: its line in the audit file, its report, and one JSON document."""
 
 from __future__ import annotations
 

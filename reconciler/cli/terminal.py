@@ -1,4 +1,4 @@
-"""How wide the terminal is. ``shutil`` knows this too, but loads compression libraries for it, a tenth of the time of a help."""
+"""The width of the terminal, without ``shutil``, which loads compression libraries: a tenth of the time of ``--help``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``apply``, ``revert`` and ``alter`` share before they write: options, the plan that is shown, and the question."""
+"""Steps that ``apply``, ``revert`` and ``alter`` share before they write: options, the shown plan, and the question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was described, and what differs between two states: values that print as one line, however long they are."""
+"""Descriptions of quotas and differences of two states, which print as one line of any length."""
 
 from __future__ import annotations
 

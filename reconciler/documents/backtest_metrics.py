@@ -1,4 +1,4 @@
-"""What metrics show, what rows mean and how many changed quotas were judged, as parts of a backtest's document."""
+"""Parts of a backtest's document: results of metrics, meanings of rows, and numbers of judged changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quota files of other tools into entities and values: jikkou, Terraform, helmsman, kafka-configs. Nothing is ever guessed."""
+"""Quota files of other tools into entities and values: jikkou, Terraform, helmsman, kafka-configs. It never guesses."""
 
 from __future__ import annotations
 

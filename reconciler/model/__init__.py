@@ -1,4 +1,4 @@
-"""The words of the field as values: frozen, standard library only, no input or output."""
+"""The domain as values: frozen, standard library only, no input or output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a backtest found: which buckets the proposed quotas would have throttled, and what the recorded traffic can show."""
+"""The result of a backtest: which buckets the proposed quotas would have throttled, and what the recorded traffic can prove."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rows of a history mean, what metrics show of a quota group, and of how many changed quotas the effect is known."""
+"""Evidence of metrics: meanings of rows, samples of a quota group, and numbers of judged and unjudged changes."""
 
 from __future__ import annotations
 

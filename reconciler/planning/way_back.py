@@ -1,4 +1,4 @@
-"""The way back from an apply report: what it wrote goes to what was there before, and whatever changed since is left alone."""
+"""The way back from an apply report: its changes are reversed, and quotas that changed since stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a cluster frozen at a moment, and until when: windows on the calendar of their time zones.
+"""Freeze windows on the calendar of their time zones: whether a cluster is frozen at a moment, and until when.
 
 A weekly window is from one wall-clock time to another. Where clocks change, a wall-clock time may come twice or never; both
 readings are then taken, and the one that freezes longer counts: in doubt nothing is written.

@@ -1,4 +1,4 @@
-"""What guards get and return, and their wording of entity counts."""
+"""Input and result of guards, and their wording of entity counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is folded below the table of a comment: guards, rules, findings, effects, and what a backtest rests on."""
+"""The folded sections below the table of a comment: guards, rules, findings, effects, and the evidence of a backtest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metrics show of a quota group, in words: samples above the limit, how much of the time they show, and averages."""
+"""Sentences about a quota group in metrics: samples above the limit, the share of time that they cover, and averages."""
 
 from __future__ import annotations
 

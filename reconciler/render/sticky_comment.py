@@ -1,4 +1,4 @@
-"""One comment that is rewritten while a change goes on its way: heading and alert of its state, and the content of the plan.
+"""The comment of a pull request, rewritten from plan to apply: heading and alert of the state, and the content of the plan.
 
 Which forge the comment is on is not known here: text goes in, text comes out.
 """

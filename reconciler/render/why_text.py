@@ -1,4 +1,4 @@
-"""An incident for a terminal: the answer, what explains it, what is not known, and what to type."""
+"""An incident for a terminal: the answer, its causes, missing evidence, and commands to type."""
 
 from __future__ import annotations
 

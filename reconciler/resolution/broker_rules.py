@@ -1,4 +1,4 @@
-"""What a KRaft broker refuses, in its own words and without a broker, and the names of its settings for quotas.
+"""Refusals of a KRaft broker in its own words, without a broker, and the names of its settings for quotas.
 
 Source: Kafka's ``ClientQuotaControlManager`` as of 3.5 to 4.x (3.0 to 3.4 took zero and negative values, and rounded fractions).
 A broker answers each of these with ``INVALID_REQUEST`` (42) for that entity and writes nothing of it.

@@ -1,4 +1,4 @@
-"""What a broker answers to a describe filter, without a broker; and the filter that comes nearest to a selector.
+"""A broker's answer to a describe filter, without a broker, and the narrowest filter that covers a selector.
 
 Source: Kafka's ``ClientQuotasImage.describe`` (KIP-546). Match type 2, ``SPECIFIED``, asks for a type to be part of the entity,
 and so includes its default. Kafka has no match for "any but the default", nor for prefixes.

@@ -1,9 +1,9 @@
-"""What a change of quotas does to clients: the one calculation behind a plan's effects and the difference of two states.
+"""The effects of changed quotas on clients: the one calculation behind a plan's effects and the difference of two states.
 
 Known are, of both sides: every user with any other client id, every client id with any other user, every named pair, clients that
-nothing names (also without a client id), the pairs of recorded traffic, and every address. Addresses are compared by value, not by
-spelling. A named user with a named client id that no entity names together is represented by one of its two rows. The pair has a
-row of its own when it moves like neither, such as when a user loses its own limit and one of its client ids now falls to that
+nothing names (also without a client id), the pairs of recorded traffic, and every address. Addresses are compared by value, not
+by spelling. A named user with a named client id that no entity names together is represented by one of its two rows. The pair has
+a row of its own when it moves like neither, such as when a user loses its own limit and one of its client ids now falls to that
 client id's.
 
 Only keys and clients that a changed entity can reach are resolved, so that a small change to a large cluster stays cheap.

@@ -1,4 +1,4 @@
-"""Buckets and who falls into them: what the broker counts together against one limit.
+"""Buckets and their clients: the traffic that a broker counts together against one limit.
 
 For a client with a limit the bucket follows from the winner's level alone, in every version of Kafka: brokers before 4.2 remember
 kinds of quotas that are gone, which changes only the tags of clients without a limit.

@@ -1,4 +1,4 @@
-"""One pass: read the manifests, look at the cluster, write if that is wanted and nothing speaks against it.
+"""One pass: read the manifests and the cluster, and write when writing is on and no check refuses.
 
 The outcome of a pass is words and counts, never entities, so that keeping one costs nothing.
 """

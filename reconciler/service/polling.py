@@ -1,4 +1,4 @@
-"""A thread that reads one metrics page on a schedule: never two requests at once, and what it could not do is counted."""
+"""A thread that reads one metrics page on a schedule: never two requests at once, and missed scrapes are counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker counts, and the quota key that limits it."""
+"""The kinds of traffic that a broker counts, and the quota key of each."""
 
 from __future__ import annotations
 

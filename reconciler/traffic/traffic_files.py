@@ -1,4 +1,4 @@
-"""What ``--traffic`` names: logs of requests or violations, Parquet, mapped or recorder's files, or per-second totals."""
+"""Opens the sources that ``--traffic`` names: request or violation logs, Parquet, mapped or recorder files, per-second totals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One small module for each thing a user wants done; the only place that combines the layers below."""
+"""One module for each task of a user; the only package that combines the layers below."""
 
 from __future__ import annotations
 

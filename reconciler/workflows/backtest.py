@@ -1,4 +1,4 @@
-"""Backtest: what the proposed quotas would have done to recorded traffic, next to what the current ones would have done."""
+"""Backtest: the effect of proposed quotas on recorded traffic, beside that of the current ones."""
 
 from __future__ import annotations
 

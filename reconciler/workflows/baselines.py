@@ -1,4 +1,4 @@
-"""What ``--baseline`` names, a recorded file or a git reference; and recording such a file after a complete run."""
+"""Reads the file or git reference of ``--baseline``, and records such a file after a complete run."""
 
 from __future__ import annotations
 

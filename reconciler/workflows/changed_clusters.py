@@ -1,4 +1,4 @@
-"""Which clusters a change of the manifests is about: for pipelines that plan and apply only those."""
+"""Finds the clusters that a change of the manifests affects, for pipelines that plan and apply only those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keep one comment on a pull request: find ours, rewrite or post it, fold duplicates; on GitHub, as a workflow run knows it."""
+"""Keep one comment on a pull request: find, rewrite or post it, and fold duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Describe: what a cluster, or a snapshot of one, has for the entities that a selector selects."""
+"""Describe: the quotas that a cluster or a snapshot has for the selected entities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift: what is live against what is declared, and against the baseline, which distinguishes merged from changed by hand.
+"""Drift: live against declared quotas, and against the baseline, which distinguishes merged changes from manual ones.
 
 Nothing here can write: all that it is given of a cluster is a reader.
 """

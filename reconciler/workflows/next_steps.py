@@ -1,4 +1,4 @@
-"""What to type after an incident: raise the limit now, keep it in git, and Kafka's own tool where this one is not at hand."""
+"""Commands for after an incident: raise the limit now, keep it in git, and the same with Kafka's own tool."""
 
 from __future__ import annotations
 

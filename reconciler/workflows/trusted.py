@@ -1,4 +1,4 @@
-"""Who is trusted: what decides where a write goes and what limits it comes from a reference, the quotas from the work tree.
+"""Reads connections and limits of writes from a trusted reference, and quotas from the work tree.
 
 A pull request may come from anyone. With ``--trusted-ref`` its changes to connection, scope, prune, guards, protected entities,
 acceptances, owners, limits and lint settings are read, checked and reported, and count only after merge.

@@ -1,4 +1,4 @@
-"""Why: an incident of one client, from whatever sources there are.
+"""Why: an incident of one client, from the available sources.
 
 The backtest judges the recorded traffic under the quotas of that time. Its seconds over the limit, or the throttles that brokers
 logged themselves where they did, make the incident; a second backtest of the incident alone gives shares and values.

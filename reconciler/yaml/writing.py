@@ -1,4 +1,4 @@
-"""Text as a YAML scalar that every YAML reader gives back unchanged, whether it types plain scalars as YAML 1.1 or 1.2 does."""
+"""Writes text as a YAML scalar that every reader of YAML 1.1 or 1.2 returns unchanged."""
 
 from __future__ import annotations
 

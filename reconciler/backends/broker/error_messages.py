@@ -1,4 +1,4 @@
-"""What kafka-python's connection errors and the brokers' error codes mean, in words for a person.
+"""Sentences for kafka-python's connection errors and for brokers' error codes.
 
 Nothing of the library's own text is repeated but the broker's. The codes are those of Kafka's ``Errors``.
 """

@@ -1,8 +1,8 @@
-"""Sockets for kafka-python that mend two of its habits.
+"""Sockets for kafka-python, with corrections of two of its faults.
 
-It leaves the socket of a connection that did not come about to the garbage collector; here it is closed. And when an answer and
-the end of the connection arrive together, it throws the answer away: the refusal of a login among them, which brokers send right
-before they close. Here the end is held back until the answer was read.
+The library leaves the socket of a failed connection to the garbage collector; here it is closed. When an answer and the end of
+the connection arrive together, the library drops the answer, such as the refusal of a login that brokers send right before they
+close. Here the end shows only after the answer was read.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Quotas in ZooKeeper, for clusters up to Kafka 3.9: every node read and written with kazoo, nothing asked of brokers."""
+"""Quotas in ZooKeeper, for clusters up to Kafka 3.9: every node is read and written with kazoo, without the brokers."""

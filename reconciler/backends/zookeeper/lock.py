@@ -1,4 +1,4 @@
-"""One run at a time: a lock in ZooKeeper that names its owner, and that goes away with the owner's session.
+"""The lock that lets one run write at a time: a ZooKeeper node that names its owner and ends with the owner's session.
 
 It is at ``/kafka-quotas/lock``, inside the chroot and outside of what Kafka reads. Its nodes have the ACL of the folder of change
 notifications: a client that may write quotas may take the lock, and one that may read there sees its owner. The last run to leave

@@ -1,4 +1,4 @@
-"""kazoo's connection with a login of our own, and without a thread that dies with a traceback.
+"""kazoo's connection with SASL DIGEST-MD5, and a thread that reports its errors instead of a traceback.
 
 The login is the client's side of SASL DIGEST-MD5 (RFC 2831), quality of protection ``auth``: what ZooKeeper's servers offer.
 kazoo would log in with a library that is no longer kept, and that takes only passwords in ASCII. The digest protects a password

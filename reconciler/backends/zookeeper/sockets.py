@@ -1,4 +1,4 @@
-"""kazoo's threads, with sockets of our own making.
+"""A thread handler for kazoo whose sockets record failures and read many answers at a time.
 
 They record why a connection failed, they do TLS as everywhere else in this tool, and they are quick: kazoo asks the
 system six times about each request whether it may read or write, and reads an answer in two pieces. Here answers are read many at

@@ -1,1 +1,1 @@
-"""One file a command; each imports what it needs inside its functions."""
+"""One module for each command. They import inside functions, so that ``--help`` starts fast."""

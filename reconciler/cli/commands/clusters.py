@@ -1,4 +1,4 @@
-"""``kafka-quotas clusters``: which clusters there are, and which of them a change is about; for the matrix of a pipeline."""
+"""``kafka-quotas clusters``: list the clusters, and those that a change affects, for the matrix of a pipeline."""
 
 from __future__ import annotations
 

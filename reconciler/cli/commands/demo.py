@@ -1,4 +1,4 @@
-"""``kafka-quotas demo``: the whole road on a real Kafka that is started for it and stopped afterwards."""
+"""``kafka-quotas demo``: every step from manifests to drift, on a real Kafka that it starts and stops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kafka-quotas describe``: what a cluster, or a snapshot, has for some entities or for all."""
+"""``kafka-quotas describe``: show the quotas of some or all entities of a cluster or a snapshot."""
 
 from __future__ import annotations
 

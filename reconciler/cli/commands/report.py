@@ -1,4 +1,4 @@
-"""``kafka-quotas report``: one page to look at, of all clusters; it never writes to one."""
+"""``kafka-quotas report``: one page with the state of all clusters. It never writes to one."""
 
 from __future__ import annotations
 

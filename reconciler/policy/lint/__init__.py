@@ -1,1 +1,1 @@
-"""Lint: what is legal and most likely not meant. Pure functions over one cluster's states, one module a theme."""
+"""Lint rules for legal states that are probably mistakes: pure functions over one cluster's states, one module for each theme."""

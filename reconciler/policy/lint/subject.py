@@ -1,4 +1,4 @@
-"""What a lint rule may look at, and how it states what it found."""
+"""Input of a lint rule, and the construction of its findings."""
 
 from __future__ import annotations
 

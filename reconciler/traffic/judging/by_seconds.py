@@ -1,4 +1,4 @@
-"""What one-second sums show: verdicts of groups, and rates over time for plots, of every worker or of this process.
+"""Judges one-second sums: verdicts of groups, and rates over time for plots, on workers or in this process.
 
 Amounts are integers and sums do not depend on their order, so neither does the result on how rows are partitioned. A plot has at
 most 240 equal intervals, whatever the length of the history. It is made in a second pass over the few groups that are shown:

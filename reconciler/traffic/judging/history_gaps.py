@@ -1,4 +1,4 @@
-"""What a history lacks: time that it does not cover, and time of threads that logs do not have; and what is assumed of it.
+"""Gaps of a history: uncovered time, thread time that logs lack, and the assumptions about both.
 
 A broker without requests writes no lines either, so a silence proves nothing by itself. It counts as a hole when it lasts 90
 minutes, or when it is ten times as long as nearly all of the broker's other pauses (``_SHORTEST_MIN`` at least). A report names

@@ -1,4 +1,4 @@
-"""What metrics prove: a throttle, and never that there was none.
+"""Bounds from metrics: they can prove a throttle, and never its absence.
 
 A mean over a time shows nothing about the seconds in it. But a broker lets no more through without a throttle than its limit
 allows over the windows that cover that time. Take the last request of an interval of L seconds, then the last one before its

@@ -1,4 +1,4 @@
-"""What the requests of each group come to: seconds with traffic, seconds with a throttled request, episodes, peaks."""
+"""Totals of each group's requests: seconds with traffic, seconds with a throttled request, episodes, peaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells in, one row a group out: a stream of any length in constant memory, whatever share of it one group has.
+"""Judges per-second totals group by group: a stream of any length in constant memory, even when one group has most of it.
 
 A group is one bucket on one broker. Cells come in rising order of (group, second); a batch may end anywhere. What a
 batch needs of the one before it is its last seconds, and the run of seconds over the limit that was still open.

@@ -1,4 +1,4 @@
-"""Which samples are live at every request, with vectors: what makes the fast form of ``sampled_rate`` possible.
+"""The live samples at every request, computed with vectors: the base of the fast form of ``sampled_rate``.
 
 For brokers from 3.8 on, which samples are alive at a request depends on times alone, never on amounts or limits. With the
 requests in order, s0 the first and each further sample start the first request at least W after the previous start, the live

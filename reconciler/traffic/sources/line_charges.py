@@ -1,4 +1,4 @@
-"""What one line of a request log is charged for: bytes, thread time and partitions, an entry for each thing.
+"""The charges of one line of a request log: bytes, thread time and partitions, an entry for each.
 
 **Bytes.** A log line has the sizes of record batches only. Produce is charged the request as received (header and body, without
 the frame's length), fetch 4 bytes and the response body. Source: Kafka's message definitions ``ProduceRequest`` and

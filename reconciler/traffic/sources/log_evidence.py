@@ -1,4 +1,4 @@
-"""What lines of request logs show about the recording: the cluster's id, its brokers, and lines that are there twice.
+"""Evidence about the recording from request logs: the cluster's id, its brokers, and duplicate lines.
 
 A line is a copy of another one when the connection, the correlation id and the time are the same: copied logs, logs cut by
 rotation, one log under two names. The line that counts is that of the smallest broker, then of the first file.

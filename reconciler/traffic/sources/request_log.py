@@ -1,4 +1,4 @@
-"""The broker's request log (JSON since Kafka 2.8) as rows of what is charged, as Arrow batches and without Spark.
+"""Reads the broker's request log (JSON since Kafka 2.8) as charged rows in Arrow batches, without Spark.
 
 A line with ``Completed request:`` gives a row for each thing it is charged for: bytes of produce and fetch, time of
 threads, topics created or deleted. ``status`` states what became of it; ``CHARGED`` rows carry the series (broker, kind, user,

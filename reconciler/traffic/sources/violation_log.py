@@ -1,4 +1,4 @@
-"""The broker's log of quota violations: who was throttled, when, and for how long. It has no traffic.
+"""Reads the broker's log of quota violations: the throttled clients, moments and lengths. It has no traffic.
 
 Lines such as ``[2026-11-22 14:03:00,123] DEBUG Quota violated for sensor (Produce-alice:app). Delay time: (7284) (...)`` of the
 loggers ``org.apache.kafka.server.quota.ClientQuotaManager`` and ``...ControllerMutationQuotaManager``; up to 4.1
