@@ -24,7 +24,10 @@ class SnapshotReader:
         self._content = content
 
     def current_state(self) -> CurrentState:
-        """The recorded state. Raises as ``read_snapshot``."""
+        """The recorded state.
+
+        Raises ``FileAccessError`` for an unreadable file, ``ManifestError`` for one that is not a snapshot.
+        """
         state = read_snapshot(self._path) if self._content is None else parse_snapshot(self._content, self._path)
         log_event(_log, "snapshot read", file=str(self._path), entities=len(state.entities))
         return state

@@ -98,7 +98,7 @@ def entity_of(args: EntityArguments, *, may_be_empty: Collection[str] = ()) -> E
 
 
 def selector_of(args: FilterArguments) -> Selector:
-    """The filter of all options here; without any it selects everything, and nothing when strict. Raises as ``entity_of``."""
+    """The filter of all options here; without any it selects everything, and nothing when strict. Raises ``UsageError``."""
     parts = _checked((*_exact_parts(args), *_filter_parts(args)), ())
     return Selector(types=tuple((entity_type, wanted) for _, entity_type, wanted in parts), strict=args.entity_strict)
 

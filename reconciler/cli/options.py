@@ -213,7 +213,7 @@ def add_detailed_exitcode_option(parser: argparse.ArgumentParser, text: str) -> 
 def baseline(
     name: str | None, paths: Sequence[str], trusted: TrustedTree | None, *, all_clusters: bool = False
 ) -> GivenBaseline | None:
-    """The baseline of ``add_baseline_option``. Raises as ``given_baseline``, and for a file with ``--all-clusters``."""
+    """The baseline of ``add_baseline_option``. Raises ``UsageError`` for a file with ``--all-clusters``."""
     from pathlib import Path
 
     from reconciler.workflows import given_baseline

@@ -244,7 +244,10 @@ class PlannedAlteration:
         return self._warnings
 
     def validate(self) -> ApplyReport:
-        """Let the cluster check the change; nothing is written. Raises as ``apply``; every guard counts as accepted here."""
+        """Let the cluster check the change; nothing is written. Every guard counts as accepted here.
+
+        Raises ``StalePlanError`` when the cluster no longer has what the plan changes, and other ``RefusedError``.
+        """
         every_guard = tuple(guard.id for guard in self.plan.guards)
         return succeeded(self._write(Approval(accepted=every_guard, settings=ApplySettings(validate_only=True))))
 

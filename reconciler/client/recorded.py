@@ -58,7 +58,10 @@ class RecordedQuotas:
         return self._view.notes
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
-        """The entities that match, with all their quotas. Raises as ``ClusterQuotas.describe``."""
+        """The entities that match, with all their quotas.
+
+        Raises ``RequestRefusedError`` or ``UnsupportedClusterError`` for a selector that Kafka does not take.
+        """
         described = describe_cluster(_Held(self._view), selector)
         view = self._view
         return Description(kind=view.kind, cluster=view.cluster, observed=view.observed, entities=described.entities)

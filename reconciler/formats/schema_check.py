@@ -254,7 +254,7 @@ def load_schema(name: str) -> dict[str, Any]:
 
 
 def schema_names() -> tuple[str, ...]:
-    """The short names of all schemas, sorted. Raises ``FileAccessError`` as ``schema_folder``."""
+    """The short names of all schemas, sorted. Raises ``FileAccessError`` when the installation lacks the folder."""
     return tuple(sorted(_newest()))
 
 

@@ -69,7 +69,8 @@ def start(
 def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[Sandbox]:
     """A sandbox in a temporary folder, for the length of the block; afterwards no process and no folder is left.
 
-    So also after exceptions and interrupts and, through a guard process, when this process is killed. Raises as ``start``.
+    So also after exceptions and interrupts and, through a guard process, when this process is killed. Raises
+    ``SandboxError`` when Kafka does not start; then the folder is kept and the message names the log.
     """
     runtime = _runtime_of(spec, progress)
     folder = Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"

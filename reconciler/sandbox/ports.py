@@ -59,7 +59,7 @@ class Ports:
 
 
 def assign_ports(spec: SandboxSpec, choose_ports: Callable[[int], Sequence[int]]) -> Ports:
-    """A port for each listener of ``spec``, of those that ``choose_ports`` finds. Raises as ``choose_ports``."""
+    """A port for each listener of ``spec``, of those that ``choose_ports`` finds. Raises ``SandboxError``."""
     free = iter(choose_ports((3 + len(spec.listeners)) * spec.nodes + 1))
     return Ports(
         nodes=tuple(

@@ -60,7 +60,7 @@ def last_rates(batches: Iterable[pa.RecordBatch]) -> list[RecordedRate]:
 
 
 def last_totals(folder: Path) -> list[RecordedRate]:
-    """The rates at the end of per-second totals. Raises ``TrafficError`` as ``open_history``."""
+    """The rates at the end of per-second totals. Raises ``TrafficError`` for a folder without totals."""
     history = open_history(SegmentFolder(folder))
     ends = {
         segment.folder: max((covered.end_us for covered in segment.coverage), default=0) // 1_000_000

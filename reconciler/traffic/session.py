@@ -154,7 +154,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 
 @contextmanager
 def spark_with_progress(options: SessionOptions, progress: Progress | None) -> Iterator[SparkSession]:
-    """A session whose start and jobs are reported to ``progress``. Raises as ``spark_session``."""
+    """A session whose start and jobs are reported to ``progress``. Raises ``MissingDependencyError``, ``TrafficError``."""
     if progress is None:
         with spark_session(options) as session:
             yield session

@@ -166,7 +166,7 @@ class Traffic:
 def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None, *, between: Between | None = None) -> Traffic:
     """The source that the arguments name. A ``mapping`` decides their format. ``between``: which rows of Parquet count.
 
-    Raises ``TrafficError`` and ``UsageError`` as ``find_logs``, and for a mixture.
+    Raises ``TrafficError`` for a path without traffic, ``UsageError`` for no arguments, one file of two brokers, and a mixture.
     """
     traffic = replace(_find(arguments, mapping), between=between)
     log_event(

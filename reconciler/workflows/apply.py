@@ -88,7 +88,7 @@ def apply_manifests(
     comes back as a report too; ``on_refusal`` gets a plan that is refused before ``confirm`` saw it. A saved plan is not stale
     when the cluster has all its values: nothing is left to do.
 
-    Raises ``BackendError``, ``WrongClusterError``, as ``GivenBaseline.of``, or (for findings that the live state brings)
+    Raises ``BackendError``, ``WrongClusterError``, ``BaselineError``, or (for findings that the live state brings)
     ``ManifestError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")

@@ -149,7 +149,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
 
 
 def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRequest:
-    """What to judge, with the brokers' settings. Raises as ``broker_model``."""
+    """The judgement to make, with the brokers' settings. Raises ``UsageError``, ``UntrustedError`` or ``QuotaCallbackError``."""
     from reconciler.traffic import BacktestRequest
 
     version = options.kafka_version or proposal.kafka_version

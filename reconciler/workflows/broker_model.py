@@ -59,7 +59,7 @@ class BrokerModel:
 def broker_model(
     spec: ClusterSpec, options: ModelOptions, *, version: str | None, trusted: TrustedTree | None = None
 ) -> BrokerModel:
-    """Raises ``UsageError`` for a version or number that is none, and as ``chosen_callback``."""
+    """Raises ``UsageError`` for an invalid version or number, ``UntrustedError`` or ``QuotaCallbackError`` for the callback."""
     from reconciler.traffic import BrokerRule, Era, Window
 
     asked = {

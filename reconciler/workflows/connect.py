@@ -43,7 +43,10 @@ _AS_THE_DOCUMENT_SAYS: Final = Access()
 
 @contextlib.contextmanager
 def quota_reader(spec: ClusterSpec, access: Access, *, trusted: TrustedTree | None = None) -> Iterator[QuotaReader]:
-    """Something to read quotas from and nothing to write them with, closed at the end. Raises as ``open_cluster``."""
+    """A reader of quotas that cannot write, closed at the end.
+
+    Raises ``UsageError``, ``FileAccessError``, ``UntrustedError`` or ``BackendError``.
+    """
     if access.current is not None:
         yield snapshot_reader(access.current, trusted=trusted.files if trusted is not None else None)
         return
@@ -103,7 +106,7 @@ def _open_zookeeper(
 def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str | None:
     """The principal that the cluster will authenticate us as, by the settings that ``open_cluster`` uses; ``None`` if unknown.
 
-    Raises as ``open_cluster``.
+    Raises ``UsageError``, ``FileAccessError`` or ``UntrustedError``.
     """
     place, properties = _chosen(spec, access, trusted)
     if properties is None:
@@ -157,7 +160,7 @@ def cluster_to_read(paths: Sequence[str], cluster: str | None) -> ClusterSpec:
 
 
 def read_state(spec: ClusterSpec, reader: QuotaReader) -> CurrentState:
-    """All quotas of the cluster that ``spec`` means. Raises as ``check_cluster_id``, and ``BackendError``."""
+    """All quotas of the cluster that ``spec`` means. Raises ``WrongClusterError`` for another cluster, ``BackendError``."""
     with timed_event(_log, "quotas read", level=logging.INFO, cluster=spec.name) as data:
         current = reader.current_state()
         data["cluster_id"] = current.cluster.id

@@ -29,7 +29,8 @@ def find_drift(
 ) -> Drift:
     """Read the cluster and compare; entities that ``ignore`` selects are counted, and shown nowhere else.
 
-    Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and as ``GivenBaseline.of``.
+    Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and ``BaselineError`` for the
+    baseline of another one.
     """
     return drift_from(intent, read_state(intent.spec, reader), given, ignore=ignore, source=intent.source())
 
@@ -42,7 +43,7 @@ def drift_from(
     ignore: Sequence[Selector] = (),
     source: ManifestCommit,
 ) -> Drift:
-    """The drift between two states, without reading anything. Raises as ``GivenBaseline.of``."""
+    """The drift between two states, without reading anything. Raises ``BaselineError`` for the baseline of another cluster."""
     baseline = given.of(intent.spec.name, current.cluster) if given is not None else None
     spec = intent.spec
     declared_then = baseline.entities if baseline else None

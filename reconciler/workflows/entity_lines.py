@@ -23,7 +23,7 @@ _OBJECTS: Final = json.JSONDecoder(object_pairs_hook=tuple)
 
 
 def read_clients(path: Path) -> list[AskedClient]:
-    """The entities of a file, in order. Raises ``FileAccessError`` as ``parse_clients``, and when the file cannot be read."""
+    """The entities of a file, in order. Raises ``FileAccessError`` for an unreadable file or line."""
     try:
         with path.open("rb") as stream:
             return parse_clients(stream, str(path))

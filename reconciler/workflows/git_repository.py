@@ -250,7 +250,7 @@ def repository_around(path: str) -> Git:
 
 
 def nearest_repository(path: str) -> Git:
-    """The repository that a file or folder is in, which may be a submodule. Raises ``GitError`` as ``repository_around``."""
+    """The repository that a file or folder is in, which may be a submodule. Raises ``GitError`` without a repository."""
     return _nearest(_existing_folder(path))[0]
 
 

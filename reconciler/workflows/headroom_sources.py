@@ -87,7 +87,7 @@ class LoadOptions:
     clock: Callable[[], float] = time.time
 
     def login(self) -> HttpLogin | None:
-        """That of ``http_config``. Raises as ``read_login``."""
+        """The login of ``http_config``. Raises ``FileAccessError``, ``UsageError``."""
         return read_login(self.http_config, self.read_file) if self.http_config is not None else None
 
     def reader(self, what: str) -> SeriesReader:

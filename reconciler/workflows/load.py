@@ -229,7 +229,10 @@ def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[Clus
 
 
 def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> ClusterSpec:
-    """The cluster to work on. Raises as ``desired_for`` does."""
+    """The cluster to work on.
+
+    Raises ``UsageError`` for an unknown or ambiguous name, ``UntrustedError`` for one only in the work tree.
+    """
     names = sorted(loaded.clusters)
     if loaded.trust is not None:
         _require_trusted(loaded, loaded.trust, cluster_name)

@@ -20,8 +20,9 @@ _ORIGINS: Final = {
 def quota_rules(sources: Sources, state: str, *, name: str | None = None) -> QuotaRules:
     """The limits of a state, and who declares them. ``name``: for a cluster without one.
 
-    Raises ``UsageError`` where the brokers have a callback class, since no limit is known then, and for a cluster without a
-    name. Raises also as ``Sources.view``.
+    Raises ``UsageError`` where the brokers have a callback class, since no limit is known then, and for a cluster without a name.
+    Raises also ``ManifestError``, ``UntrustedError``, ``GitError``, ``FileAccessError``, ``WrongClusterError`` and
+    ``BackendError``.
     """
     view = sources.view(state)
     if view.caveats.callback is not None:

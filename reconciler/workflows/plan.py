@@ -100,7 +100,7 @@ def load_intent(
 def intent_of(
     loaded: LoadedManifests, seen: ReadReferences, paths: Sequence[str], *, cluster: str | None, fail_on: Severity
 ) -> Intent:
-    """One cluster's part of manifests that are good as far as they are not about one. Raises as ``load_intent``."""
+    """One cluster's part of manifests without errors about all. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
     spec, desired, findings = desired_for(loaded, cluster)
     everything = (*loaded.findings, *findings, *lint_offline(loaded, spec, desired))
     stop_on(everything, fail_on)
@@ -130,7 +130,8 @@ def make_plan(
 ) -> Plan:
     """Compare and judge.
 
-    Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and as ``GivenBaseline.of``.
+    Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and
+    ``BaselineError`` for the baseline of another one.
     """
     current = read_state(intent.spec, reader)
     return plan_from(
@@ -152,7 +153,7 @@ def plan_from(
     """The plan from two states, without reading anything; ``clock`` states which guards and acceptances are in effect.
 
     ``source``: the commit of the manifests. In a run that no person attends, ``prune: confirm`` counts as ``never``, and guards
-    are accepted in the Cluster manifest. Raises ``BaselineError`` and ``ManifestError`` as ``GivenBaseline.of``.
+    are accepted in the Cluster manifest. Raises ``BaselineError`` for the baseline of another cluster, and ``ManifestError``.
     """
     spec = intent.spec
     identity = current.cluster.named(spec.name)

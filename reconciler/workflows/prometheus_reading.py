@@ -70,7 +70,7 @@ class PieceReader:
         self._longest_s: float = float("inf")
 
     def read(self, pages: Sequence[Piece]) -> Iterator[AnsweredPiece]:
-        """The answers, in the order of the pages. Raises as ``PrometheusApi.range_samples``."""
+        """The answers, in the order of the pages. Raises ``TrafficError``."""
         plan = self._plan(pages)
         waiting: deque[_Waiting] = deque()
         self._begin(plan, waiting, 1)

@@ -44,7 +44,10 @@ class ReadReferences:
         return None if self.trusted is None else self.trusted.trust()
 
     def before(self, spec: ClusterSpec) -> Before | None:
-        """What the base declares for a cluster. Raises as ``declared_at``."""
+        """The quotas that the base declares for a cluster.
+
+        Raises ``ManifestError`` when the manifests contradict themselves there.
+        """
         return None if self.base is None else _before(self.base, spec)
 
     def notes(self, loaded: LoadedManifests, spec: ClusterSpec) -> tuple[str, ...]:
@@ -58,7 +61,7 @@ def _before(base: ManifestsAt, spec: ClusterSpec) -> Before:
 
 
 def read_references(references: References, paths: Sequence[str]) -> ReadReferences:
-    """Read the manifests at both. Raises as ``manifests_at``."""
+    """Read the manifests at both. Raises ``GitError``, ``UntrustedError``, ``UsageError``, ``ManifestError`` (errors there)."""
     trusted = trusted_tree(references.trusted, paths)
     if references.base is None or references.base == references.trusted:
         return ReadReferences(trusted=trusted, base=trusted.at if trusted else None)

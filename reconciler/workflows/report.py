@@ -86,7 +86,7 @@ class ReportRequest:
 
 
 def load_report_intents(asked: ReportRequest) -> tuple[Intent | ClusterFailure, ...]:
-    """What the manifests want of each cluster. Raises as ``load_intent`` and ``load_every_intent``."""
+    """The manifests' intent for each cluster. Raises ``ManifestError``, ``UsageError``, ``GitError`` or ``UntrustedError``."""
     references = References(trusted=asked.trusted_ref)
     if asked.one:
         return (load_intent(asked.paths, cluster=asked.cluster, fail_on=asked.fail_on, references=references),)
@@ -103,8 +103,8 @@ def make_report(
 ) -> Overview:
     """Read every cluster, one after the other; one that cannot be read is in the result with the reason, and stops no other.
 
-    Raises as ``given_baseline`` for a baseline of all, and ``UsageError`` when that is a file, which is of one cluster. A
-    cluster's own baseline that cannot be used is a note of the cluster.
+    Of a baseline of all: raises ``GitError``, ``ManifestError``, ``BaselineError`` or ``UntrustedError``, and ``UsageError`` for
+    a file, which is of one cluster. A cluster's own baseline that cannot be used is a note of the cluster.
     """
     baseline = _baseline_of_all(intents, asked)
     clusters = tuple(_overview(intent, asked, baseline, progress) for intent in intents)

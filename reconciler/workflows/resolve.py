@@ -158,14 +158,14 @@ class Sources:
         return current_view(reader.current_state(), source=reader)
 
     def owners(self) -> Mapping[Entity, str]:
-        """Who declares an entity, as far as manifests are read; none without a path and a cluster's name. Raises as ``view``."""
+        """Who declares an entity, as far as manifests are read; none without a path and a cluster's name."""
         if not self._where.paths and self._where.cluster is None:
             return {}
         desired = self._intent(everything=True).desired.entities.values()
         return {declared.entity: declared.owner for declared in desired if declared.owner is not None}
 
     def cluster(self) -> tuple[ClusterSpec, TrustedTree | None]:
-        """The cluster of the manifests, as far as any are read, and who vouches for it. Raises as ``view``."""
+        """The cluster of the manifests, as far as any are read, and the source of trust in it."""
         return self._spec
 
     @cached_property

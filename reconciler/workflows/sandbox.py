@@ -50,7 +50,7 @@ def sandbox_spec(
 
 
 def start_sandbox(spec: SandboxSpec, *, folder: Path | None, progress: Progress) -> tuple[Status, bool]:
-    """Leave a sandbox running in the background; also whether this call started it. Raises as ``start_sandbox``."""
+    """Leave a sandbox running in the background; also whether this call started it. Raises ``SandboxError``."""
     from reconciler.sandbox import sandbox_status, start_sandbox
 
     _, started = start_sandbox(spec, folder=folder, progress=progress)

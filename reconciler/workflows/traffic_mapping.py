@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> TrafficMapping | None:
     """The mapping, if there is any. With ``trusted`` it is the reference's.
 
-    Raises ``ManifestError`` with all findings, ``TrafficError`` for a file that is not there, and as ``TrustedFiles.read``.
+    Raises ``ManifestError`` with all findings, ``TrafficError`` for a missing file, and
+    ``UntrustedError`` for one that only the work tree has.
     """
     from reconciler.traffic import parse_mapping, read_mapping
 

@@ -67,7 +67,10 @@ class TrustedTree:
 
 
 def trusted_tree(ref: str | None, paths: Sequence[str]) -> TrustedTree | None:
-    """The trusted manifests, when a reference is given. Raises as ``manifests_at``."""
+    """The trusted manifests, when a reference is given.
+
+    Raises ``GitError``, ``UntrustedError``, ``UsageError`` or ``ManifestError``.
+    """
     return None if ref is None else TrustedTree(at=manifests_at(ref, paths, same_links=True))
 
 
@@ -228,7 +231,10 @@ class TrustedFiles:
 
 
 def read_trusted_files(ref: str, path: str) -> TrustedFiles:
-    """Of the repository around a path. Raises ``GitError`` and ``UsageError`` as ``repository_around``."""
+    """The trusted files of the repository around a path.
+
+    Raises ``GitError`` without one, ``UsageError`` for a path outside of it.
+    """
     git = repository_around(path)
     return files_at(git, ref=ref, commit=git.commit(ref))
 

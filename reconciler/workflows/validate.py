@@ -44,7 +44,8 @@ def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trus
     """Check everything below the paths, for one cluster or (``None``) for each.
 
     Findings about files that the user did not ask for are left out. A cluster that the trusted reference does not have yet is
-    checked by its own document. Raises ``UsageError`` for an unknown cluster, and as ``read_references``.
+    checked by its own document. Raises ``UsageError`` for an unknown cluster, ``GitError`` or
+    ``ManifestError`` for a reference.
     """
     return _checked(_loaded(paths, trusted_ref), cluster)
 

@@ -68,7 +68,11 @@ class IncidentRequest:
 
 
 def explain_incident(request: IncidentRequest, *, progress: Progress | None = None) -> IncidentReport:
-    """The report; sources that are missing are in it. Raises as ``read_quotas_then`` and ``run_backtest``."""
+    """The report, with the missing sources.
+
+    Raises ``ManifestError``, ``UsageError``, ``FileAccessError``, ``WrongClusterError``, ``UntrustedError``, ``TrafficError`` or
+    ``MissingDependencyError``.
+    """
     if request.until - request.since > _LONGEST:
         raise UsageError(f"The time between --since and --until is longer than {_LONGEST.days} days: narrow it")
     if request.until <= request.since:

@@ -83,11 +83,14 @@ class BrokerCluster:
         return tuple(sorted(nodes, key=lambda node: node.id))
 
     def current_state(self) -> CurrentState:
-        """Everything, in one request if the broker can: Kafka has no paging. Raises as ``describe``."""
+        """Everything, in one request if the broker can: Kafka has no paging. Raises ``BackendError``."""
         return self.current_matching(EntityFilter())
 
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
-        """What matches, filtered by the broker. Raises as ``describe``."""
+        """The matching quotas, filtered by the broker.
+
+        Raises ``RequestRefusedError`` for a filter that Kafka refuses, ``BackendError``.
+        """
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.BROKER)
         everything = entity_filter == EntityFilter()
         entities = self._full_describe.read() if everything else self.describe(entity_filter)
@@ -155,14 +158,14 @@ class BrokerCluster:
     def quota_callback(self) -> str | None:
         """The setting ``client.quota.callback.class`` of a broker: the one with the lowest id, as all of a cluster should agree.
 
-        Raises ``AuthorizationError`` without DescribeConfigs, and other ``BackendError`` children as ``describe``.
+        Raises ``AuthorizationError`` without DescribeConfigs, and other ``BackendError``.
         """
         return self._setting(_CALLBACK_SETTING) or None
 
     def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
         """The settings ``quota.producer.default`` and ``quota.consumer.default`` of the broker with the lowest id.
 
-        Raises as ``quota_callback``.
+        Raises ``AuthorizationError`` without DescribeConfigs, ``BackendError``.
         """
         values = {key: float(self._setting(setting) or _NO_STATIC_LIMIT) for key, setting in _STATIC_DEFAULTS.items()}
         return {key: value for key, value in values.items() if value < _NO_STATIC_LIMIT}

@@ -166,7 +166,10 @@ class FullDescribe:
         self._in_parts = False
 
     def read(self) -> Mapping[Entity, Quotas]:
-        """All of them. Raises as ``describe``; ``RequestRefusedError`` states what to raise when even a part is too much."""
+        """All quotas.
+
+        Raises ``BackendError``; a ``RequestRefusedError`` names the setting to raise when even a part is too large.
+        """
         if not self._in_parts:
             try:
                 return self._describe(EntityFilter())

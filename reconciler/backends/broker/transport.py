@@ -105,7 +105,7 @@ class Transport:
         return answers
 
     def metadata(self) -> Any:
-        """The cluster's id and live brokers, as the connected broker sees them now. Raises as ``request``."""
+        """The cluster's id and live brokers, as the connected broker sees them now. Raises ``BackendError``."""
         with self._translated(self._home):
             return self._run(self._greet, self._home, self._settings.request_seconds)
 

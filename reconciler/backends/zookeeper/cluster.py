@@ -153,7 +153,10 @@ class ZooKeeperCluster:
         return self.current_matching(EntityFilter())
 
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
-        """As ``current_state``, of what matches. Raises as ``describe``."""
+        """The matching part of ``current_state``.
+
+        Raises ``RequestRefusedError`` for a filter that brokers refuse, ``BackendError``.
+        """
         observed = Observed(at=datetime.datetime.now(datetime.UTC), origin=ObservedFrom.ZOOKEEPER)
         nodes = self._read(entity_filter)
         entities = answer(entity_filter, nodes.entities)

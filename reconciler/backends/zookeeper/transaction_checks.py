@@ -155,12 +155,12 @@ class TransactionChecks:
         self.lock: str | None = None
 
     def require_writable(self) -> None:
-        """Make the checks, unless they were made. Raises as ``checks.require_writable``."""
+        """Check once that quotas can be written. Raises ``UnsupportedClusterError``, ``AuthorizationError``, kazoo's errors."""
         if not self._is_checked:
             self.renew()
 
     def renew(self) -> None:
-        """Make the checks anew. Raises as ``checks.require_writable``."""
+        """Check again. Raises ``UnsupportedClusterError``, ``AuthorizationError``, and kazoo's errors."""
         before, self._epoch = self._epoch, require_writable(self._client)
         self._is_checked = True
         log_event(

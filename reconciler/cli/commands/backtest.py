@@ -270,7 +270,7 @@ def backtest_as(name: str, report: BacktestReport, *, details: bool = False) -> 
 
 
 def print_backtest(args: BacktestArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
-    """Write a report to the files of ``--out``, then print it in the form of ``--format``. Raises as ``output.print_plan``."""
+    """Write a report to the files of ``--out``, then print it as ``--format``. Raises ``FileAccessError``, ``OutputError``."""
     from reconciler.documents import backtest_to_json
     from reconciler.files import write_whole
     from reconciler.render import backtest_lines
