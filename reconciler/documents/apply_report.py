@@ -38,7 +38,7 @@ _FORMAT_VERSION: Final = "1.2"
 
 
 def apply_report_to_json(report: ApplyReport) -> dict[str, Json]:
-    """The whole report, with the values before, from which a run can be undone."""
+    """The document of ``apply-report.v1``, with the values before each change, from which ``revert`` undoes a run."""
     return {
         "format_version": _FORMAT_VERSION,
         "cluster": cluster_to_json(report.cluster),

@@ -35,7 +35,7 @@ class AuditedRun:
 
 
 def audit_to_json(run: AuditedRun, report: ApplyReport, *, at: datetime.datetime) -> dict[str, Json]:
-    """The line for a run that ended with a report."""
+    """The audit line (``audit.v1``) of a run that ended with a report; ``at`` is its end, in UTC."""
     counts: dict[str, Json] = {status.value: report.count(status) for status in ChangeStatus}
     accepted = sorted(guard.id for guard in report.guards if guard.status is GuardStatus.ACCEPTED)
     return {
@@ -51,7 +51,7 @@ def audit_to_json(run: AuditedRun, report: ApplyReport, *, at: datetime.datetime
 
 
 def failed_audit_to_json(run: AuditedRun, error: BaseException, *, at: datetime.datetime) -> dict[str, Json]:
-    """The line for a run that an error ended before anything was written."""
+    """The audit line (``audit.v1``) of a run that ended with an error before it wrote anything; ``at`` is its end, in UTC."""
     return {
         **_head(run, at),
         "cluster": cluster_to_json(run.cluster),

@@ -59,7 +59,10 @@ _FORMAT_VERSION: Final = "2.1"
 
 
 def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
-    """The whole report; equal inputs give equal bytes."""
+    """The document of ``backtest.v2``: limits and rates in the unit of their key, times in UTC.
+
+    Equal reports give equal documents.
+    """
     return {
         "format_version": _FORMAT_VERSION,
         "cluster": report.cluster,

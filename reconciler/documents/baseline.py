@@ -40,7 +40,7 @@ class RecordedBaseline:
 
 
 def baseline_to_json(desired: DesiredState, cluster: ClusterIdentity, source: ManifestCommit) -> dict[str, Json]:
-    """The document, the same bytes for the same state, cluster and commit."""
+    """The document of ``baseline.v1``, equal for equal state, cluster and commit."""
     rows: list[Json] = [
         {
             "entity": dict(entity_to_json(entity)),

@@ -8,7 +8,7 @@ from reconciler.model import BrokerTraffic, TrafficHealth
 
 
 def traffic_health_to_json(health: TrafficHealth) -> dict[str, Json]:
-    """The whole examination."""
+    """The document of ``doctor.v1``: times in UTC, intervals in seconds, ``coverage`` as a share from 0 to 1."""
     return {
         "format_version": FORMAT_VERSION,
         "source": health.source,

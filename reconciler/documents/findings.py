@@ -119,7 +119,7 @@ def _part_from_json(row: Mapping[str, Any]) -> MessagePart:
 
 
 def explanations_to_json(every: Sequence[Explanation]) -> dict[str, Json]:
-    """The document."""
+    """The document of ``explanations.v1``: id, topic, severity, text and example of each explanation."""
     return {"format_version": FORMAT_VERSION, "explanations": [_explanation_to_json(explanation) for explanation in every]}
 
 

@@ -53,7 +53,7 @@ _NO_CAVEATS: Final = Caveats()
 
 
 def resolution_to_json(view: QuotaView, resolution: Resolution, notes: Sequence[str]) -> dict[str, Json]:
-    """The document of a single question; ``notes`` beside those of the state."""
+    """The document of ``resolve.v1`` for one client; ``notes`` come after those of the state."""
     answer = answer_to_json(resolution)
     return {
         "format_version": FORMAT_VERSION,
@@ -85,7 +85,7 @@ def answer_to_json(resolution: Resolution) -> dict[str, Json]:
 
 
 def comparison_to_json(compared: ViewComparison) -> dict[str, Json]:
-    """Two states, and whose limits differ."""
+    """The document of two states with the clients whose limits differ, each key with its value before and after."""
     comparison = compared.comparison
     return {
         "format_version": FORMAT_VERSION,

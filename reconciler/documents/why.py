@@ -21,7 +21,7 @@ SCHEMA: Final = "why"
 
 
 def incident_to_json(report: IncidentReport) -> dict[str, Json]:
-    """The document; times are UTC."""
+    """The document of ``why.v1``: times in UTC, rates and limits in the unit of their key, throttles in milliseconds."""
     return {
         "format_version": FORMAT_VERSION,
         "client": entity_to_json(report.client),

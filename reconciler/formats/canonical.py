@@ -37,7 +37,7 @@ def entity_from_json(value: Mapping[str, object]) -> Entity:
 
 
 def cluster_to_json(cluster: ClusterIdentity) -> dict[str, Json]:
-    """``{name, id, kafka_version}``; null for what is not known."""
+    """A cluster as ``{name, id, kafka_version}``; null for an unknown field."""
     return {"name": cluster.name, "id": cluster.id, "kafka_version": cluster.kafka_version}
 
 

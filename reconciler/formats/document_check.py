@@ -41,7 +41,7 @@ def document_problem(data: object, schema_name: str) -> str | None:
 
 
 def field_path(parts: Iterable[str | int]) -> str:
-    """``changes[3].entity``; ``the document`` for its root."""
+    """A path of keys and indices as text for a message: ``changes[3].entity``, or ``the document`` for the root."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{escaped(part)}" for part in parts)
     return path.removeprefix(".") or "the document"
 

@@ -217,7 +217,7 @@ class UnreadableError(Exception):
 
 
 def read_file(path: str) -> bytes:
-    """The whole content. Raises ``UnreadableError``."""
+    """The bytes of a file. Raises ``UnreadableError``."""
     try:
         # Not blocking: opening a pipe would otherwise wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))

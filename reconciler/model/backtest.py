@@ -34,7 +34,7 @@ def _minutes(count: int) -> str:
 
 
 def broker_words(broker: int) -> str:
-    """``broker 3``, ``the controller``."""
+    """A broker's number as text: ``broker 3``, or ``the controller`` for ``CONTROLLER``."""
     return "the controller" if broker == CONTROLLER else f"broker {broker}"
 
 

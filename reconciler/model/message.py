@@ -92,7 +92,7 @@ def parts_of(text: str) -> tuple[MessagePart, ...]:
 
 
 def join_messages(texts: Iterable[str | Entity], between: str = ", ") -> Message:
-    """All of them with ``between`` in between."""
+    """One message of several texts and entities, with ``between`` as the separator."""
     parts: list[MessagePart] = []
     for number, text in enumerate(texts):
         if number:

@@ -74,5 +74,5 @@ INT_MAX: Final = float(2**31 - 1)
 
 
 def legal_keys(entity_types: tuple[str, ...]) -> tuple[QuotaKey, ...]:
-    """The keys that may be set on an entity with these types."""
+    """The quota keys that Kafka takes for an entity of these types; empty for a shape that Kafka does not have."""
     return IP_KEYS if entity_types == (EntityType.IP.value,) else CLIENT_KEYS

@@ -67,7 +67,7 @@ Group = tuple[BucketVerdict, ...]
 
 
 def backtest_html(report: BacktestReport, links: RepositoryLinks = NO_LINKS) -> str:
-    """The page: nothing loaded, the same bytes for the same report."""
+    """A report as one HTML page without external files. Equal reports give equal bytes."""
     cluster = f": {display_name(report.cluster)}" if report.cluster else ""
     groups = quota_groups(report.verdicts)
     sections = _sections(report, groups, links)

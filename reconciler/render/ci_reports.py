@@ -180,7 +180,7 @@ def plan_to_sarif(plan: Plan, *, rules: Mapping[str, str], version: str, places:
 def findings_to_sarif(
     findings: Sequence[Finding], *, rules: Mapping[str, str], version: str, places: RepoPaths | None = None
 ) -> dict[str, Json]:
-    """One run. ``rules`` explains findings by id; ``version`` is this tool's."""
+    """Findings as a SARIF 2.1.0 log with one run. ``rules`` explains findings by id; ``version`` is this tool's."""
     where = places or RepoPaths()
     ordered = sorted(findings, key=lambda f: place_order(f, where))
     kept = ordered[:MOST_RESULTS]
@@ -263,7 +263,7 @@ def plan_outputs(plan: Plan) -> str:
 
 
 def findings_outputs(findings: Sequence[Finding]) -> str:
-    """``errors``, ``warnings`` and ``infos``."""
+    """The numbers of findings as outputs of a CI step: ``errors``, ``warnings`` and ``infos``."""
     return _output_lines(_severity_counts(findings))
 
 

@@ -15,7 +15,7 @@ _MOST_GAPS: Final = 5
 
 
 def traffic_health_lines(health: TrafficHealth) -> tuple[Block, ...]:
-    """The whole examination, readable from top to bottom."""
+    """The examination of a source as lines: summary, a table of brokers, gaps, findings and repairs."""
     return tuple(_lines(health))
 
 

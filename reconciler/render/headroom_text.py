@@ -53,7 +53,7 @@ def headroom_lines(headroom: Headroom, *, top: int | None, above: float, left_ou
 
 
 def owner_lines(headroom: Headroom, owners: Sequence[OwnerLoad], *, top: int | None, above: float) -> tuple[Block, ...]:
-    """One row for each owner."""
+    """A table of the first ``top`` owners, under a title that counts quota groups above the share ``above`` of their limits."""
     blocks: list[Block] = [_title(headroom, headroom.groups, above=above)]
     rows = owners if top is None else owners[:top]
     if rows:

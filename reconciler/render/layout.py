@@ -145,7 +145,7 @@ def _segment(text: str, style: Style) -> TextSegment:
 
 
 def plain(blocks: Iterable[Block], *, width: int | None = None) -> str:
-    """The text without any style; every row ends in a newline."""
+    """Blocks as text without styles, wrapped at ``width`` columns; every row ends in a newline."""
     return "".join(f"{''.join(segment.text for segment in row)}\n" for row in _rows(blocks, width))
 
 

@@ -69,7 +69,7 @@ _GUARDS: Final = {
 
 
 def plan_html(plan: Plan, links: RepositoryLinks = NO_LINKS) -> str:
-    """The page."""
+    """A plan as one HTML page without external files."""
     return page(
         f"Kafka quotas: {cluster_title(plan.cluster)}",
         _masthead(plan),
@@ -79,7 +79,7 @@ def plan_html(plan: Plan, links: RepositoryLinks = NO_LINKS) -> str:
 
 
 def findings_html(findings: Sequence[Finding], links: RepositoryLinks = NO_LINKS) -> str:
-    """Findings alone, e.g. of manifests that cannot be planned."""
+    """Findings as one HTML page, for manifests that cannot be planned."""
     top = Masthead(kicker="Kafka quotas: findings", answer=counts_sentence(findings))
     body = items(finding_item(finding, links) for finding in findings)
     return page("Kafka quotas: findings", top, (PageSection(place="findings", title="Findings", body=body),))

@@ -233,7 +233,7 @@ def summary_sentence(plan: Plan) -> str:
 
 
 def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:
-    """The same as text."""
+    """The reason why there is no result for a cluster, with its findings."""
     verdict = ("is skipped: ", Style.WARN) if failure.skipped else ("could not be looked at: ", Style.BAD)
     title = cluster_title(failure.cluster)
     return (line((f"{title[0].upper()}{title[1:]} ", Style.STRONG), verdict, failure.message), *findings_lines(failure.findings))
@@ -286,7 +286,7 @@ def direction_sentence(plan: Plan) -> str:
 
 
 def apply_report_lines(report: ApplyReport) -> tuple[Line, ...]:
-    """The report; applied changes are a count, everything else is named."""
+    """An apply report as lines: a count of applied changes, and each other change by name."""
     return tuple(_report_lines(report))
 
 

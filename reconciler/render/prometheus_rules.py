@@ -81,7 +81,7 @@ class RuleFile:
 
 
 def render_prometheus_rules(quotas: QuotaRules, options: RuleOptions) -> RuleFile:
-    """The same bytes for the same quotas and options."""
+    """Recording and alert rules as YAML, equal for equal quotas and options."""
     names = LAYOUT_NAMES[options.layout]
     limits = list(_limits(quotas, names))
     groups = [_rates_group(quotas, options, names, {limit.level for limit in limits})]

@@ -57,7 +57,7 @@ CLASSES: Final = tuple(drift.value for drift in DriftClass)
 
 
 def report_html(overview: Overview) -> str:
-    """The page."""
+    """The state of all clusters as one HTML page without external files."""
     top = Masthead(
         kicker="Kafka quotas: report",
         answer=headline(overview),

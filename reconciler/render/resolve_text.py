@@ -56,7 +56,7 @@ def note_lines(notes: Iterable[str]) -> Iterator[Line]:
 
 
 def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
-    """What ``(any other)`` and ``(none)`` mean, where they are shown."""
+    """The legend of ``(any other)`` and ``(none)``, for answers that show them."""
     shown = " ".join(str(resolution.client) for resolution in resolutions)
     if "(any other)" in shown:
         yield line(("  (any other): whom no quota names", Style.FAINT))

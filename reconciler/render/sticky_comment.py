@@ -214,7 +214,7 @@ def comment_heading(marker: Marker, *, limit: int = _SHOWN) -> str:
 
 
 def content_for(cluster: str | None, label: str) -> Content:
-    """The content of a comment of which only the subject is known."""
+    """The content of a comment that only names its subject, without a plan."""
     return Content(marker=Marker(kind="status", cluster=cluster, digest=None, label=label))
 
 

@@ -47,12 +47,12 @@ _MEMBERS: Final = (
 
 
 def incident_lines(report: IncidentReport) -> tuple[Block, ...]:
-    """The report from top to bottom."""
+    """An incident report as lines: the answer, its causes, other groups, missing evidence and next steps."""
     return tuple(_blocks(report))
 
 
 def incident_headline(report: IncidentReport) -> str:
-    """The answer in a sentence."""
+    """The answer of an incident report as one sentence without a full stop."""
     if report.answer is IncidentAnswer.UNKNOWN:
         return f"Whether {report.client} was throttled is not known"
     if report.answer is IncidentAnswer.CLEAR:

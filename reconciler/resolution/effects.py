@@ -80,7 +80,7 @@ def effects_between(
 
 
 def unclear_effects(before: QuotaTable, after: QuotaTable) -> tuple[str, ...]:
-    """Why the effects on some addresses of changed entities are not known."""
+    """A reason for each address whose effects are unknown: its spellings have different limits."""
     names = (entity.name(EntityType.IP) for entity in _changed_entities(before, after))
     reasons = unclear_addresses((AddressTable(before), AddressTable(after)), (name for name in names if isinstance(name, str)))
     return tuple(reasons.values())

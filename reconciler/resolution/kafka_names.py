@@ -37,7 +37,7 @@ _MAPPED: Final = re.compile(r"(0*:)*:?0*ffff:", re.IGNORECASE)
 
 
 def ip_verdict(name: str) -> IpVerdict:
-    """Judge a name; empty is ``INVALID``."""
+    """How Kafka reads the name of an ip entity: a literal address, a name for brokers to resolve, or ``INVALID``."""
     if not name:
         return IpVerdict.INVALID
     bracketed = name.startswith("[")

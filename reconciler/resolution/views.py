@@ -89,7 +89,7 @@ class ViewComparison:
 
 
 def compare(before: EffectiveQuotas, after: EffectiveQuotas, asked: Iterable[tuple[Entity, Known]]) -> LimitDifferences:
-    """Those of ``asked`` whose limits differ, in their order."""
+    """The clients of ``asked`` whose limits differ between two states, in the order of ``asked``."""
     unknown = before.caveats.callback or after.caveats.callback
     clients = (_difference(before, after, entity, client, resolvable=unknown is None) for entity, client in asked)
     return LimitDifferences(clients=tuple(client for client in clients if client.effects or client.unknown), unknown=unknown)

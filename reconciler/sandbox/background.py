@@ -121,7 +121,7 @@ def record_file(cache: Path | None = None) -> Path:
 
 
 def status_to_json(status: Status) -> dict[str, Json]:
-    """The document; its schema is ``sandbox.v1``."""
+    """The document of ``sandbox.v1``: the state of the sandbox and how to connect to it."""
     return {
         "format_version": _DOCUMENT_VERSION,
         "status": status.condition.value,

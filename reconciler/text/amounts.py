@@ -54,7 +54,7 @@ def amount(key: str, value: float | None) -> str:
 
 
 def amount_part(key: str, value: float | None) -> MessagePart:
-    """The same as a part of a message, with the exact number."""
+    """A quota value as a part of a message: text in the unit of its key, and the exact number."""
     return MessagePart(kind=PartKind.AMOUNT, text=amount(key, value), value=value)
 
 

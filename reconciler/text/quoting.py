@@ -25,7 +25,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./:%~][A-Za-z0-9_./:%~@+-]*")
 
 
 def entity_text(entity: Entity) -> str:
-    """The whole entity; types in canonical order."""
+    """An entity as text for people, ``{user=alice, client-id=app}``, with types in canonical order and escaped names."""
     if len(entity.parts) == 1:
         entity_type, name = entity.parts[0]
         return f"{{{word(entity_type)}={name_text(name)}}}"
@@ -43,7 +43,7 @@ def word(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The same in double quotes, whatever it is."""
+    """A name in double quotes, escaped."""
     return '"' + escaped(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
@@ -54,7 +54,7 @@ def shown(text: str) -> str:
 
 
 def shown_part(text: str) -> MessagePart:
-    """The same as a part of a message."""
+    """Text of a file as a part of a message: quoted, escaped, and cut when it is long."""
     return MessagePart(kind=PartKind.NAME, text=shown(text))
 
 

@@ -64,7 +64,7 @@ class HealthQuestion:
 
 
 def examine_metrics(scraped: MetricTargets, question: HealthQuestion) -> TrafficHealth:
-    """Everything about these series."""
+    """The state of a metrics server: brokers, series without a client, findings and repairs."""
     unattributed = scraped.unattributed()
     targets = [target for _, target in sorted(scraped.targets.items())]
     of_clients = [target for target in targets if target.names]

@@ -92,7 +92,7 @@ class Proposal:
 
 
 def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
-    """What the manifests propose, with all that judges it."""
+    """The quotas that an intent proposes and the current ones, with the cluster's backtest policy and owners."""
     owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
     return replace(
         propose(intent.desired, current, intent.spec),

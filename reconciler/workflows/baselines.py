@@ -49,7 +49,7 @@ def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None
 
 
 def is_clean(report: ApplyReport) -> bool:
-    """True when the cluster was seen to have all that is desired."""
+    """True when a run verified that the cluster has every desired quota."""
     nothing_left = report.result is ApplyResult.NOTHING_TO_DO and not report.outcomes
     return nothing_left or (report.result is ApplyResult.DONE and report.verified)
 

@@ -149,7 +149,7 @@ def explanations() -> Mapping[str, Explanation]:
 
 
 def explain_id(topic_id: str) -> Explanation:
-    """What an id means. Raises ``UsageError`` for one that nothing has."""
+    """The explanation of a finding, guard or class of drift. Raises ``UsageError`` for an unknown id."""
     by_id = explanations()
     topic_id = RENAMED.get(topic_id, topic_id)
     if topic_id not in by_id:

@@ -115,7 +115,7 @@ def trusted_reader(trusted: TrustedTree | None) -> ReadFile | None:
 
 
 def is_prometheus(argument: str) -> bool:
-    """Whether a ``--traffic`` argument names a Prometheus server."""
+    """True for a ``--traffic`` argument that names a Prometheus server."""
     return argument.startswith(SCHEME_PREFIX)
 
 

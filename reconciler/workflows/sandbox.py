@@ -58,14 +58,14 @@ def start_sandbox(spec: SandboxSpec, *, folder: Path | None, progress: Progress)
 
 
 def sandbox_status() -> Status:
-    """How the sandbox in the background is."""
+    """The state of the sandbox in the background."""
     from reconciler.sandbox import sandbox_status
 
     return sandbox_status()
 
 
 def stop_sandbox() -> Status:
-    """End the sandbox in the background; how it was before."""
+    """End the sandbox in the background; returns its state before."""
     from reconciler.sandbox import stop_sandbox
 
     return stop_sandbox()

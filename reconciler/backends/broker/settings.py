@@ -134,7 +134,7 @@ def read_client_properties(path: Path) -> ClientProperties:
 
 
 def parse_client_properties(content: bytes, *, source: str) -> ClientProperties:
-    """The same from a file's bytes; ``source`` names the file in messages."""
+    """Settings from the bytes of a Java properties file; ``source`` names it in messages. Raises ``UsageError``."""
     return client_properties(load_properties(content, source=source), source=source)
 
 

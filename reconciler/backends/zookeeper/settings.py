@@ -122,7 +122,7 @@ def read_zookeeper_properties(path: Path) -> ZooKeeperSecurity:
 
 
 def parse_zookeeper_properties(content: bytes, *, source: str) -> ZooKeeperSecurity:
-    """The same from a file's bytes; ``source`` names the file in messages."""
+    """``zookeeper.*`` settings from the bytes of a Java properties file; ``source`` names it. Raises ``UsageError``."""
     return zookeeper_security(load_properties(content, source=source), source=source)
 
 

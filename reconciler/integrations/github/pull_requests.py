@@ -230,7 +230,7 @@ def event_from_json(document: object) -> WorkflowEvent:
 
 
 def run_link(environment: Mapping[str, str]) -> str | None:
-    """Where the log of this run can be read."""
+    """The address of this run's log, from the variables that GitHub Actions sets; ``None`` without them."""
     server, repository, run = (environment.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
     return f"{server}/{repository}/actions/runs/{run}" if server and repository and _NUMBER.fullmatch(run) else None
 

@@ -85,7 +85,7 @@ def api_address(text: str) -> ApiAddress:
 
 
 def repository_name(text: str) -> str:
-    """``OWNER/NAME``, checked. Raises ``UsageError``."""
+    """A repository's name of the form ``OWNER/NAME``, unchanged. Raises ``UsageError`` for another form."""
     if not _REPOSITORY.fullmatch(text):
         raise UsageError(f"a repository is OWNER/NAME, not {escaped(text)!r}")
     return text

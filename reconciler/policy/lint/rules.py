@@ -40,6 +40,6 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
 
 
 def lint_state(subject: Subject) -> Iterator[Finding]:
-    """Every finding of every rule, with the rules' own severities, in no order."""
+    """The findings of all rules about one state, with the rules' own severities, unsorted."""
     for check in CHECKS:
         yield from check(subject)

@@ -81,7 +81,7 @@ def number_brokers(arguments: Sequence[tuple[int | None, str, Sequence[str]]]) -
 
 
 def split_argument(argument: str) -> tuple[int | None, Path]:
-    """The broker of a ``[ID=]PATH`` argument, if it names one, and the path."""
+    """The broker (``None`` without ``ID=``) and the path of a ``[ID=]PATH`` argument."""
     explicit = _EXPLICIT.fullmatch(argument)
     if explicit and not Path(argument).exists():
         return int(explicit[1]), Path(explicit[2])
