@@ -58,12 +58,12 @@ class ListedSources:
 
     def gone(self, ledger: LakeLedger) -> frozenset[str]:
         """The names of files that earlier runs read below ``roots``, and that are not there any more."""
-        there = {source.name for source in self.sources.values()}
+        present = {source.name for source in self.sources.values()}
         known = (source.source for source in ledger.known_sources().values())
         return frozenset(
             source.name
             for source in known
-            if source.kind == WHOLE and source.name not in there and source.name.startswith(self.roots)
+            if source.kind == WHOLE and source.name not in present and source.name.startswith(self.roots)
         )
 
     @contextlib.contextmanager

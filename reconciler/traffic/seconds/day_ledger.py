@@ -157,7 +157,7 @@ def plan_files(ledger: LakeLedger, given: Sequence[LakeSource], days: DayRange, 
     """What to read of the sources that a run is given; with ``anew`` all of them."""
     if anew:
         return FilePlan(read=tuple(given), fresh=frozenset(source.id for source in given), known=())
-    earlier, there = ledger.known_sources(), {source.id for source in given}
+    earlier, given_ids = ledger.known_sources(), {source.id for source in given}
     fresh, whole, blocked = set(), set(), {}
     for source in given:
         known = earlier.get(source.id)
@@ -167,7 +167,7 @@ def plan_files(ledger: LakeLedger, given: Sequence[LakeSource], days: DayRange, 
             fresh.add(source.id)
             if day not in days:
                 continue
-            if missing := missing_sources(ledger.days[day], there):
+            if missing := missing_sources(ledger.days[day], given_ids):
                 blocked[source.id, day] = missing
             else:
                 whole.add(day)
@@ -182,9 +182,9 @@ def stale_days(known: KnownSource, source: LakeSource) -> tuple[str, ...]:
     return tuple(sorted(day for day, share in known.covered.items() if share.source.size != source.size))
 
 
-def missing_sources(day: LakeDay, there: Collection[str]) -> tuple[str, ...]:
+def missing_sources(day: LakeDay, present: Collection[str]) -> tuple[str, ...]:
     """The names of sources of a day that are not among these ids."""
-    return tuple(sorted(share.source.name for share in day.shares if share.source.id not in there))
+    return tuple(sorted(share.source.name for share in day.shares if share.source.id not in present))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
