@@ -42,11 +42,12 @@ lint: ## ruff, mypy, import-linter, and the checks of the workflows
 	@tools/setup.sh --without-java
 	@tools/lint.sh
 
-format: ## rewrite the code in the house format, and docs/python.md
+format: ## rewrite the code in the house format, docs/python.md and the tables of docs/notebooks.md
 	@tools/setup.sh --without-java
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
 	@$(BIN)/python tools/api_reference.py
+	@$(BIN)/python tools/frame_schemas.py
 
 setup: ## check the machine, make .venv with the pinned dependencies
 	@tools/setup.sh

@@ -30,6 +30,7 @@ _CHAPTERS: Final = {
     "States in memory": "reconciler.client.recorded",
     "What is described, and what differs": "reconciler.client.description",
     "Naming entities": "reconciler.client.naming",
+    "In a Spark session": "reconciler.client.in_spark",
 }
 _VALUES: Final = "Values"
 

@@ -161,6 +161,26 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
+    "traffic": CommandExamples(
+        page="notebooks.md",
+        lines=(
+            ("Check a folder of Parquet files", "traffic check --traffic lake/traffic"),
+            (
+                "Check yesterday's rows of a table",
+                "traffic check --traffic table:lake.traffic --since 2026-11-22T00:00:00Z",
+            ),
+        ),
+    ),
+    "traffic check": CommandExamples(
+        page="notebooks.md",
+        lines=(
+            ("Check a folder of Parquet files", "traffic check --traffic lake/traffic"),
+            (
+                "Check other columns, and fail on warnings",
+                "traffic check --traffic out.csv --mapping mapping.yaml --fail-on warning",
+            ),
+        ),
+    ),
     "render": CommandExamples(
         page="ci.md",
         lines=(

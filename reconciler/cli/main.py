@@ -36,6 +36,7 @@ COMMAND_GROUPS: Final = {
         "backtest": "Replay recorded traffic against current and proposed quotas",
         "record": "Record traffic from brokers' metrics pages as a service",
         "compact": "Sum up recorded traffic by client and second",
+        "traffic": "Check rows of a producer of recorded traffic",
         "render": "Print a saved plan in another format",
     },
     "Change a cluster": {

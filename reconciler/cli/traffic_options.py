@@ -102,15 +102,18 @@ def add_prometheus_options(parser: argparse.ArgumentParser, *, hours: int = 24, 
     ``hours``: the default time. ``store``: whether the command keeps samples in a store.
     """
     group = options.section(parser, "Traffic")
-    group.add_argument(
-        "--since",
-        type=_moment,
-        metavar="TIME",
-        help="read samples of Prometheus, or rows of an address or a table, after this time "
+    add_time_options(
+        group,
+        "read samples of Prometheus, or rows of an address or a table, after this time "
         f"[default: {hours} h before --until for Prometheus, else all]",
     )
-    group.add_argument("--until", type=_moment, metavar="TIME", help="read them up to this time, with its offset [default: now]")
     add_prometheus_login_options(parser, store=store)
+
+
+def add_time_options(group: argparse._ArgumentGroup, since: str) -> None:
+    """``--since``, with this help, and ``--until``."""
+    group.add_argument("--since", type=_moment, metavar="TIME", help=since)
+    group.add_argument("--until", type=_moment, metavar="TIME", help="read them up to this time, with its offset [default: now]")
 
 
 def add_prometheus_login_options(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
@@ -203,9 +206,7 @@ def dataset_time(traffic: Sequence[str], *, since: datetime.datetime | None, unt
         return None
     from reconciler.traffic import Between
 
-    end = until or datetime.datetime.now(datetime.UTC)
-    after = since or datetime.datetime.fromtimestamp(0, datetime.UTC)
-    return Between(after_us=round(after.timestamp() * 1e6), until_us=round(end.timestamp() * 1e6))
+    return Between.of(since, until)
 
 
 def _cache_folder() -> Path:

@@ -32,15 +32,22 @@ True
 
 No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions. ``after_plan`` shows what would apply once
 manifests are applied, and ``compare`` whose limits differ between any two of them.
+
+In a notebook on Spark, ``backtest`` replays recorded traffic: ``docs/notebooks.md`` has the whole example.
 """
 
 from reconciler.client.description import Description, Differences
+from reconciler.client.in_spark import BacktestFrames, backtest
 from reconciler.client.live import ClusterQuotas, PlannedAlteration, connect
 from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
 from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
 from reconciler.model import (
     DEFAULT,
     OTHER,
+    RECOMMENDATIONS_SCHEMA,
+    SECONDS_SCHEMA,
+    TRAFFIC_SCHEMA,
+    VERDICTS_SCHEMA,
     Action,
     ApplyReport,
     ApplyResult,
@@ -51,6 +58,8 @@ from reconciler.model import (
     Direction,
     Effect,
     Entity,
+    FrameColumn,
+    FrameSchema,
     GuardResult,
     GuardStatus,
     KeyChange,
@@ -83,9 +92,14 @@ __all__ = [
     "DEFAULT",
     "NAMED",
     "OTHER",
+    "RECOMMENDATIONS_SCHEMA",
+    "SECONDS_SCHEMA",
+    "TRAFFIC_SCHEMA",
+    "VERDICTS_SCHEMA",
     "Action",
     "ApplyReport",
     "ApplyResult",
+    "BacktestFrames",
     "Candidate",
     "Change",
     "ChangeOutcome",
@@ -98,6 +112,8 @@ __all__ = [
     "Direction",
     "Effect",
     "Entity",
+    "FrameColumn",
+    "FrameSchema",
     "GuardResult",
     "GuardStatus",
     "KeyAnswer",
@@ -122,6 +138,7 @@ __all__ = [
     "TypeMatch",
     "ViewKind",
     "after_plan",
+    "backtest",
     "compare",
     "connect",
     "entity",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reconciler.documents.plan import plan_digest, plan_to_json, read_plan
     from reconciler.documents.resolve import answer_json_lines, answer_list_chunks, comparison_to_json, resolution_to_json
     from reconciler.documents.snapshot import parse_snapshot, read_snapshot, selector_to_json, snapshot_chunks, write_snapshot
+    from reconciler.documents.traffic_check import contract_to_json
     from reconciler.documents.why import incident_to_json
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "cluster_failure_to_json",
     "clusters_to_json",
     "comparison_to_json",
+    "contract_to_json",
     "drift_to_json",
     "explanations_to_json",
     "failed_apply_to_json",

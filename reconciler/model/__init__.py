@@ -89,6 +89,14 @@ if TYPE_CHECKING:
         quotas_manifest,
         repository_manifest,
     )
+    from reconciler.model.frame_schema import (
+        RECOMMENDATIONS_SCHEMA,
+        SECONDS_SCHEMA,
+        TRAFFIC_SCHEMA,
+        VERDICTS_SCHEMA,
+        FrameColumn,
+        FrameSchema,
+    )
     from reconciler.model.headroom import (
         GroupLoad,
         Headroom,
@@ -155,6 +163,7 @@ if TYPE_CHECKING:
         UnreadableNode,
         same_value,
     )
+    from reconciler.model.traffic_contract import CheckState, ContractCheck, ContractReport
     from reconciler.model.traffic_health import (
         TRAFFIC_RULES,
         BrokerTraffic,
@@ -180,7 +189,11 @@ __all__ = [
     "NO_LONGER_DECLARED",
     "OTHER",
     "OVERRIDES_DECLARED",
+    "RECOMMENDATIONS_SCHEMA",
+    "SECONDS_SCHEMA",
     "TRAFFIC_RULES",
+    "TRAFFIC_SCHEMA",
+    "VERDICTS_SCHEMA",
     "WEEKDAYS",
     "Acceptance",
     "Action",
@@ -203,6 +216,7 @@ __all__ = [
     "ChangeOutcome",
     "ChangeStatus",
     "ChangedCluster",
+    "CheckState",
     "ClientName",
     "ClusterChange",
     "ClusterFailure",
@@ -210,6 +224,8 @@ __all__ = [
     "ClusterOverview",
     "ClusterSpec",
     "Connection",
+    "ContractCheck",
+    "ContractReport",
     "CountLimit",
     "Coverage",
     "CurrentState",
@@ -234,6 +250,8 @@ __all__ = [
     "Fit",
     "ForeignText",
     "Form",
+    "FrameColumn",
+    "FrameSchema",
     "FreezeWindow",
     "GroupLoad",
     "GuardLimits",

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         read_marker,
         render_sticky_comment,
     )
+    from reconciler.render.traffic_check_text import contract_lines
     from reconciler.render.why_text import incident_headline, incident_lines
 
 __all__ = [
@@ -80,6 +81,7 @@ __all__ = [
     "comment_heading",
     "comparison_lines",
     "content_for",
+    "contract_lines",
     "drift_lines",
     "drift_markdown",
     "drift_outputs",

@@ -63,6 +63,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.contract_source import check_contract
     from reconciler.traffic.incident import GroupTimeline, group_timelines, incident_report, recorded_throttles
     from reconciler.traffic.judging.grouping import BrokerRule
     from reconciler.traffic.judging.recommendations import safe_limit
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.day_ledger import LateRows
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
+    from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.sources.client_names import ClientNames
     from reconciler.traffic.sources.datasets import KafkaTopic, address_of, local_path, parse_dataset, parse_topic
     from reconciler.traffic.sources.log_evidence import CLUSTER
@@ -101,6 +103,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.remote_read import PackedAnswer, PackedAnswerError, read_request
     from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
+    from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.throttled_seconds import ThrottledSecond
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
@@ -147,6 +150,7 @@ __all__ = [
     "Segment",
     "SegmentFolder",
     "SeriesReader",
+    "SessionFrames",
     "SessionOptions",
     "Source",
     "SourceFile",
@@ -159,10 +163,13 @@ __all__ = [
     "Window",
     "address_of",
     "broker_of",
+    "check_contract",
     "compact_days",
     "examine_metrics",
     "find_traffic",
     "follow",
+    "frame_of",
+    "frames_of_report",
     "group_timelines",
     "incident_report",
     "keep_rows",
@@ -171,11 +178,13 @@ __all__ = [
     "local_path",
     "look_first",
     "names_to_read",
+    "open_frame",
     "open_traffic",
     "page_facts",
     "parse_dataset",
     "parse_mapping",
     "parse_topic",
+    "raise_as_sentences",
     "read_answer",
     "read_batches",
     "read_consumer_settings",

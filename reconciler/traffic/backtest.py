@@ -124,6 +124,16 @@ class Backtest:
             event |= {"targets": len(self._grouping.targets), "groups": len(self._grouping.groups)}
         self._twice = drop_duplicate_accounting(recorded.series, self._grouping)
 
+    @property
+    def grouping(self) -> Grouping:
+        """The quota groups of the traffic's clients."""
+        return self._grouping
+
+    @property
+    def reported_targets(self) -> tuple[int, ...]:
+        """The numbers of the targets whose traffic is not accounted for in another one."""
+        return tuple(number for number in range(len(self._grouping.targets)) if number not in self._twice)
+
     @no_search_for_cycles()
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""

@@ -123,6 +123,11 @@ class SecondsTraffic:
             self.close()
             raise
 
+    @property
+    def rows(self) -> Rows[pa.RecordBatch]:
+        """The rows themselves, wherever they are."""
+        return self._rows
+
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """As ``TrafficSource.by_seconds``."""
         index, expected = self._index(grouping, groups)

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.on_spark import Listing
 
 _log: Final = logging.getLogger(__name__)
+Opened = TypeVar("Opened", bound=TrafficSource)
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
 _ROWS_A_BATCH: Final = 1 << 16
@@ -263,6 +264,11 @@ def open_traffic(
             folders = sorted({Path(file).parent for file in traffic.parquet})
             of_rows.facts = replace(of_rows.facts, gaps=read_gaps(folders))
         recorded = of_rows
+    return require_usable(recorded, max_unreadable)
+
+
+def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
+    """The same. Closes it and raises ``TrafficError`` when more than the share ``max_unreadable`` cannot be read."""
     facts = recorded.facts
     lines = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
     log_event(

@@ -90,8 +90,10 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.revert import Undoing, load_undoing, revert_report
     from reconciler.workflows.sandbox import run_in_sandbox, sandbox_spec, sandbox_status, start_sandbox, stop_sandbox
+    from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
     from reconciler.workflows.system_clock import SystemClock
+    from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
     from reconciler.workflows.trusted import TrustedTree, read_trusted_files
     from reconciler.workflows.validate import Validation, source_lines, validate_every, validate_manifests
     from reconciler.workflows.why import IncidentRequest, explain_incident
@@ -135,10 +137,12 @@ __all__ = [
     "References",
     "ReportRequest",
     "Screen",
+    "SessionRequest",
     "Setting",
     "Sources",
     "StoredReference",
     "SystemClock",
+    "TrafficCheckRequest",
     "TrustedTree",
     "Undoing",
     "Validation",
@@ -146,10 +150,12 @@ __all__ = [
     "alter_entity",
     "alter_plan",
     "apply_manifests",
+    "backtest_in_session",
     "body_content",
     "check_cluster_id",
     "check_names",
     "check_recordable",
+    "check_traffic",
     "cluster_to_export",
     "cluster_to_read",
     "comment_links",

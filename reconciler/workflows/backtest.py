@@ -99,7 +99,7 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
         owners=tuple(owners),
         notes=intent.notes,
         trusted=intent.trusted,
-        commit=intent.source(),
+        commit=intent.source() if intent.paths else ManifestCommit(),
     )
 
 
@@ -141,7 +141,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
-        report = _judged(run.report(), proposal)
+        report = apply_rules(run.report(), proposal)
         if options.requests is not None:
             _step(progress, f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
@@ -282,7 +282,8 @@ def _limited_kinds(proposal: Proposal) -> frozenset[Kind]:
     return frozenset((*BYTES, *(kind for kind, key in KEY_OF_KIND.items() if key in keys)))
 
 
-def _judged(report: BacktestReport, proposal: Proposal) -> BacktestReport:
+def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
+    """The report with the names of the cluster and the outcome of its rules."""
     named = replace(
         report,
         cluster=proposal.spec.name,

@@ -106,6 +106,14 @@ def load_manifests(paths: Sequence[str], *, trust: Trust | None = None, within: 
     return loaded
 
 
+def load_manifest_text(text: str, *, name: str) -> LoadedManifests:
+    """The same for manifests that are in no file. ``name`` stands for the file in findings."""
+    content = read_documents(text.encode(), name)
+    file = ManifestFile(path=name, relative=name)
+    source = Discovery(files=(file,), findings=(), root=None, selected=None, filtered=False)
+    return _assemble((name,), source, list(content.documents), list(content.findings))
+
+
 def find_repository_root(paths: Sequence[str], *, within: str | None = None) -> str | None:
     """The folder of the Repository file at or above all paths. Raises ``UsageError`` when they belong to different roots."""
     contents: dict[str, FileContent] = {}
@@ -154,6 +162,19 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
         log_event(_log, "file read", file=file.path, documents=len(content.documents), findings=len(content.findings))
         documents += content.documents
         findings += content.findings
+    return _assemble(paths, discovered, documents, findings, repository=repository, trust=trust)
+
+
+def _assemble(
+    paths: Sequence[str],
+    discovered: Discovery,
+    documents: list[Document],
+    findings: list[Finding],
+    *,
+    repository: RepositoryDocument | None = None,
+    trust: Trust | None = None,
+) -> LoadedManifests:
+    """What the documents declare together. ``discovered``: where they come from."""
     findings += _misplaced(documents, discovered)
     quotas = tuple(d for d in documents if isinstance(d, ClientQuotasDocument))
     clusters = tuple(d for d in documents if isinstance(d, ClusterDocument))

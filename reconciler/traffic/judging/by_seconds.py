@@ -110,6 +110,15 @@ _MOST_BEFORE: Final = 8
 _SECOND: Final = (1 << SECOND_BITS) - 1
 _COUNTS: Final = ("place", "over_before", "over", "possible")
 POINTS: Final = pa.schema([*((name, pa.int64()) for name in _COUNTS), ("rate", pa.float64()), ("upper", pa.float64())])
+SECONDS: Final = pa.schema(
+    [
+        *(pa.field(name, pa.int64(), nullable=False) for name in ("group", "second")),
+        pa.field("amount", pa.float64(), nullable=False),
+        *((name, pa.float64()) for name in ("rate_low", "rate", "rate_high")),
+        *((name, pa.bool_()) for name in ("over_before", "certain", "over", "possible")),
+    ]
+)
+"""One row a second (since 1970) of a group; amounts and rates in the unit of the key. What is not known is null."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,20 +139,32 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """What rates are drawn against: limits by group number before and after; the window; the intervals."""
+class BothLimits:
+    """What the rates of single seconds are compared with: limits by group number before and after, and the window."""
 
     before: ThrottledRates
     after: ThrottledRates
     window: Window
+
+    @classmethod
+    def of(cls, grouping: Grouping, window: Window) -> BothLimits:
+        """A group that is not of a side is unlimited there."""
+        capped = np.asarray([group.kind.is_capped for group in grouping.groups], dtype=np.bool_)
+        before, after = (ThrottledRates.of(limits, capped, window) for limits in limits_of(grouping.groups))
+        return cls(before, after, window)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What rates are drawn against: limits and the intervals."""
+
+    rates: BothLimits
     grid: Grid
 
     @classmethod
     def of(cls, grouping: Grouping, window: Window, grid: Grid) -> Lines:
         """A group that is not of a side is unlimited there."""
-        capped = np.asarray([group.kind.is_capped for group in grouping.groups], dtype=np.bool_)
-        before, after = (ThrottledRates.of(limits, capped, window) for limits in limits_of(grouping.groups))
-        return cls(before, after, window, grid)
+        return cls(BothLimits.of(grouping, window), grid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +189,7 @@ def groups_to_plot(grouping: Grouping, targets: Collection[int]) -> set[int]:
 
 def points_of(cells: Iterable[tuple[Integers, Integers]], lines: Lines) -> pa.RecordBatch:
     """Rows of ``place`` (group and interval in one number) from batches of keys and amounts in rising order of their keys."""
-    sums = _Sums(reach(lines.window))
+    sums = _Sums(reach(lines.rates.window))
     rows: list[pa.RecordBatch] = []
     for keys, amounts in sums.whole(cells):
         rows.append(_points(keys, amounts, sums, lines))
@@ -272,17 +293,58 @@ class _Sums:
         self.tail_amounts = np.concatenate((self.tail_amounts, amounts))[-self._reach :]
 
 
+@dataclass(frozen=True, slots=True)
+class _JudgedSeconds:
+    """Cells of one batch with their bounds, and whether each is over: before, then certainly, probably and possibly after."""
+
+    groups: Integers
+    rates: tuple[Doubles, Doubles, Doubles]
+    before: Flags
+    after: tuple[Flags, Flags, Flags]
+
+    @classmethod
+    def of(cls, keys: Integers, amounts: Integers, sums: _Sums, limits: BothLimits) -> _JudgedSeconds:
+        """``sums``: what reaches into the batch from before."""
+        kept, groups = len(sums.tail_keys), keys >> SECOND_BITS
+        whole = bounds(np.concatenate((sums.tail_keys, keys)), np.concatenate((sums.tail_amounts, amounts)), limits.window)
+        every = np.concatenate((np.full(kept, -1, dtype=np.int64), groups))
+        certain, over, possible = whole.over(limits.after.at(every))
+        return cls(
+            groups,
+            (whole.lower[kept:], whole.expected[kept:], whole.upper[kept:]),
+            whole.over(limits.before.at(every))[1][kept:],
+            (certain[kept:], over[kept:], possible[kept:]),
+        )
+
+
+def second_rows(
+    cells: Iterable[tuple[Integers, Integers]], units: Doubles, limits: BothLimits | None
+) -> Iterator[pa.RecordBatch]:
+    """``SECONDS`` from batches of keys and amounts in rising order of their keys.
+
+    ``units``: by group number how many amounts are one unit of its key. Without ``limits``, rates are not known.
+    """
+    sums = _Sums(1 if limits is None else reach(limits.window))
+    for keys, amounts in sums.whole(cells):
+        groups = keys >> SECOND_BITS
+        unit = units[groups]
+        columns = [pa.array(groups), pa.array(keys & _SECOND), pa.array(amounts / unit)]
+        if limits is None:
+            columns += [pa.nulls(len(keys), field.type) for field in list(SECONDS)[3:]]
+        else:
+            judged = _JudgedSeconds.of(keys, amounts, sums, limits)
+            columns += [pa.array(rate / unit) for rate in judged.rates]
+            columns += [pa.array(flags) for flags in (judged.before, *judged.after)]
+        yield pa.RecordBatch.from_arrays(columns, schema=SECONDS)
+
+
 def _points(keys: Integers, amounts: Integers, sums: _Sums, lines: Lines) -> pa.RecordBatch:
-    grid, kept = lines.grid, len(sums.tail_keys)
-    bounded = bounds(np.concatenate((sums.tail_keys, keys)), np.concatenate((sums.tail_amounts, amounts)), lines.window)
-    groups = keys >> SECOND_BITS
-    place = groups * grid.count + np.clip(((keys & _SECOND) - grid.start) // grid.step_s, 0, grid.count - 1)
-    every = np.concatenate((np.full(kept, -1, dtype=np.int64), groups))
-    before = bounded.over(lines.before.at(every))[1][kept:]
-    _, over, possible = (flags[kept:] for flags in bounded.over(lines.after.at(every)))
+    grid, judged = lines.grid, _JudgedSeconds.of(keys, amounts, sums, lines.rates)
+    place = judged.groups * grid.count + np.clip(((keys & _SECOND) - grid.start) // grid.step_s, 0, grid.count - 1)
+    _, over, possible = judged.after
     first = first_places(place)
-    counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in (before, over, possible)]
-    largest = [np.maximum.reduceat(values[kept:], first) for values in (bounded.expected, bounded.upper)]
+    counted = [np.add.reduceat(flags.astype(np.int64), first) for flags in (judged.before, over, possible)]
+    largest = [np.maximum.reduceat(values, first) for values in judged.rates[1:]]
     return pa.RecordBatch.from_arrays([pa.array(column) for column in (place[first], *counted, *largest)], schema=POINTS)
 
 

@@ -60,11 +60,16 @@ def least_tasks(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
-class _SparkRows(ABC, Generic[Item]):
+class SparkRows(ABC, Generic[Item]):
     """``Rows`` on Spark."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session on which it runs."""
+        return self._spark
 
     @abstractmethod
     def _run(
@@ -91,19 +96,20 @@ class _SparkRows(ABC, Generic[Item]):
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""
         with logged_stages(_log, self._spark, "groups judged", what=work.name, rows=sum(work.rows)) as event:
-            results = self._judged(work).toArrow()
+            results = self.judged_frame(work).toArrow()
             event["results"] = results.num_rows
         return results
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""
-        whole = reduce(DataFrame.unionAll, map(self._judged, works)).orderBy(*by)
+        whole = reduce(DataFrame.unionAll, map(self.judged_frame, works)).orderBy(*by)
         return map(tuple, whole.toLocalIterator(prefetchPartitions=True))
 
     def close(self) -> None:
         """Nothing is kept."""
 
-    def _judged(self, work: GroupWork[Item]) -> DataFrame:
+    def judged_frame(self, work: GroupWork[Item]) -> DataFrame:
+        """What ``work.judge`` gives of all groups, as a frame. Each action on it goes through the rows again."""
         ranges = GroupRanges.of(work.rows, least_tasks(self._spark))
         log_event(_log, "shuffle planned", what=work.name, groups=len(work.rows), partitions=len(ranges))
 
@@ -118,7 +124,7 @@ class _SparkRows(ABC, Generic[Item]):
         return met.mapInArrow(judge, from_arrow_schema(work.schema))
 
 
-class ReadRows(_SparkRows[Item], Generic[Work, Item]):
+class ReadRows(SparkRows[Item], Generic[Work, Item]):
     """Rows that workers read anew for each pass. ``read`` gives the items of a part, with these columns at least."""
 
     def __init__(
@@ -147,7 +153,7 @@ class ReadRows(_SparkRows[Item], Generic[Work, Item]):
         return run_on_workers(self._spark, self._few if few else self._many, run, schema)
 
 
-class FrameRows(_SparkRows[pa.RecordBatch]):
+class FrameRows(SparkRows[pa.RecordBatch]):
     """Rows of a data frame, whose columns Spark reads anew for each pass."""
 
     def __init__(
@@ -181,7 +187,7 @@ class FrameRows(_SparkRows[pa.RecordBatch]):
         return chosen.mapInArrow(run, from_arrow_schema(schema))
 
 
-class KeptRows(_SparkRows[pa.RecordBatch]):
+class KeptRows(SparkRows[pa.RecordBatch]):
     """Rows that take long to read, such as text: read once, and kept by Spark as blocks of Arrow batches until ``close``."""
 
     def __init__(self, spark: SparkSession, blocks: DataFrame) -> None:
@@ -212,11 +218,6 @@ class KeptRows(_SparkRows[pa.RecordBatch]):
     def close(self) -> None:
         """Forget the rows; safe to call twice."""
         self._frame.unpersist()
-
-    @property
-    def spark(self) -> SparkSession:
-        """The session that keeps the rows."""
-        return self._spark
 
     def share_results(self, work: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: pa.Schema) -> pa.Table:
         """What ``work`` gives of each share, rows of ``schema``, in no order."""

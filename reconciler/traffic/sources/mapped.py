@@ -93,7 +93,7 @@ class MappedFiles:
             for _, batch in _columns((part,), self.mapping, apart=True):
                 columns = batch.slice(0, _FIRST_ROWS)
                 self._require_plausible_times(columns, part.path)
-                status = rows_of(_normal(columns, self.mapping)).column("status").to_pylist()
+                status = rows_of(normal_batch(columns, self.mapping)).column("status").to_pylist()
                 if any(name != UNREADABLE for name in status):
                     return
                 rows += len(status)
@@ -116,7 +116,12 @@ def mapped_rows(parts: Iterable[MappedPart], mapping: TrafficMapping, *, with_fi
 
 def mapped_batch(batch: pa.RecordBatch, mapping: TrafficMapping, file: str | None = None) -> pa.RecordBatch:
     """The same of one batch with the columns that the mapping names."""
-    return rows_of(_normal(batch, mapping), file)
+    return rows_of(normal_batch(batch, mapping), file)
+
+
+def normal_batches(parts: Iterable[MappedPart], mapping: TrafficMapping) -> Iterator[pa.RecordBatch]:
+    """The same rows in the normal form, as they are before rows that cannot be read have a status."""
+    return (normal_batch(batch, mapping) for _, batch in _columns(parts, mapping, apart=False))
 
 
 def _columns(parts: Iterable[MappedPart], mapping: TrafficMapping, *, apart: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -180,7 +185,7 @@ def _what_is_wrong(name: str, field: Field, batch: pa.RecordBatch) -> str:
     return f"with unit {field.how.get('unit', 'text')} is in the year {year}: times lie between 2000 and 2100. Set the right unit"
 
 
-def _normal(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
+def normal_batch(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBatch:
     """The normal form of a batch with the columns that the mapping names."""
     fields, count = mapping.fields, batch.num_rows
     moments = _moments(batch, fields["ts"])

@@ -9,25 +9,21 @@ empty.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.model import escaped
+from reconciler.model import TRAFFIC_SCHEMA, escaped
 from reconciler.text import list_some
 from reconciler.traffic.kernels.second_sums import Flags
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 
-COLUMNS: Final = (
-    ("ts", "timestamp"), ("interval_ms", "int"), ("broker", "int"), ("user", "string"), ("client_id", "string"),
-    ("kind", "string"), ("amount", "bigint"), ("semantics", "string"), ("throttled", "boolean"), ("overhead", "bigint"),
-    ("tie", "bigint"), ("ip", "string"), ("strict", "boolean"), ("part", "int"),
-)  # fmt: skip
+COLUMNS: Final = tuple((column.name, column.type) for column in TRAFFIC_SCHEMA.columns)
 """``ts``: the charge time, or the end of the interval; UTC, microseconds. ``amount``: bytes (produce, fetch), nanoseconds of a
 thread (request), partitions (mutation), connections (connection). ``overhead``: the part of ``amount`` that is not records, which
 a fetch quota does not cut. ``tie``: orders requests of one microsecond.
@@ -38,7 +34,7 @@ DeleteTopics from 5; null: it is) or only delayed. A connection has an ``ip``, a
 on, columns may be missing or null."""
 IDENTITY: Final = ("broker", "kind", "user", "client_id", "ip")
 """The columns of rows that identify a client: its requests of one kind on one broker. Only a connection has an ``ip``."""
-_REQUIRED: Final = tuple(name for name, _ in COLUMNS[:8])
+_REQUIRED: Final = tuple(column.name for column in TRAFFIC_SCHEMA.columns if column.required)
 EVENT: Final = "event"
 """The semantics of a single request."""
 DELTA: Final = "delta"
@@ -122,7 +118,7 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
         ip = _only_where(_names(batch, "ip"), of_address)
         # A client without a known name may still be judged; of an address there is nothing else to know.
         known = ~of_address | are_known(ip)
-    broker, ts_us = _column(batch, "broker", pa.int32()), _times(batch)
+    broker, ts_us = _column(batch, "broker", pa.int32()), times_of(batch)
     amount = _column(batch, "amount", pa.int64())
     counts = integers(amount)
     countable = are_known(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
@@ -191,10 +187,25 @@ def ties_of(batch: pa.RecordBatch) -> pa.Array:
     alone = ~are_known(_column(batch, "part", pa.int32()))
     mixed = np.where(alone, integers(_column(batch, "amount", pa.int64())), 0).astype(np.uint64)
     for name in ("user", "client_id", "ip", "kind"):
-        mixed = (mixed ^ _name_hashes(batch, name)) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed ^= mixed >> np.uint64(29)
+        mixed = _mixed(mixed, _name_hashes(batch, name))
     made = pa.array((mixed >> np.uint64(1)).astype(np.int64))
     return pc.coalesce(given, made)
+
+
+def row_hashes(batch: pa.RecordBatch) -> Integers:
+    """Of the columns of the normal form, a number that equal rows share; null, and a column that is missing, count as 0."""
+    mixed = integers(times_of(batch)).astype(np.uint64)
+    for name, kind in COLUMNS[1:]:
+        if kind == "string":
+            mixed = _mixed(mixed, _name_hashes(batch, name))
+        else:
+            mixed = _mixed(mixed, integers(_column(batch, name, _HASHED[kind])).astype(np.uint64))
+    return (mixed >> np.uint64(1)).astype(np.int64)
+
+
+def _mixed(before: Hashes, more: Hashes) -> Hashes:
+    mixed = (before ^ more) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray(mixed ^ mixed >> np.uint64(29), dtype=np.uint64)
 
 
 def is_in_time(ts_us: Integers) -> Flags:
@@ -204,21 +215,29 @@ def is_in_time(ts_us: Integers) -> Flags:
 
 def require_columns(schema: pa.Schema, file: str) -> None:
     """Raise ``TrafficError`` when a column is missing or of another type."""
-    types = {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema}
-    missing = [name for name in _REQUIRED if name not in types]
+    missing = [name for name in _REQUIRED if name not in schema.names]
     if missing:
         raise TrafficError(
             f"recorded traffic {file}: the normal form needs the column {missing[0]!r}, and the file has "
-            f"{', '.join(sorted(types))}. For other columns give a --mapping"
+            f"{', '.join(sorted(schema.names))}. For other columns give a --mapping"
         )
+    for name, kind, wanted in wrong_type(schema):
+        raise TrafficError(f"recorded traffic {file}: the column {name!r} of the normal form is {kind}, not {wanted}")
+
+
+def wrong_type(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType, str]]:
+    """Columns of the normal form that have another type: name, type, and the type that is needed."""
+    types = {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema}
     for name, kind in COLUMNS:
         if name in types and not _TYPES[kind](types[name]):
-            raise TrafficError(f"recorded traffic {file}: the column {name!r} of the normal form is {types[name]}, not {kind}")
+            yield name, types[name], kind
 
 
 _TICKS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_000, 1)}
 """How many ticks of a unit are how many microseconds."""
 _NAMES: Final = pa.dictionary(pa.int32(), pa.string())
+_HASHED: Final = {"int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_()}
+Hashes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 
 def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
@@ -232,7 +251,7 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
     return pc.cast(column, kind, safe=False)
 
 
-def _times(batch: pa.RecordBatch) -> pa.Array:
+def times_of(batch: pa.RecordBatch) -> pa.Array:
     """Microseconds since 1970, null outside of the years that a row may be of."""
     column = batch.column("ts")
     finer, coarser = _TICKS[column.type.unit]
@@ -263,7 +282,7 @@ def _one_of(names: pa.DictionaryArray, wanted: Collection[str]) -> Flags:
     return np.asarray([*chosen, False], dtype=np.bool_)[integers(pc.fill_null(names.indices, len(chosen)))]
 
 
-def _name_hashes(batch: pa.RecordBatch, name: str) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _name_hashes(batch: pa.RecordBatch, name: str) -> Hashes:
     """Of each name; of one that is not known, 0."""
     encoded = _column(batch, name, pa.string()).dictionary_encode()
     hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) + 1 for text in encoded.dictionary.to_pylist()]

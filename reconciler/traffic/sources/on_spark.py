@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import DateType
+from pyspark.sql.types import DateType, TimestampNTZType
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
@@ -33,9 +33,9 @@ from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import LINE_KEYS, line_keys, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, is_request_log, log_parts, number_brokers
-from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_batch, mapped_rows, require_mapped
+from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_batch, mapped_rows, normal_batch, require_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
-from reconciler.traffic.sources.normal_form import canonical_rows, file_columns, require_columns
+from reconciler.traffic.sources.normal_form import COLUMNS, canonical_rows, file_columns, require_columns
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, read_part
 from reconciler.traffic.sources.recorder_files import recorder_rows
 from reconciler.traffic.sources.request_log import parse_lines, schema
@@ -199,19 +199,52 @@ def frame_rows(
     Raises ``TrafficError`` when a column is missing or has another type.
     """
     frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
-    where = escaped(str(datasets[0]))
+    return rows_of_frame(frame, mapping, between, where=escaped(str(datasets[0])))
+
+
+def rows_of_frame(frame: DataFrame, mapping: TrafficMapping | None, between: Between | None = None, *, where: str) -> FrameRows:
+    """The same of a frame, on its own session. ``where`` names it in errors. Raises as ``frame_rows``."""
+    spark, names = frame.sparkSession, frame.columns
     if mapping is None:
-        require_columns(frame.limit(0).toArrow().schema, where)
+        known = [f"`{name}`" for name, _ in COLUMNS if name in names]
+        schema = frame.select(known).limit(0).toArrow().schema if known else pa.schema([])
+        others = [pa.field(name, pa.null()) for name in names if name not in schema.names]
+        require_columns(pa.schema([*schema, *others]), where)
         narrowed = frame if between is None else rows_between(frame, between)
         return FrameRows(spark, narrowed, file_columns, canonical_rows)
-    require_mapped([where], [frame.columns], mapping)
-    known = set(frame.columns)
-    names = tuple(name for name in mapping.columns if name in known)
+    require_mapped([where], [names], mapping)
+    needed = tuple(name for name in mapping.columns if name in set(names))
 
     def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         return _narrowed(mapped_batch(batch, mapping), between).select(list(columns))
 
-    return FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: names, convert)
+    return FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: needed, convert)
+
+
+def unconverted_rows(
+    spark: SparkSession,
+    datasets: Sequence[Dataset],
+    form: str | None,
+    mapping: TrafficMapping | None,
+    between: Between | None = None,
+) -> tuple[pa.Schema, FrameRows]:
+    """The same rows as they are in the normal form, or as the mapping makes them, with the schema of the frame.
+
+    A column that is missing or has another type is there as it is.
+    """
+    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
+    schema = _load(datasets[0], lambda: frame.limit(0).toArrow().schema)
+    if mapping is None:
+        narrowed = frame if between is None or "ts" not in frame.columns else rows_between(frame, between)
+        return schema, FrameRows(spark, narrowed, lambda columns: columns, lambda batch, _: batch)
+    require_mapped([escaped(str(datasets[0]))], [frame.columns], mapping)
+    names = tuple(name for name in mapping.columns if name in set(frame.columns))
+
+    def convert(batch: pa.RecordBatch, _: Sequence[str]) -> pa.RecordBatch:
+        normal = normal_batch(batch, mapping)
+        return normal if between is None else between.rows_around(normal)
+
+    return schema, FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: names, convert)
 
 
 SOURCE_COLUMN: Final = "kafka_quotas_source"
@@ -272,7 +305,15 @@ def rows_between(frame: DataFrame, between: Between) -> DataFrame:
     """The canonical rows of a stretch of time, by a filter that Spark hands on to files and tables."""
     ts = F.col("ts")
     after, until = (F.timestamp_micros(F.lit(us)) for us in (between.after_us, between.until_us))
+    if isinstance(frame.schema["ts"].dataType, TimestampNTZType):
+        # As UTC, whatever the time zone of the session is.
+        after, until = (_utc_wall(us) for us in (between.after_us, between.until_us))
     return days_between(frame, between).where((ts > after) & (ts <= until))
+
+
+def _utc_wall(us: int) -> Column:
+    at = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=us)
+    return F.expr(f"TIMESTAMP_NTZ'{at:%Y-%m-%d %H:%M:%S.%f}'")
 
 
 def _narrowed(batch: pa.RecordBatch, between: Between | None) -> pa.RecordBatch:

@@ -27,10 +27,23 @@ class Between:
     after_us: int
     until_us: int
 
+    @classmethod
+    def of(cls, since: datetime.datetime | None, until: datetime.datetime | None) -> Between:
+        """``None``: from the first row on, and up to now."""
+        end = until or datetime.datetime.now(datetime.UTC)
+        after = since or datetime.datetime.fromtimestamp(0, datetime.UTC)
+        return cls(after_us=round(after.timestamp() * 1e6), until_us=round(end.timestamp() * 1e6))
+
     def rows_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of this time; ``batch`` has the column ``ts``."""
         ts = batch.column("ts").cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
         return batch.filter(pc.and_(pc.greater(ts, self.after_us), pc.less_equal(ts, self.until_us)))
+
+    def rows_around(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same, and the rows without a time."""
+        ts = batch.column("ts").cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
+        inside = pc.and_(pc.greater(ts, self.after_us), pc.less_equal(ts, self.until_us))
+        return batch.filter(pc.fill_null(inside, pa.scalar(value=True)))
 
     def covers(self, footer: pq.FileMetaData) -> bool:
         """Whether the statistics of a file show that all of its rows are of this time."""

@@ -25,9 +25,10 @@ LEAST = {
 }
 """Arguments that a command cannot do without."""
 LINES = [
-    *((name, *LEAST.get(name, ())) for name in COMMANDS if name != "sandbox"),
+    *((name, *LEAST.get(name, ())) for name in COMMANDS if name not in ("sandbox", "traffic")),
     *(("sandbox", action) for action in ("start", "status", "stop")),
     ("sandbox", "run", "--", "true"),
+    ("traffic", "check", "--traffic", "lake"),
 ]
 NO_OPTIONS_OF_THEIR_OWN = {"help", "command", "verbose", "verbose_before", "log_format", "without_python_workers", "given_token"}
 

@@ -1,0 +1,128 @@
+"""Verdicts and recommendations as rows of the published tables (``model.VERDICTS_SCHEMA``, ``model.RECOMMENDATIONS_SCHEMA``)."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from reconciler.formats import canonical_bytes, entity_to_json
+from reconciler.model import RECOMMENDATIONS_SCHEMA, VERDICTS_SCHEMA, BucketVerdict, Entity, FrameSchema
+
+_TYPES: Final[Mapping[str, pa.DataType]] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "map<string,string>": pa.map_(pa.string(), pa.field("value", pa.string(), nullable=False)),
+    "array<double>": pa.list_(pa.float64()),
+}
+_ROWS_A_BATCH: Final = 10_000
+
+
+def arrow_schema(schema: FrameSchema) -> pa.Schema:
+    """The columns as Arrow and Parquet have them; name, version and meanings are metadata."""
+    fields = [
+        pa.field(column.name, _TYPES[column.type], nullable=column.nullable, metadata={"comment": column.meaning})
+        for column in schema.columns
+    ]
+    return pa.schema(fields, metadata={"kafka-quotas.schema": schema.name, "kafka-quotas.schema-version": schema.version})
+
+
+def verdict_batches(verdicts: Iterable[BucketVerdict]) -> Iterator[pa.RecordBatch]:
+    """One row each, in their order."""
+    return _batches(map(_verdict, verdicts), VERDICTS_SCHEMA)
+
+
+def recommendation_batches(verdicts: Iterable[BucketVerdict]) -> Iterator[pa.RecordBatch]:
+    """One row for each quota group with a recommended value, in the order of ``verdicts``, which are sorted worst first."""
+    groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
+    for verdict in verdicts:
+        if not verdict.undecided and verdict.recommended is not None:
+            groups.setdefault((verdict.key, verdict.name), []).append(verdict)
+    return _batches(map(_recommendation, groups.values()), RECOMMENDATIONS_SCHEMA)
+
+
+def _batches(rows: Iterator[dict[str, Any]], schema: FrameSchema) -> Iterator[pa.RecordBatch]:
+    columns = arrow_schema(schema)
+    while some := list(itertools.islice(rows, _ROWS_A_BATCH)):
+        yield pa.RecordBatch.from_pylist(some, schema=columns)
+
+
+def _verdict(verdict: BucketVerdict) -> dict[str, Any]:
+    return {
+        **_group(verdict),
+        "broker": verdict.broker,
+        "entity": _entity(verdict.entity),
+        "limit_before": verdict.limit_before,
+        "limits_before": list(verdict.limits_before),
+        "limit_after": verdict.limit_after,
+        "changed": verdict.changed,
+        "verdict": verdict.verdict.value,
+        "reason": verdict.reason,
+        "undecided": verdict.undecided,
+        "clients": max(1, len(verdict.members)),
+        "requests": verdict.requests,
+        "throttled_then": verdict.throttled_then,
+        "throttled_before": verdict.throttled_before,
+        "throttled_after": verdict.throttled,
+        "refused": verdict.refused,
+        "partly_refused": verdict.partly_refused,
+        "active_seconds": verdict.active_seconds,
+        "seconds_certain": verdict.seconds_certain,
+        "seconds_over": verdict.seconds_over,
+        "seconds_possible": verdict.seconds_possible,
+        "seconds_over_before": verdict.seconds_over_before,
+        "share_over": verdict.share_over,
+        "first": verdict.first,
+        "longest_s": verdict.longest_s,
+        "longest_from": verdict.longest_from,
+        "peak": verdict.peak,
+        "peak_bound": verdict.peak_bound.value,
+        "headroom": verdict.headroom,
+        "p999": verdict.p999,
+        "safe": verdict.safe,
+        "safe_p999": verdict.safe_p999,
+        "recommended": verdict.recommended,
+        "recommended_reason": verdict.recommended_reason,
+        "margin": verdict.margin,
+        "regrouped": verdict.regrouped.value,
+    }
+
+
+def _recommendation(everywhere: Sequence[BucketVerdict]) -> dict[str, Any]:
+    worst = everywhere[0]
+    limits = [verdict.limit_before for verdict in everywhere if verdict.limit_before is not None]
+    return {
+        **_group(worst),
+        "entity": _entity(worst.entity),
+        "brokers": len(everywhere),
+        "changed": any(verdict.changed for verdict in everywhere),
+        "verdict": worst.verdict.value,
+        "limit_before": min(limits, default=None),
+        "limit_after": worst.limit_after,
+        "peak": max(verdict.peak for verdict in everywhere),
+        "safe": worst.safe,
+        "safe_p999": worst.safe_p999,
+        "recommended": worst.recommended,
+        "recommended_reason": worst.recommended_reason,
+        "margin": worst.margin,
+    }
+
+
+def _group(verdict: BucketVerdict) -> dict[str, Any]:
+    """The quota group; a tag that is absent is null."""
+    return {
+        "key": verdict.key,
+        "user": verdict.user or None,
+        "client_id": verdict.client_id or None,
+        "tags": list(verdict.tags),
+    }
+
+
+def _entity(entity: Entity | None) -> str | None:
+    return None if entity is None else canonical_bytes(entity_to_json(entity)).decode()

@@ -1,0 +1,335 @@
+"""``reconciler.client.backtest`` on the session of a program: the numbers of the command, as tables, and a session that stays."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler import client
+from reconciler.errors import ManifestError, TrafficError, UsageError
+from tests.support import all_kinds
+from tests.support.command import Command
+from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.recorded_parquet import START, Flow, write_traffic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.client import BacktestFrames
+
+pytestmark = pytest.mark.spark
+
+LIMITS = (
+    ({"user": "alice"}, {"producer_byte_rate": "8KiB", "request_percentage": 12}),
+    ({"user": "ops"}, {"controller_mutation_rate": 4}),
+    ({"ip": "10.0.0.7"}, {"connection_creation_rate": 2}),
+)
+RULES = {"backtest": {"history": {"hours": 0}, "fail": [{"verdicts": ["throttled"]}]}}
+CURRENT = {client.entity(user="alice"): {"producer_byte_rate": 20_000.0}}
+FOREIGN = {
+    "spark.sql.session.timeZone": "America/New_York",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.shuffle.partitions": "7",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "17",
+    "spark.sql.execution.arrow.useLargeVarTypes": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    "spark.sql.caseSensitive": "true",
+}
+"""Of a platform that is as different from the settings of the command as settings can be."""
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "quotas.yaml").write_text(quotas(*LIMITS), "utf-8")
+    (tmp_path / "quotas" / "cluster.yaml").write_text(cluster(**RULES), "utf-8")
+    (tmp_path / "now.json").write_text(snapshot(CURRENT), "utf-8")
+    all_kinds.write(tmp_path / "traffic.parquet", all_kinds.rows())
+    return tmp_path
+
+
+@pytest.fixture(params=["as it is", "of a platform"])
+def session(spark: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
+    """Of a program that has started Spark."""
+    own = spark.newSession()
+    for name, value in FOREIGN.items() if request.param == "of a platform" else ():
+        own.conf.set(name, value)
+    return own
+
+
+def judge(session: SparkSession, work: Path, **options: Any) -> BacktestFrames:
+    arguments = {"manifests": work / "quotas", "current": work / "now.json", **options}
+    return client.backtest(session, traffic=session.read.parquet(str(work / "traffic.parquet")), **arguments)
+
+
+def without_files(document: Mapping[str, Any]) -> dict[str, Any]:
+    provenance = {name: value for name, value in document["provenance"].items() if name != "files"}
+    return {**document, "provenance": provenance}
+
+
+def commands_report(command: Command, work: Path, *options: str) -> dict[str, Any]:
+    done = command(
+        "backtest", "quotas", "--current", "now.json", "--traffic", "traffic.parquet", *options, "--format", "json", cwd=work
+    )
+    assert done.code == 1, done.err
+    document: dict[str, Any] = json.loads(done.out)
+    return document
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_numbers_are_those_of_the_command(session: SparkSession, work: Path, warm_command: Command, exact: bool) -> None:
+    expected = commands_report(warm_command, work, *(["--exact"] if exact else []))
+
+    frames = judge(session, work, exact=exact)
+
+    assert frames.refused
+    document = json.loads(re.sub(r'"file": "[^"]*/quotas/', '"file": "quotas/', frames.to_json()))
+    assert without_files(document) == without_files(expected)
+    assert [compared(row.asDict(recursive=True)) for row in frames.verdicts.collect()] == [
+        compared(row, tags=row["bucket"]) for row in expected["verdicts"]
+    ]
+    wanted = {
+        (row["key"], json.dumps(row["bucket"])): (row["recommended"], row["safe"], row["margin"]) for row in expected["verdicts"]
+    }
+    advised = {
+        (row["key"], json.dumps(bucket_of(row))): (row["recommended"], row["safe"], row["margin"])
+        for row in (row.asDict() for row in frames.recommendations.collect())
+    }
+    assert advised == wanted
+
+
+SAME = (
+    "key", "broker", "limit_before", "limits_before", "limit_after", "changed", "verdict", "reason", "requests",
+    "throttled_before", "throttled_after", "active_seconds", "seconds_certain", "seconds_over", "seconds_possible",
+    "seconds_over_before", "share_over", "longest_s", "peak", "peak_bound", "headroom", "p999", "safe", "safe_p999",
+    "recommended", "recommended_reason", "margin", "regrouped", "refused", "partly_refused", "undecided",
+)  # fmt: skip
+
+
+def compared(row: Mapping[str, Any], tags: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """A verdict as far as table and document have the same columns."""
+    return {**{name: row[name] for name in SAME}, "bucket": bucket_of(row) if tags is None else dict(tags)}
+
+
+def bucket_of(row: Mapping[str, Any]) -> dict[str, str]:
+    named = {"user": row["user"], "client-id": row["client_id"], **row["tags"]}
+    return {tag: name for tag, name in named.items() if name is not None}
+
+
+def test_seconds_add_up_to_the_verdicts(session: SparkSession, work: Path) -> None:
+    frames = judge(session, work)
+
+    rows = [row.asDict() for row in frames.seconds.collect()]
+
+    by_group: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_group.setdefault(json.dumps([row["key"], row["broker"], bucket_of(row)]), []).append(row)
+    checked = 0
+    for verdict in frames.document["verdicts"]:
+        seconds = by_group.pop(json.dumps([verdict["key"], verdict["broker"], verdict["bucket"]]))
+        assert len({row["second"] for row in seconds}) == len(seconds) == verdict["active_seconds"]
+        assert {row["limit_after"] for row in seconds} == {verdict["limit_after"]}
+        if verdict["key"] == "controller_mutation_rate":
+            assert {row["rate"] for row in seconds} == {row["over"] for row in seconds} == {None}
+            continue
+        assert sum(row["possible"] for row in seconds) == verdict["seconds_possible"]
+        assert max(row["rate_high"] for row in seconds) == pytest.approx(verdict["peak"], rel=1e-12)
+        assert all(row["rate_low"] <= row["rate"] <= row["rate_high"] for row in seconds)
+        if verdict["key"] == "producer_byte_rate":
+            assert sum(row["over"] for row in seconds) == verdict["seconds_over"] > 0
+            assert sum(row["certain"] for row in seconds) == verdict["seconds_certain"] > 0
+            assert sum(row["over_before"] for row in seconds) == verdict["seconds_over_before"]
+        checked += 1
+    assert (by_group, checked) == ({}, 5)
+    whole = sum(row.amount for row in all_kinds.rows() if row.kind == "produce")
+    assert sum(row["amount"] for row in rows if row["key"] == "producer_byte_rate") == whole
+
+
+def test_the_tables_have_the_published_schemas(session: SparkSession, work: Path) -> None:
+    from pyspark.sql.types import StructType
+
+    frames = judge(session, work)
+
+    published = {
+        "verdicts": client.VERDICTS_SCHEMA,
+        "seconds": client.SECONDS_SCHEMA,
+        "recommendations": client.RECOMMENDATIONS_SCHEMA,
+    }
+    for name, schema in published.items():
+        wanted = StructType.fromJson(schema.to_spark())
+        columns = getattr(frames, name).schema
+        assert (schema.name, columns.names) == (name, wanted.names)
+        assert [(field.name, field.dataType) for field in columns] == [(field.name, field.dataType) for field in wanted]
+        assert [(field.name, field.nullable) for field in columns] == [(field.name, field.nullable) for field in wanted]
+        required = [column.name for column in schema.columns if not column.nullable]
+        nulls = " OR ".join(f"`{column}` IS NULL" for column in required)
+        assert getattr(frames, name).where(nulls).count() == 0
+
+
+def state_of(session: SparkSession) -> dict[str, object]:
+    """Everything of a session, its context and this process that a library could change."""
+    context = session.sparkContext
+    java: Any = context._jsc
+    return {
+        "settings": dict(session.conf.getAll),
+        "views": sorted((table.name, table.tableType) for table in session.catalog.listTables()),
+        "databases": (session.catalog.currentCatalog(), session.catalog.currentDatabase()),
+        "functions": len(session.catalog.listFunctions()),
+        "cached": sorted(dict(java.getPersistentRDDs())),
+        "streams": [stream.id for stream in session.streams.active],
+        "parallelism": context.defaultParallelism,
+        "context": (context.applicationId, dict(context.getConf().getAll())),
+        "files": (sorted(context.listFiles), sorted(context.listArchives)),
+        "properties": [context.getLocalProperty(name) for name in PROPERTIES],
+        "tags": context.getJobTags(),
+        "active": type(session).getActiveSession(),
+        "folder": (Path.cwd(), sorted(Path.cwd().iterdir())),
+    }
+
+
+PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel", "spark.scheduler.pool")
+
+
+def test_the_session_stays_as_it_was(session: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(work)
+    session.range(3).createOrReplaceTempView("mine")
+    kept = session.range(5).cache()
+    kept.count()
+    # PySpark itself makes a session the active one when a frame is created from values.
+    session.createDataFrame([(1,)], "number int")
+    context = session.sparkContext
+    context.setJobGroup("nightly", "the job of the notebook")
+    try:
+        before = state_of(session)
+        frames = judge(session, work)
+        assert frames.seconds.count() > 0
+        assert state_of(session) == before
+        with pytest.raises(TrafficError):
+            judge(session, work, until=all_kinds.START - datetime.timedelta(days=1))
+        assert state_of(session) == before
+        assert session.table("mine").count() == 3
+        assert before["properties"][:2] == ["nightly", "the job of the notebook"]
+    finally:
+        for name in PROPERTIES:
+            context.setLocalProperty(name, None)
+        kept.unpersist()
+        session.catalog.dropTempView("mine")
+
+
+@pytest.fixture
+def recorded(session: SparkSession, work: Path) -> DataFrame:
+    """One user's minute, of which the limit is exceeded in the first half."""
+    flows = (Flow(user="alice", amount=20_000, end_s=30), Flow(user="alice", amount=10, begin_s=30))
+    write_traffic(work / "traffic.parquet", flows)
+    return session.read.parquet(str(work / "traffic.parquet"))
+
+
+MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "8KiB"}))
+
+
+@pytest.mark.parametrize("clock", ["instant", "wall"])
+def test_since_and_until_choose_rows_whatever_the_time_zone(
+    session: SparkSession, recorded: DataFrame, work: Path, clock: str
+) -> None:
+    from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own documentation calls its functions
+
+    frame = recorded
+    if clock == "wall":
+        table = pq.read_table(work / "traffic.parquet")
+        walls = table.column("ts").cast("timestamp[us]")
+        pq.write_table(table.set_column(0, "ts", walls), work / "wall.parquet")
+        frame = session.read.parquet(str(work / "wall.parquet"))
+        assert dict(frame.dtypes)["ts"] == "timestamp_ntz"
+    since, until = START + datetime.timedelta(seconds=10), START + datetime.timedelta(seconds=20)
+
+    frames = client.backtest(session, traffic=frame, manifest_text=MANIFEST, since=since, until=until)
+
+    (verdict,) = frames.document["verdicts"]
+    assert (verdict["requests"], frames.document["provenance"]["requests"]) == (10, 10)
+    assert frames.document["provenance"]["span"]["from"] == "2026-11-20T08:00:11.000Z"
+    first = frames.seconds.agg(F.min(F.unix_seconds("second"))).first()
+    assert first is not None
+    assert first[0] == START.timestamp() + 11
+
+
+def test_a_table_by_its_name_gives_what_its_frame_gives(session: SparkSession, recorded: DataFrame) -> None:
+    recorded.createOrReplaceTempView("traffic_of_today")
+    try:
+        by_name = client.backtest(session, traffic="traffic_of_today", manifest_text=MANIFEST)
+    finally:
+        session.catalog.dropTempView("traffic_of_today")
+    assert by_name.to_json() == client.backtest(session, traffic=recorded, manifest_text=MANIFEST).to_json()
+
+
+def test_other_columns_are_read_by_a_mapping(session: SparkSession, recorded: DataFrame, tmp_path: Path) -> None:
+    mapping = {
+        "apiVersion": "kafka-quotas/v1",
+        "kind": "TrafficMapping",
+        "spec": {
+            "columns": {
+                "ts": {"column": "at"},
+                "broker": {"column": "node"},
+                "kind": {"column": "what", "values": {"P": "produce"}},
+                "amount": {"column": "size", "unit": "KB"},
+                "user": {"column": "who"},
+                "client_id": {"constant": "app"},
+            }
+        },
+    }
+    (tmp_path / "mapping.yaml").write_text(json.dumps(mapping))
+    other = recorded.selectExpr("ts AS at", "broker AS node", "'P' AS what", "amount / 1000 AS size", "user AS who")
+    mapped = client.backtest(session, traffic=other, manifest_text=MANIFEST, mapping=tmp_path / "mapping.yaml")
+    canonical = client.backtest(session, traffic=recorded, manifest_text=MANIFEST)
+    assert [row["peak"] for row in mapped.document["verdicts"]] == [row["peak"] for row in canonical.document["verdicts"]]
+    assert mapped.document["provenance"]["source"] == "mapped-file"
+
+
+def test_manifests_as_text_are_those_of_a_file(session: SparkSession, recorded: DataFrame, tmp_path: Path) -> None:
+    (tmp_path / "only.yaml").write_text(MANIFEST)
+    of_text = client.backtest(session, traffic=recorded, manifest_text=MANIFEST)
+    of_path = client.backtest(session, traffic=recorded, manifests=str(tmp_path / "only.yaml"))
+    assert of_text.document["verdicts"] == of_path.document["verdicts"]
+    assert of_text.document["verdicts"][0]["seconds_over"] > 0
+    with pytest.raises(ManifestError) as refused:
+        client.backtest(session, traffic=recorded, manifest_text=MANIFEST.replace("producer_byte_rate", "producer_byte_rat"))
+    assert refused.value.findings[0].span.file == "manifest_text"
+
+
+def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[str, Any], type[Exception], str]]:
+    yield {"manifest_text": None}, UsageError, "manifests or manifest_text"
+    yield {"manifests": "quotas"}, UsageError, "manifests or manifest_text"
+    yield {"traffic": recorded.toPandas()}, UsageError, "not DataFrame"
+    yield {"traffic": 7}, UsageError, "not int"
+    yield {"traffic": "no_such_table"}, TrafficError, "no_such_table"
+    yield {"traffic": recorded.drop("broker")}, TrafficError, "needs the column 'broker'"
+    yield {"traffic": recorded.drop(*recorded.columns[:8])}, TrafficError, "needs the column 'ts'"
+    yield {"traffic": recorded.withColumn("amount", recorded.amount.cast("string"))}, TrafficError, "string, not bigint"
+    yield {"traffic": recorded.limit(0)}, TrafficError, "no rows"
+    yield {"traffic": session.readStream.format("rate").load()}, UsageError, "is a stream"
+    yield {"since": datetime.datetime(2026, 11, 20)}, UsageError, "without a time zone"
+    yield {"since": START, "until": START}, UsageError, "is empty"
+    yield {"max_unreadable": 2.0}, UsageError, "from 0 to 1"
+    yield {"cluster": "prod"}, UsageError, "there is no cluster"
+    broken = recorded.withColumn("amount", (recorded.amount / (recorded.amount - recorded.amount)).cast("bigint"))
+    yield (
+        {"traffic": broken},
+        TrafficError,
+        "DataFrame" if session.conf.get("spark.sql.ansi.enabled") == "false" else "this session",
+    )
+
+
+def test_what_cannot_work_is_a_sentence(session: SparkSession, recorded: DataFrame) -> None:
+    for options, kind, words in refusals(session, recorded):
+        arguments = {"traffic": recorded, "manifest_text": MANIFEST, **options}
+        with pytest.raises(kind, match=re.escape(words)) as refused:
+            client.backtest(session, **arguments)
+        assert "\n\tat " not in str(refused.value)
