@@ -8,17 +8,19 @@ the precedence levels that group by the same names decide its limit, the stronge
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityName, EntityType, escaped, in_canonical_order
-from reconciler.render.rule_layouts import LAYOUT_NAMES, LabelCopy, LayoutNames, RuleLayout, SensorSeries
+from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityName, EntityType, QuotaKey, escaped, in_canonical_order
+from reconciler.render.rule_layouts import LAYOUT_NAMES, LabelCopy, LayoutNames, RuleLayout, SensorSeries, named_sensors
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
     USER_LEVELS,
     NameMatch,
+    host_address,
     level_of,
     quote_client_id,
     sanitize_name,
@@ -43,9 +45,12 @@ _LIMITS_A_GROUP: Final = 1_000
 """Prometheus evaluates the rules of a group one after another, and groups beside each other."""
 _PEAKS: Final = 168
 """So many peaks are kept of the time without use: of seven days, one an hour."""
-_GROUP: Final = "broker, user, client_id, key"
+_GROUP: Final = "broker, user, client_id, ip, key"
 _INFO: Final = "entity, level, owner"
-_WHOSE: Final = "user={{ $labels.user }} client-id={{ $labels.client_id }}"
+_WHOSE: Final = (
+    "{{ if $labels.ip }}ip={{ $labels.ip }}{{ else }}user={{ $labels.user }} client-id={{ $labels.client_id }}{{ end }}"
+)
+_CONNECTIONS: Final = QuotaKey.CONNECTION_CREATION_RATE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,31 +78,75 @@ class QuotaRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleFile:
-    """The text of a rule file, and how many limits it has. ``left_out``: entities without a limit that rules can compare."""
+    """The text of a rule file, and how many limits it has. ``left_out``: by reason entities whose limits are not compared."""
 
     text: str
     limits: int
-    left_out: tuple[Entity, ...]
+    left_out: Mapping[str, tuple[Entity, ...]]
 
 
 def render_prometheus_rules(quotas: QuotaRules, options: RuleOptions) -> RuleFile:
     """Recording and alert rules as YAML, equal for equal quotas and options."""
     names = LAYOUT_NAMES[options.layout]
-    limits = list(_limits(quotas, names))
-    groups = [_rates_group(quotas, options, names, {limit.level for limit in limits})]
+    left_out = _left_out(quotas, names)
+    limits = list(_limits(quotas, names, left_out))
+    groups = [_rates_group(quotas, options, names, limits)]
     groups += [
         _Group(
             name=f"kafka-quotas limits {at // _LIMITS_A_GROUP + 1}", rules=[limit.rule for limit in limits[at:][:_LIMITS_A_GROUP]]
         )
         for at in range(0, len(limits), _LIMITS_A_GROUP)
     ]
-    groups += [_peaks_group(quotas, options)]
-    compared = {limit.entity for limit in limits}
+    groups += [_peaks_group(quotas, options, has_addresses=any(limit.level is None for limit in limits))]
+    by_reason: dict[str, list[Entity]] = {}
+    for entity in in_canonical_order(left_out):
+        by_reason.setdefault(left_out[entity], []).append(entity)
     return RuleFile(
         text="".join(_document(quotas, options, groups)),
         limits=len(limits),
-        left_out=tuple(in_canonical_order(entity for entity in quotas.entities if entity not in compared)),
+        left_out={reason: tuple(entities) for reason, entities in by_reason.items()},
     )
+
+
+def _left_out(quotas: QuotaRules, names: LayoutNames) -> dict[Entity, str]:
+    """Entities whose limits rules cannot compare, and why."""
+    series = {entity: _series_name(entity) for entity in quotas.entities}
+    same = Counter(series.values())
+    reasons = {}
+    for entity, values in quotas.entities.items():
+        name = series[entity]
+        if not any(math.isfinite(values.get(key.value, math.nan)) for key in (*CLIENT_KEYS, _CONNECTIONS)):
+            reasons[entity] = "no series has the rate of their quotas"
+        elif _is_address(entity):
+            if names.connections is None:
+                reasons[entity] = "this layout has no connection rates of addresses"
+            elif name is None and entity.name(EntityType.IP) is not DEFAULT:
+                reasons[entity] = "series have addresses, and brokers look up the address of a host name"
+            elif name is not None and same[name] > 1:
+                reasons[entity] = "several of them are the same address"
+        elif level_of(entity) is None:
+            reasons[entity] = "no series has the rate of their quotas"
+        elif names.is_named_only and name is None:
+            reasons[entity] = "metric names without labels do not show which clients a default limits"
+        elif names.is_named_only and same[name] > 1:
+            reasons[entity] = "several of them have the same metric name"
+    return reasons
+
+
+def _is_address(entity: Entity) -> bool:
+    return entity.types == (EntityType.IP.value,)
+
+
+def _series_name(entity: Entity) -> str | None:
+    """The one address of an IP entity, or the one metric name of other entities without labels; ``None``: not one."""
+    if _is_address(entity):
+        name = entity.name(EntityType.IP)
+        return host_address(name) if isinstance(name, str) else None
+    user, client_id = entity.name(EntityType.USER), entity.name(EntityType.CLIENT_ID)
+    if level_of(entity) is None or DEFAULT in (user, client_id):
+        return None
+    names = (name if isinstance(name, str) else None for name in (user, client_id))
+    return named_sensors(CLIENT_KEYS[0], *names)[0].name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,29 +170,33 @@ class _Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Limit:
+    """``level``: ``None`` for an address."""
+
     entity: Entity
-    level: int
+    level: int | None
+    key: QuotaKey
     rule: _Rule
 
 
-def _limits(quotas: QuotaRules, names: LayoutNames) -> Iterator[_Limit]:
+def _limits(quotas: QuotaRules, names: LayoutNames, left_out: Collection[Entity]) -> Iterator[_Limit]:
     for entity in in_canonical_order(quotas.entities):
-        level = level_of(entity)
-        if level is None:
+        if entity in left_out:
             continue
+        level = level_of(entity)
         labels = {
             "cluster": quotas.cluster,
             "user": _user_label(entity.name(EntityType.USER)),
             "client_id": _client_label(entity.name(EntityType.CLIENT_ID), names),
+            "ip": _address_label(entity.name(EntityType.IP), names),
             "entity": str(entity),
-            "level": str(level.number),
+            "level": "" if level is None else str(level.number),
             "owner": escaped(quotas.owners.get(entity, "")),
         }
-        for key in CLIENT_KEYS:
+        for key in (_CONNECTIONS,) if level is None else CLIENT_KEYS:
             value = quotas.entities[entity].get(key.value)
             if value is not None and math.isfinite(value):
                 rule = _Rule(record=LIMIT, expr=f"vector({number_text(value)})", labels={**labels, "key": key.value})
-                yield _Limit(entity=entity, level=level.number, rule=rule)
+                yield _Limit(entity=entity, level=None if level is None else level.number, key=key, rule=rule)
 
 
 def _user_label(name: EntityName | None) -> str:
@@ -157,7 +210,15 @@ def _client_label(name: EntityName | None, names: LayoutNames) -> str:
     return quote_client_id(name) if names.quotes_client_ids else name
 
 
-def _rates_group(quotas: QuotaRules, options: RuleOptions, names: LayoutNames, levels: set[int]) -> _Group:
+def _address_label(name: EntityName | None, names: LayoutNames) -> str:
+    if name is None or name is DEFAULT:
+        return "" if name is None else "<default>"
+    # The colons of IPv6 are quoted in a tag, as special characters of a client-id are.
+    return _client_label(host_address(name) or name, names)
+
+
+def _rates_group(quotas: QuotaRules, options: RuleOptions, names: LayoutNames, limits: Sequence[_Limit]) -> _Group:
+    levels = {limit.level for limit in limits}
     cluster = {"cluster": quotas.cluster}
     rules = [
         _Rule(
@@ -176,12 +237,27 @@ def _rates_group(quotas: QuotaRules, options: RuleOptions, names: LayoutNames, l
         )
         for key, sensor in names.queue_sizes.items()
     ]
+    if names.is_named_only:
+        rules += _named_rates(limits, options)
+    if names.connections is not None and None in levels:
+        series = _with_broker(f"{_selected(names.connections, options)} >= 0", options)
+        rules.append(_Rule(record=RATE, expr=f"max by (broker, ip) ({series})", labels={**cluster, "key": _CONNECTIONS.value}))
     if levels:
         rules.append(_Rule(record=GROUP_LIMIT, expr=_group_limits(quotas, levels), labels=cluster))
         matched = f"on ({_GROUP}) group_left ({_INFO})"
         rate, limit = _of(RATE, quotas), _of(GROUP_LIMIT, quotas)
         rules.append(_Rule(record=UTILIZATION, expr=f"{rate} / {matched} {limit}", labels=cluster))
     return _Group(name="kafka-quotas rates", rules=[*rules, *_alerts(quotas, options)], interval_s=options.interval_s)
+
+
+def _named_rates(limits: Sequence[_Limit], options: RuleOptions) -> Iterator[_Rule]:
+    """Series of the quota groups that limits name, with the labels that their metric names lack."""
+    for limit in limits:
+        user, client_id = (limit.entity.name(kind) for kind in (EntityType.USER, EntityType.CLIENT_ID))
+        sensors = named_sensors(limit.key, *(name if isinstance(name, str) else None for name in (user, client_id)))
+        labels = {name: limit.rule.labels[name] for name in ("cluster", "user", "client_id", "key")}
+        for record, sensor, test in zip((RATE, THROTTLE_TIME), sensors, (">= 0", "> 0"), strict=True):
+            yield _Rule(record=record, expr=f"max by (broker) ({_normalised(sensor, options, test)})", labels=labels)
 
 
 def _normalised(sensor: SensorSeries, options: RuleOptions, test: str) -> str:
@@ -206,13 +282,13 @@ def _selected(sensor: SensorSeries, options: RuleOptions) -> str:
     return f"{sensor.name}{{{matchers}}}" if matchers else sensor.name
 
 
-def _group_limits(quotas: QuotaRules, levels: set[int]) -> str:
+def _group_limits(quotas: QuotaRules, levels: Collection[int | None]) -> str:
     """By the names that a group has, its limit: of the strongest level that has one."""
     shapes = {
         frozenset(USER_LEVELS): 'user!="",client_id=""',
         frozenset(CLIENT_LEVELS): 'user="",client_id!=""',
     }
-    terms = []
+    terms: list[str] = []
     for level in CLIENT_PRECEDENCE:
         if level.number not in levels:
             continue
@@ -224,6 +300,15 @@ def _group_limits(quotas: QuotaRules, levels: set[int]) -> str:
             f"0 * {_of(RATE, quotas, shape)} + on ({', '.join(matched)}) group_left ({_INFO}) "
             f"{_of(LIMIT, quotas, f'level={_quoted(str(level.number))}')}"
         )
+    if None in levels:
+        rate, own, default = (
+            _of(series, quotas, test)
+            for series, test in ((RATE, 'ip!=""'), (LIMIT, 'ip!="",ip!="<default>"'), (LIMIT, 'ip="<default>"'))
+        )
+        terms += [
+            f"0 * {rate} + on (key, ip) group_left ({_INFO}) {own}",
+            f"0 * {rate} + on (key) group_left ({_INFO}) {default}",
+        ]
     return f"\nor on ({_GROUP}) ".join(terms)
 
 
@@ -264,7 +349,7 @@ def _alerts(quotas: QuotaRules, options: RuleOptions) -> Iterator[_Rule]:
     )
 
 
-def _peaks_group(quotas: QuotaRules, options: RuleOptions) -> _Group:
+def _peaks_group(quotas: QuotaRules, options: RuleOptions, *, has_addresses: bool) -> _Group:
     interval_s = max(options.interval_s, options.unused_s // _PEAKS)
     unused, whose = _time(options.unused_s), "(entity, key)"
     peak = _Rule(
@@ -273,10 +358,18 @@ def _peaks_group(quotas: QuotaRules, options: RuleOptions) -> _Group:
         labels={"cluster": quotas.cluster},
     )
     # Neither a limit nor rates that began later than that can be judged.
+    judged = f"{_of(LIMIT, quotas)}\nand on () {_of(RATE, quotas)} offset {unused}"
+    if has_addresses:
+        # Some exporters have rates of clients, and none of addresses.
+        clients, addresses = (_of(LIMIT, quotas, test) for test in ('ip=""', 'ip!=""'))
+        of_clients = _of(RATE, quotas, 'ip=""')
+        judged = (
+            f"({clients}\nand on () {of_clients} offset {unused}\n"
+            f"or {addresses}\nand on (key) {_of(RATE, quotas)} offset {unused})"
+        )
     expr = (
-        f"{_of(LIMIT, quotas)}\n"
+        f"{judged}\n"
         f"and on {whose} {_of(LIMIT, quotas)} offset {unused}\n"
-        f"and on () {_of(RATE, quotas)} offset {unused}\n"
         f"unless on {whose} (max_over_time({_of(PEAK, quotas)}[{unused}]) > 0)"
     )
     alert = _Rule(

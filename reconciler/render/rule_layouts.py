@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import QuotaKey
+from reconciler.resolution import mangle, quote_client_id, sanitize_name
 
 
 class RuleLayout(enum.StrEnum):
@@ -26,6 +27,8 @@ class RuleLayout(enum.StrEnum):
     """``kafka_server_produce_byte_rate{user, client_id}``: Confluent's jmx-monitoring-stacks."""
     STRIMZI = "strimzi"
     """The same names of Strimzi's metrics-reporter, which does not quote client-ids."""
+    NAME_ONLY = "name-only"
+    """``kafka_server_produce_user_alice_client_id_app_byte_rate``: the jmx_exporter's example kafka-kraft-3_0_0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +51,18 @@ class SensorSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayoutNames:
-    """By quota key: the sensors of rate, throttle time and muted connections."""
+    """By quota key: the sensors of rate, throttle time and muted connections.
+
+    ``connections``: the rate of new connections of each address. Without labels (``is_named_only``) each quota group has series
+    of its own, see ``named_sensors``.
+    """
 
     rates: Mapping[QuotaKey, SensorSeries]
     throttle_times: Mapping[QuotaKey, SensorSeries]
     queue_sizes: Mapping[QuotaKey, SensorSeries]
+    connections: SensorSeries | None = None
     quotes_client_ids: bool = True
+    is_named_only: bool = False
 
 
 _KINDS: Final = {
@@ -101,8 +110,22 @@ def _by_joined_tags(sensor: str | None) -> Mapping[QuotaKey, SensorSeries]:
     }
 
 
-def _of_each_kind(*, lower: bool, quotes_client_ids: bool = True) -> LayoutNames:
+_CONNECTIONS: Final = SensorSeries(name="kafka_server_socket_server_metrics_connection_accept_rate", matchers=('ip!=""',))
+
+
+def named_sensors(key: QuotaKey, user: str | None, client_id: str | None) -> tuple[SensorSeries, SensorSeries]:
+    """Rate and throttle time of one quota group, in a layout whose metric names have user and client-id."""
+    kind, rate = _KINDS[key]
+    tags = f"user_{sanitize_name(user)}_" if user is not None else ""
+    tags += f"client_id_{quote_client_id(client_id)}_" if client_id is not None else ""
+    names = (mangle(f"kafka_server_{kind}_{tags}{sensor}") for sensor in (rate, "throttle_time"))
+    of_rate, of_throttle_time = (SensorSeries(name=name) for name in names)
+    return of_rate, of_throttle_time
+
+
+def _of_each_kind(*, lower: bool, quotes_client_ids: bool = True, connections: SensorSeries | None = None) -> LayoutNames:
     return LayoutNames(
+        connections=connections,
         rates=_by_kind(None, lower=lower),
         throttle_times=_by_kind("throttle_time", lower=lower),
         queue_sizes=_by_kind("queue_size", lower=lower),
@@ -111,8 +134,9 @@ def _of_each_kind(*, lower: bool, quotes_client_ids: bool = True) -> LayoutNames
 
 
 LAYOUT_NAMES: Final[Mapping[RuleLayout, LayoutNames]] = {
-    RuleLayout.DEFAULT_FORMAT: _of_each_kind(lower=False),
+    RuleLayout.DEFAULT_FORMAT: _of_each_kind(lower=False, connections=_CONNECTIONS),
     RuleLayout.QUOTA_LABELS: LayoutNames(
+        connections=_CONNECTIONS,
         rates=_by_resource(None),
         throttle_times=_by_resource("throttle_time"),
         queue_sizes=_by_kind("queue_size", lower=True),
@@ -123,5 +147,8 @@ LAYOUT_NAMES: Final[Mapping[RuleLayout, LayoutNames]] = {
         queue_sizes=_by_kind("queue_size", lower=True),
     ),
     RuleLayout.LOWER_CASE: _of_each_kind(lower=True),
-    RuleLayout.STRIMZI: _of_each_kind(lower=True, quotes_client_ids=False),
+    RuleLayout.STRIMZI: _of_each_kind(lower=True, quotes_client_ids=False, connections=_CONNECTIONS),
+    RuleLayout.NAME_ONLY: LayoutNames(
+        rates={}, throttle_times={}, queue_sizes=_by_kind("queue_size", lower=True), is_named_only=True
+    ),
 }

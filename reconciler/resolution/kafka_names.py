@@ -1,4 +1,4 @@
-"""How Kafka reads names: which ip names are literal addresses, and names percent-encoded for ZooKeeper and metrics.
+"""How Kafka reads names: which ip names are literal addresses, and names as ZooKeeper and metrics have them.
 
 A broker takes an ip name without DNS when Java's ``InetAddress.getByName`` reads it as a literal address. Java is more liberal
 than most: ``1`` and ``1.2`` are IPv4 addresses, leading zeros are decimal, brackets may stand around IPv6. What depends on the
@@ -136,6 +136,27 @@ def unsanitize_name(text: str) -> str | None:
         return name if sanitize_name(name) == text else None
     except UnicodeError:
         return None
+
+
+_IN_NO_METRIC_NAME: Final = re.compile(r"[^a-zA-Z0-9:]+")
+
+
+def mangle(text: str) -> str:
+    """What a metric name keeps of a text: letters in lower case, digits and colons; runs of all else are one ``_``.
+
+    Source: the jmx_exporter's ``JmxCollector.toSafeName``, which ``lowercaseOutputName`` follows.
+    """
+    return _IN_NO_METRIC_NAME.sub("_", text).lower()
+
+
+def host_address(name: str) -> str | None:
+    """A literal address as Java's ``getHostAddress`` writes it, ``0:0:0:0:0:0:0:1`` for ``::1``; ``None`` for other names."""
+    packed = address_of(name)
+    if packed is None:
+        return None
+    if len(packed) == 4:
+        return ".".join(map(str, packed))
+    return ":".join(f"{int.from_bytes(packed[at : at + 2], 'big'):x}" for at in range(0, 16, 2))
 
 
 _JMX_PLAIN: Final = re.compile(r"[A-Za-z0-9_\-%. \t]*")

@@ -62,6 +62,18 @@ for lower in ("lower-case", "strimzi"):
     PAGES[lower] = re.sub(
         "kafka_server_(Produce|Fetch|Request|ControllerMutation)", lambda m: m[0].lower(), PAGES["default-format"]
     )
+NAMED_PAGE = """
+kafka_server_produce_user_alice_client_id_app_byte_rate 950000
+kafka_server_produce_user_alice_client_id_app_throttle_time 120
+kafka_server_fetch_user_carol_byte_rate 5
+kafka_server_produce_queue_size 3
+"""
+CONNECTIONS = """
+kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.1"} 9
+kafka_server_socket_server_metrics_connection_accept_rate{ip="10.0.0.2"} 1
+kafka_server_socket_server_metrics_connection_accept_rate{ip="\\"0:0:0:0:0:0:0:1\\""} 5
+kafka_server_socket_server_metrics_connection_accept_rate{listener="PLAINTEXT"} 50
+"""
 QUOTAS = quotas(
     ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": 1_000_000}),
     ({"user": {"default": True}, "client-id": {"default": True}}, {"producer_byte_rate": 500_000}),
@@ -106,11 +118,11 @@ def page_of(text: Callable[[], str]) -> Callable[[str, Mapping[str, str], bytes]
     return lambda *_: (200, "text/plain; version=0.0.4", text().encode())
 
 
-@pytest.mark.parametrize("layout", RuleLayout)
-def test_each_layout_gives_the_same_series(layout: RuleLayout, tmp_path: Path) -> None:
-    rules, dashboard = written(tmp_path, "--layout", layout.value, "--interval", "1s", "--for", "1s", "--unused", "20s")
+@pytest.mark.parametrize("layout", PAGES)
+def test_each_layout_gives_the_same_series(layout: str, tmp_path: Path) -> None:
+    rules, dashboard = written(tmp_path, "--layout", layout, "--interval", "1s", "--for", "1s", "--unused", "20s")
     assert "SUCCESS" in promtool("check", "rules", str(rules))
-    with served(page_of(lambda: PAGES[layout.value])) as port, prometheus(tmp_path, port, rules) as server:
+    with served(page_of(lambda: PAGES[layout])) as port, prometheus(tmp_path, port, rules) as server:
         wait_until(lambda: len(server.get("query", query="kafka_quota_utilization")["result"]) == 5, within_s=60)
         found = labels_of(server, "kafka_quota_utilization", "user", "client_id", "key", "entity", "level", "owner")
         assert found == {
@@ -127,6 +139,75 @@ def test_each_layout_gives_the_same_series(layout: RuleLayout, tmp_path: Path) -
         for panel in dashboard["panels"]:
             for target in panel["targets"]:
                 assert server.get("query", query=chosen(target["expr"]))["result"], (panel["title"], target["expr"])
+
+
+def test_limits_of_addresses_are_compared_with_connections_of_addresses(tmp_path: Path) -> None:
+    root = manifests(tmp_path)
+    (root / "quotas.yaml").write_text(
+        quotas(
+            ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": 1_000_000}),
+            ({"ip": "10.0.0.1"}, {"connection_creation_rate": 10}),
+            ({"ip": "::1"}, {"connection_creation_rate": 50}),
+            ({"ip": "10.9.9.9"}, {"connection_creation_rate": 1}),
+            ({"ip": {"default": True}}, {"connection_creation_rate": 20}),
+            ({"ip": "broker.example"}, {"connection_creation_rate": 30}),
+            owner="team",
+        )
+    )
+    rules = tmp_path / "rules.yaml"
+    times = ("--interval", "1s", "--for", "1s", "--unused", "15s")
+    done = invoke("rules", str(root), "--out", f"prometheus={rules}", *times, cwd=tmp_path)
+    assert "leave out ip=broker.example: series have addresses" in done.err
+    assert "SUCCESS" in promtool("check", "rules", str(rules))
+
+    def firing(server: Prometheus) -> set[tuple[str, ...]]:
+        return set(labels_of(server, 'ALERTS{alertstate="firing"}', "alertname", "entity"))
+
+    page = [PAGES["default-format"]]
+    with served(page_of(lambda: page[0])) as port, prometheus(tmp_path, port, rules) as server:
+        # An exporter without rates of addresses leaves their limits without use, which is not a finding.
+        near = ("KafkaQuotaNearLimit", "user=alice client-id=app")
+        wait_until(lambda: near in firing(server), within_s=60)
+        seen = "count_over_time(kafka_quota_limit{ip='10.9.9.9'}[5m]) > 20"
+        wait_until(lambda: server.get("query", query=seen)["result"], within_s=60)
+        assert not {one for one in firing(server) if one[0] == "KafkaQuotaNeverUsed"}
+        page[0] += CONNECTIONS
+        wait_until(lambda: len(server.get("query", query="kafka_quota_utilization{ip!=''}")["result"]) == 3, within_s=60)
+        assert labels_of(server, "kafka_quota_utilization{ip!=''}", "ip", "entity", "owner") == {
+            ("10.0.0.1", "ip=10.0.0.1", "team"): 0.9,
+            ("10.0.0.2", "ip=<default>", "team"): 0.05,
+            ('"0:0:0:0:0:0:0:1"', "ip=::1", "team"): 0.1,
+        }
+        wanted = {("KafkaQuotaNearLimit", "ip=10.0.0.1"), ("KafkaQuotaNeverUsed", "ip=10.9.9.9"), near}
+        wait_until(lambda: wanted <= firing(server), within_s=90)
+        assert ("KafkaQuotaNeverUsed", "ip=::1") not in firing(server)
+        summaries = {alert["annotations"]["summary"] for alert in server.get("alerts")["alerts"]}
+        assert f"ip=10.0.0.1 is near its connection_creation_rate on broker 127.0.0.1:{port}." in summaries
+
+
+def test_clients_in_metric_names_are_found_by_the_names_that_limits_have(tmp_path: Path) -> None:
+    root = manifests(tmp_path)
+    text = quotas(
+        ({"user": "alice", "client-id": "app"}, {"producer_byte_rate": 1_000_000}),
+        ({"user": "carol"}, {"consumer_byte_rate": 1_000_000}),
+        ({"user": {"default": True}}, {"producer_byte_rate": 500_000}),
+        owner="team",
+    )
+    (root / "quotas.yaml").write_text(text)
+    rules = tmp_path / "rules.yaml"
+    command = ("rules", str(root), "--layout", "name-only", "--interval", "1s", "--for", "1s", "--out", f"prometheus={rules}")
+    done = invoke(*command, cwd=tmp_path)
+    assert "leave out user=<default>: metric names without labels" in done.err
+    assert "SUCCESS" in promtool("check", "rules", str(rules))
+    with served(page_of(lambda: NAMED_PAGE)) as port, prometheus(tmp_path, port, rules) as server:
+        wait_until(lambda: len(server.get("query", query="kafka_quota_utilization")["result"]) == 2, within_s=60)
+        assert labels_of(server, "kafka_quota_utilization", "user", "client_id", "key", "entity", "broker") == {
+            ("alice", "app", "producer_byte_rate", "user=alice client-id=app", f"127.0.0.1:{port}"): 0.95,
+            ("carol", "", "consumer_byte_rate", "user=carol", f"127.0.0.1:{port}"): 0.000005,
+        }
+        assert labels_of(server, "kafka_quota_throttle_time_ms", "user", "key") == {("alice", "producer_byte_rate"): 120}
+        assert labels_of(server, "kafka_quota_muted_connections", "key") == {("producer_byte_rate",): 3}
+        wait_until(lambda: server.value('count(ALERTS{alertname="KafkaQuotaThrottled",alertstate="firing"})') == 1, within_s=60)
 
 
 def chosen(expression: str) -> str:

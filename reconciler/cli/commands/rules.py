@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from reconciler.render import QuotaRules, RuleFile
 
 _FORMATS: Final = ("prometheus", "grafana")
-_LAYOUTS: Final = ("default-format", "quota-labels", "old-rule-order", "lower-case", "strimzi")
+_LAYOUTS: Final = ("default-format", "quota-labels", "old-rule-order", "lower-case", "strimzi", "name-only")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _LONGEST_S: Final = 366 * 86_400
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -60,9 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_LAYOUTS,
         default=_LAYOUTS[0],
         metavar="LAYOUT",
-        help="read the names of this exporter: default-format (jmx_exporter without rules, Amazon MSK), quota-labels (its "
-        "example kafka-2_0_0, koperator), old-rule-order (its rules in an older order), lower-case (Confluent) or strimzi "
-        "[default: %(default)s]",
+        help="read the names of this exporter. default-format: jmx_exporter without rules, Amazon MSK. quota-labels: its example "
+        "kafka-2_0_0, koperator. old-rule-order: its rules in an older order. lower-case: Confluent. strimzi: Strimzi's "
+        "metrics-reporter. name-only: jmx_exporter's example kafka-kraft-3_0_0 [default: %(default)s]",
     )
     series.add_argument(
         "--broker-label",
@@ -178,9 +178,9 @@ def _print_notes(rules: RuleFile) -> None:
     from reconciler.text import list_entities
 
     if not rules.limits:
-        output.tell("note: no limit of a user or a client-id is declared, so the rules only record rates")
-    if rules.left_out:
-        output.tell(f"note: the rules leave out {list_entities(rules.left_out, 3)}: no series has the rate of their quotas")
+        output.tell("note: the rules have no limit to compare, so they only record rates")
+    for reason, entities in rules.left_out.items():
+        output.tell(f"note: the rules leave out {list_entities(entities, 3)}: {reason}")
 
 
 def _label(text: str) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.resolution import quote_client_id
-from reconciler.traffic.sources.metric_encoding import encode_user, mangle
+from reconciler.resolution import mangle, quote_client_id
+from reconciler.traffic.sources.metric_encoding import encode_user
 
 _MOST_CANDIDATES: Final = 2
 """More need not be looked for: two are not one."""

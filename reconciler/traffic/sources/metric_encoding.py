@@ -1,7 +1,7 @@
-r"""How names of clients stand in metrics: users percent-encoded, client-ids quoted, both mangled inside a metric name.
+r"""How names of clients stand in metrics: users percent-encoded, client-ids quoted.
 
 Sources: Kafka's ``Sanitizer`` (``sanitize``, and ``jmxSanitize`` with ``[\w-%\. \t]*``), Java's ``ObjectName.quote`` and
-``URLEncoder``, and the jmx_exporter's ``JmxCollector.toSafeName``, which ``lowercaseOutputName`` follows.
+``URLEncoder``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Final
 
 _QUOTED: Final = re.compile(r'"(?:[^"\\*?\n]|\\[\\"*?n])*"', re.DOTALL)
 _ESCAPES: Final = re.compile(r"\\([\\\"*?n])")
-_UNSAFE: Final = re.compile(r"[^a-zA-Z0-9:]+")
 
 
 def encode_user(user: str) -> str:
@@ -30,8 +29,3 @@ def unquote_client_id(text: str) -> str:
     if not _QUOTED.fullmatch(text):
         return text
     return _ESCAPES.sub(lambda match: "\n" if match[1] == "n" else match[1], text[1:-1])
-
-
-def mangle(text: str) -> str:
-    """What a metric name keeps of a text: letters in lower case, digits and colons; runs of all else are one ``_``."""
-    return _UNSAFE.sub("_", text).lower()

@@ -159,7 +159,8 @@ def read_series(
         if glob_pattern(rule.name).fullmatch(name):
             return _mapped(rule, labels)
     if name == _CONNECTIONS:
-        return _located(labels, Kind.CONNECTION, Measure.RATE, ip=labels.get("ip")) if labels.get("ip") else None
+        ip = unquote_client_id(labels.get("ip", ""))
+        return _located(labels, Kind.CONNECTION, Measure.RATE, ip=ip) if ip else None
     user, client_id = _first(labels, _USER_LABELS), _first(labels, _CLIENT_LABELS)
     if match := _GENERIC.fullmatch(name):
         resource, user, client_id = _joined_tags(_first(labels, _KIND_LABELS) or "", user, client_id)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from reconciler.render.grafana_dashboard import render_grafana_dashboard
 from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
 from reconciler.render.rule_layouts import LAYOUT_NAMES, RuleLayout
 from reconciler.resolution.kafka_names import quote_client_id, sanitize_name
+from reconciler.traffic.sources.client_names import ClientNames, NameIndex
 from reconciler.traffic.sources.metric_encoding import unquote_client_id
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, read_series
 from tests.builders import client, ip, pair, user
@@ -74,10 +77,74 @@ def test_only_levels_in_use_are_joined_the_strongest_first() -> None:
     assert 'user!="",client_id!=""' not in text
 
 
-def test_entities_without_a_rate_are_left_out_and_named() -> None:
-    made = rules_of((ip("10.0.0.1"), {"connection_creation_rate": 5.0}), (user("a"), {"producer_byte_rate": 1.0}))
+@pytest.mark.parametrize(
+    ("layout", "name", "label"),
+    [
+        (RuleLayout.DEFAULT_FORMAT, "10.1.2.3", "10.1.2.3"),
+        (RuleLayout.QUOTA_LABELS, "2001:db8::1", '"2001:db8:0:0:0:0:0:1"'),
+        (RuleLayout.STRIMZI, "::1", "0:0:0:0:0:0:0:1"),
+        (RuleLayout.STRIMZI, "::ffff:10.0.0.1", "10.0.0.1"),
+    ],
+)
+def test_an_address_has_the_spelling_of_its_series(layout: RuleLayout, name: str, label: str) -> None:
+    made = rules_of((ip(name), {"connection_creation_rate": 5.0}), layout=layout)
 
-    assert (made.left_out, made.limits) == ((ip("10.0.0.1"),), 1)
+    ((labels, limit),) = limits(made.text)
+    assert (labels["ip"], labels["key"], limit) == (label, "connection_creation_rate", "vector(5)")
+    assert "level" not in labels
+    rates = [rule["expr"] for rule in all_rules(made.text) if rule.get("record") == "kafka_quota_rate"]
+    assert any("connection_accept_rate" in rate for rate in rates)
+
+
+def test_without_a_limit_of_an_address_no_connections_are_recorded() -> None:
+    text = rules_of((user("a"), {"producer_byte_rate": 1.0})).text
+
+    assert "connection_accept_rate" not in text
+
+
+@pytest.mark.parametrize("layout", RuleLayout)
+def test_entities_that_rules_cannot_compare_are_named_with_the_reason(layout: RuleLayout) -> None:
+    rate, connections = {"producer_byte_rate": 1.0}, {"connection_creation_rate": 5.0}
+    made = rules_of(
+        (user("a"), rate), (user("b"), rate), (user("B"), rate), (user(), rate), (pair("a", DEFAULT), rate),
+        (ip("10.0.0.1"), connections), (ip("broker.example"), connections), (ip("::1"), connections),
+        (ip("0:0::1"), connections), (ip(), connections), (client("x"), {"producer_byte_rate": math.inf}),
+        layout=layout,
+    )  # fmt: skip
+
+    nothing = {"no series has the rate of their quotas": (client("x"),)}
+    host = {"series have addresses, and brokers look up the address of a host name": (ip("broker.example"),)}
+    same = {"several of them are the same address": (ip("0:0::1"), ip("::1"))}
+    none = {"this layout has no connection rates of addresses": 5}
+    found = {reason: set(entities) for reason, entities in made.left_out.items()}
+    if layout in (RuleLayout.DEFAULT_FORMAT, RuleLayout.QUOTA_LABELS, RuleLayout.STRIMZI):
+        assert found == {reason: set(entities) for reason, entities in (nothing | host | same).items()}
+        assert made.limits == 7
+        return
+    counts = {reason: len(entities) for reason, entities in found.items()}
+    named = {
+        "metric names without labels do not show which clients a default limits": 2,
+        "several of them have the same metric name": 2,
+    }
+    assert counts == {"no series has the rate of their quotas": 1} | none | (named if layout is RuleLayout.NAME_ONLY else {})
+    assert made.limits == (1 if layout is RuleLayout.NAME_ONLY else 5)
+
+
+def test_metric_names_without_labels_are_those_that_the_reader_of_traffic_looks_up() -> None:
+    entities = [pair("CN=x,O=y", 'app "1*"'), user("alice@EXAMPLE"), client("tool")]
+    text = rules_of(*((entity, {"request_percentage": 5.0}) for entity in entities), layout=RuleLayout.NAME_ONLY).text
+    known = NameIndex.of(ClientNames(users=frozenset({"CN=x,O=y", "alice@EXAMPLE"}), client_ids=frozenset({'app "1*"', "tool"})))
+
+    rules = [rule for rule in all_rules(text) if rule.get("record") in ("kafka_quota_rate", "kafka_quota_throttle_time_ms")]
+    found = []
+    for rule in rules:
+        (name,) = re.findall(r"kafka_server_\w+", rule["expr"])
+        series = read_series({"__name__": name, "broker": "1"}, known)
+        assert isinstance(series, MetricSeries), name
+        labels = (sanitize_name(series.user or ""), quote_client_id(series.client_id or ""))
+        assert labels == (rule["labels"].get("user", ""), rule["labels"].get("client_id", ""))
+        found.append((rule["record"], series.measure))
+    assert found == [("kafka_quota_rate", Measure.RATE), ("kafka_quota_throttle_time_ms", Measure.THROTTLE_TIME)] * 3
 
 
 def test_without_a_limit_the_rules_are_still_good() -> None:
@@ -124,7 +191,7 @@ def test_any_name_is_read_back_from_the_file(name: str, cluster: str) -> None:
     assert unquote_client_id(labels["client_id"]) == name or name.startswith('"')
 
 
-@pytest.mark.parametrize("layout", RuleLayout)
+@pytest.mark.parametrize("layout", [layout for layout in RuleLayout if layout is not RuleLayout.NAME_ONLY])
 def test_the_layout_is_one_that_the_reader_of_traffic_knows(layout: RuleLayout) -> None:
     names = LAYOUT_NAMES[layout]
     client_label = "clientId" if names.rates[QuotaKey.PRODUCER_BYTE_RATE].copies else "client_id"
