@@ -17,23 +17,28 @@ _EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """One run: its output and how it ended; ``peak``: the most memory that the whole tree of processes had at once, MB."""
+    """One run: its output and how it ended; ``peak``: the most memory that the whole tree of processes had at once, MB.
+
+    ``processor_s``: of the whole tree, as it was last seen before it ended; workers that nothing waits for included.
+    """
 
     stdout: str
     stderr: str
     code: int
     peak: float
+    processor_s: float
 
 
 def run(command: Sequence[str], *, timeout_s: float) -> Watched:
     """Run a command and watch its tree. One that takes longer is ended, with a code below zero."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     done = threading.Event()
-    peaks = [0.0]
+    peaks, times = [0.0], [0.0]
 
     def watch() -> None:
         while not done.wait(_EVERY_S):
             peaks.append(sum(map(_memory_mb, tree(process.pid))))
+            times.append(processor_s(process.pid))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
@@ -47,7 +52,7 @@ def run(command: Sequence[str], *, timeout_s: float) -> Watched:
     finally:
         done.set()
         watcher.join()
-    return Watched(stdout=stdout, stderr=stderr, code=process.returncode, peak=max(peaks))
+    return Watched(stdout=stdout, stderr=stderr, code=process.returncode, peak=max(peaks), processor_s=max(times))
 
 
 def tree(root: int) -> list[int]:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +19,7 @@ import numpy as np
 from benchmarks.backtest import watch
 from benchmarks.measure import machine
 from benchmarks.prometheus.tsdb import START_S, Sampled
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, open_samples, sample_table
-from reconciler.traffic.sources.metric_layouts import MetricSeries
+from tests.support.gauge_pages import gauge_clients, random_rates, write_hour
 from tests.support.manifests import cluster, quotas
 
 _HOUR_S: Final = 3600
@@ -49,10 +46,9 @@ def main() -> None:
         command = [str(Path(sys.executable).parent / "kafka-quotas"), "backtest", _manifests(folder), "--traffic"]
         command += [str(folder / "pages"), "--format", "json", "--quiet"]
         command += ["--master", args.master, "--memory", args.memory] if args.master else []
-        before = _processor_s()
-        start = os.times().elapsed
+        start = time.monotonic()
         done = watch.run(command, timeout_s=6 * _HOUR_S)
-        wall, processor = os.times().elapsed - start, _processor_s() - before
+        wall, processor = time.monotonic() - start, done.processor_s
     if done.code:
         sys.exit(done.stderr)
     summary = json.loads(done.stdout)["summary"]
@@ -63,27 +59,11 @@ def main() -> None:
 def _write(folder: Path, size: Sampled, above: float) -> int:
     folder.mkdir()
     rng = np.random.default_rng(7)
-    clients = [
-        MetricSeries(broker=broker, kind=Kind.PRODUCE, user=f"user-{number % 200}", client_id=f"app-{number}")
-        for broker in range(size.brokers)
-        for number in range(size.series)
-    ]
-    steps = _HOUR_S // size.step_s
+    clients = gauge_clients(size.brokers, size.series)
     most = np.where(rng.random(len(clients)) < above, 4 * _LIMIT / 3, _LIMIT * 0.9)
     for hour in range(size.hours):
-        rates = rng.random((len(clients), steps)) * most[:, None]
-        rates[rng.random(rates.shape) < 0.3] = 0
-        at_us = (START_S + hour * _HOUR_S + size.step_s * np.arange(1, steps + 1, dtype=np.int64)) * 1_000_000
-        count = rates.size
-        rows = SampleRows(
-            ts_us=np.tile(at_us, len(clients)),
-            interval_ms=np.full(count, size.step_s * 1000),
-            clients=np.repeat(np.arange(len(clients)), steps),
-            amounts=rates.astype(np.int64).ravel(),
-            throttled=np.full(count, UNKNOWN),
-        )
-        with open_samples(folder / f"{hour:05}.parquet") as file:
-            file.write_table(sample_table(rows, clients), row_group_size=1 << 20)
+        rates = random_rates(rng, most, _HOUR_S // size.step_s)
+        write_hour(folder / f"{hour:05}.parquet", clients, rates, start_s=START_S + hour * _HOUR_S, step_s=size.step_s)
     return sum(path.stat().st_size for path in folder.iterdir())
 
 
@@ -94,11 +74,6 @@ def _manifests(folder: Path) -> str:
     everyone = {"user": {"default": True}, "client-id": {"default": True}}
     (manifests / "quotas.yaml").write_text(quotas((everyone, {"producer_byte_rate": _LIMIT})))
     return str(manifests)
-
-
-def _processor_s() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--only-cost", action="store_true", help="leave out what a charge costs, and exactness")
     args = parser.parse_args()
     runtime = runtime_for("4.3.1")
     jar = recorder_jar(runtime)
@@ -43,22 +44,23 @@ def main() -> None:
         path = ":".join(map(str, (classes, jar, *runtime.jars)))
         subprocess.run(["javac", "-d", str(classes), "-cp", path, *map(str, HERE.glob("*.java"))], check=True)
         java = [str(runtime.java), "-cp", path, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
-        done = subprocess.run([*java, "kafkaquotas.recorder.RecordCost"], check=True, capture_output=True, text=True)
-        print("a charge:", done.stdout.strip())
-        exactness(classes, java)
-        cost(java, args)
+        if not args.only_cost:
+            done = subprocess.run([*java, "kafkaquotas.recorder.RecordCost"], check=True, capture_output=True, text=True)
+            print("a charge:", done.stdout.strip())
+            exactness(classes, java)
+        cost(args)
 
 
-def cost(java: list[str], args: argparse.Namespace) -> None:
+def cost(args: argparse.Namespace) -> None:
     """The same load on a broker with the recorder and on one without, in turn."""
     with broker(record=True) as recording, broker(record=False) as bare:
         figures: dict[str, list[dict[str, float]]] = {"with": [], "without": []}
         for number in range(args.rounds):
             order = [("with", recording), ("without", bare)]
             for name, sandbox in order if number % 2 else reversed(order):
-                figures[name].append(load(java, sandbox, args))
+                figures[name].append(load(sandbox, args))
                 print(name, json.dumps(figures[name][-1]), flush=True)
-        for key in ("requests_a_second", "p50_ms", "p99_ms", "broker_cpu_s"):
+        for key in ("requests_a_second", "p50_ms", "p99_ms", "broker_us_a_request"):
             ours, theirs = ([one[key] for one in figures[name]] for name in ("with", "without"))
             spread = f"{min(theirs):.2f} to {max(theirs):.2f}"
             print(f"{key}: {statistics.median(ours):.2f} with, {statistics.median(theirs):.2f} without ({spread})")
@@ -66,16 +68,18 @@ def cost(java: list[str], args: argparse.Namespace) -> None:
         print(f"recorder's threads: {statistics.median(share):.3%} of the broker's processor time (at most {max(share):.3%})")
 
 
-def load(java: list[str], sandbox: Sandbox, args: argparse.Namespace) -> dict[str, float]:
+def load(sandbox: Sandbox, args: argparse.Namespace) -> dict[str, float]:
     """One run of the load, with what the broker and the recorder used meanwhile."""
     before, bytes_before = cpu(sandbox), recorded_bytes(sandbox)
-    command = [*java, "Load", sandbox.bootstrap_servers, "load", str(args.clients), str(args.requests), str(args.seconds)]
+    command = [sys.executable, "-m", "benchmarks.recorder.pipelined", sandbox.bootstrap_servers, "load"]
+    command += map(str, (args.clients, args.requests, args.seconds))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr[-2000:])
     after, found = cpu(sandbox), json.loads(done.stdout.splitlines()[-1])
     found["requests_a_second"] = found["requests"] / found["seconds"]
     found["broker_cpu_s"], found["recorder_cpu_s"] = (end - begin for begin, end in zip(before, after, strict=True))
+    found["broker_us_a_request"] = found["broker_cpu_s"] / found["requests"] * 1e6
     found["bytes_an_hour"] = (recorded_bytes(sandbox) - bytes_before) / found["seconds"] * 3600
     return {name: round(value, 4) for name, value in found.items()}
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from reconciler.errors import TrafficError
+from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import timed_event
 from reconciler.model import (
     CONTROLLER,
@@ -260,6 +260,8 @@ class Backtest:
         everything = isinstance(recorded, RequestSource) or self._question.unchanged
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
+        if self._question.exact and not isinstance(recorded, RequestSource):
+            raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
         if isinstance(recorded, RequestSource) and (self._question.exact or not proves(window)):
             form, verdicts = Form.EXACT, request_verdicts(recorded.exactly(grouping, window), recorded.series, grouping)
         elif wanted - mutations and not proves(window):

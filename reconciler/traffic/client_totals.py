@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from reconciler.errors import TrafficError
 from reconciler.model import MetricSemantics, Observations
 from reconciler.text import list_some
-from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, moments, number_codes
+from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, fold_by_code, moments, number_codes
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.means import CLIENT, MEAN_FOLDS, MEANS, Mean
 from reconciler.traffic.kernels.timeline import Integers
@@ -51,18 +51,21 @@ def count_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 def count_minutes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """``MINUTES`` since 1970 in which a broker has a row with a time and a broker, each once."""
-    distinct: set[tuple[int, int]] = set()
+    distinct = PartialSums(MINUTES, MINUTES.names, {})
     for batch in batches:
-        ts_us, broker = moments(batch)
-        if not len(ts_us):
-            continue
-        minute = ts_us // MINUTE_US
-        first, lowest = int(minute.min()), int(broker.min())
-        span = int(minute.max()) - first + 1
-        codes, _ = number_codes((broker - lowest) * span + minute - first, (int(broker.max()) - lowest + 1) * span)
-        distinct.update((code // span + lowest, code % span + first) for code in codes.tolist())
-    rows = [{"broker": broker, "minute": minute} for broker, minute in sorted(distinct)]
-    yield pa.RecordBatch.from_pylist(rows, schema=MINUTES)
+        distinct.add(minutes_of_rows(*moments(batch)))
+    yield from distinct.table().to_batches()
+
+
+def minutes_of_rows(ts_us: Integers, broker: Integers) -> pa.Table:
+    """``MINUTES`` in which there is a row, each once."""
+    if not len(ts_us):
+        return MINUTES.empty_table()
+    minute = ts_us // MINUTE_US
+    first, lowest = int(minute.min()), int(broker.min())
+    span = int(minute.max()) - first + 1
+    codes, _ = number_codes((broker - lowest) * span + minute - first, (int(broker.max()) - lowest + 1) * span)
+    return pa.table([pa.array(codes // span + lowest, pa.int32()), pa.array(codes % span + first)], schema=MINUTES)
 
 
 CLIENT_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
@@ -238,7 +241,8 @@ def count_means(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known = set(pc.unique(batch.column("status")).to_pylist())
         for status in OF_METRICS:
             if status in known:
-                sums.add(_means_of_rows(charged_rows(batch, status), batch, status))
+                rows = charged_rows(batch, status)
+                sums.add(means_of_rows(rows, rows.numbers(batch, "interval_us"), rows.numbers(batch, "throttled"), status))
     yield from sums.table().to_batches()
 
 
@@ -247,9 +251,9 @@ MEAN_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
 )
 
 
-def _means_of_rows(rows: ChargedRows, batch: pa.RecordBatch, status: str) -> pa.Table:
+def means_of_rows(rows: ChargedRows, interval: Integers, throttled: Integers, status: str) -> pa.Table:
+    """``MEANS`` of rows of metrics, all of this status. ``interval``: microseconds, 0 where it is not known."""
     of, amount, ts_us = rows.of, rows.amount, rows.ts_us
-    interval, throttled = rows.numbers(batch, "interval_us"), rows.numbers(batch, "throttled")
     length = np.zeros(len(of), dtype=np.int64)
     if status != GAUGE:
         # Rounded up, which proves less, so that a clock's jitter does not make a length of each row.
@@ -262,9 +266,17 @@ def _means_of_rows(rows: ChargedRows, batch: pa.RecordBatch, status: str) -> pa.
     # Gauges have none, and finding that by sorting takes as long as all the rest.
     lengths, place = np.unique(length, return_inverse=True) if length.any() else (length[:1], length)
     width = max(1, len(lengths))
+    since = np.where(interval <= _LONGEST_PAUSE_US, interval, 0)
+    figures: dict[str, tuple[np.ufunc, Integers]] = {
+        "amount": (np.maximum, amount), "rows": (np.add, np.ones(len(of), dtype=np.int64)), "first_us": (np.minimum, ts_us),
+        "last_us": (np.maximum, ts_us), "throttled": (np.add, throttled), "since_us": (np.add, since),
+        "since_rows": (np.add, (since > 0).astype(np.int64)),
+    }  # fmt: skip
+    if status == GAUGE and rows.begins is not None:
+        figures = {name: (fold, fold.reduceat(values, rows.begins)) for name, (fold, values) in figures.items()}
+        of, place = of[rows.begins], np.zeros(len(rows.begins), dtype=np.int64)
     distinct, number = number_codes(of * width + place, rows.clients * width)
     client, size = pa.array(distinct // width), len(distinct)
-    since = np.where(interval <= _LONGEST_PAUSE_US, interval, 0)
     names = {
         "broker": pa.array(rows.broker), "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
     }  # fmt: skip
@@ -272,25 +284,6 @@ def _means_of_rows(rows: ChargedRows, batch: pa.RecordBatch, status: str) -> pa.
         **{name: column.take(client) for name, column in names.items()},
         "semantics": pa.repeat(status, size),
         "interval_us": lengths[distinct % width] if len(lengths) else distinct,
-        "amount": _extreme(np.maximum, number, amount, size),
-        "rows": np.bincount(number, minlength=size),
-        "first_us": _extreme(np.minimum, number, ts_us, size),
-        "last_us": _extreme(np.maximum, number, ts_us, size),
-        "throttled": _sum(number, throttled, size),
-        "since_us": _sum(number, since, size),
-        "since_rows": _sum(number, (since > 0).astype(np.int64), size),
+        **{name: fold_by_code(fold, number, values, size) for name, (fold, values) in figures.items()},
     }
     return pa.table([pa.array(made[field.name]).cast(field.type) for field in MEANS], schema=MEANS)
-
-
-def _sum(number: Integers, values: Integers, size: int) -> Integers:
-    if not values.any():
-        return np.zeros(size, dtype=np.int64)
-    return np.bincount(number, weights=values, minlength=size).astype(np.int64)
-
-
-def _extreme(fold: np.ufunc, number: Integers, values: Integers, size: int) -> Integers:
-    limits = np.iinfo(np.int64)
-    extremes = np.full(size, limits.max if fold is np.minimum else limits.min, dtype=np.int64)
-    fold.at(extremes, number, values)
-    return extremes

@@ -24,6 +24,7 @@ from reconciler.traffic.sources.metric_duplicates import drop_replicas
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, Unattributed
 from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 from reconciler.traffic.sources.remote_read import PackedAnswer
+from reconciler.traffic.stored_totals import SampleTotals
 
 _FACTS: Final = b"kafka-quotas.page"
 _ROWS_AT_ONCE: Final = 1 << 20
@@ -117,6 +118,7 @@ class PageWriter:
         self._has_names = False
         self._warnings: dict[str, None] = {}
         self._rows = _PageRows()
+        self._totals = SampleTotals()
         self._written = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open_samples(self._partial)
@@ -183,7 +185,7 @@ class PageWriter:
             names=names if self._has_names else "",
             examples={reason: min(labels).decode("utf-8", "replace") for reason, labels in self._unattributed.items()},
         )
-        self._file.add_key_value_metadata({_FACTS: msgspec.json.encode(facts)})
+        self._file.add_key_value_metadata(self._totals.metadata() | {_FACTS: msgspec.json.encode(facts)})
         self._file.close()
         self._partial.replace(self._path)
         return facts
@@ -220,8 +222,9 @@ class PageWriter:
     def _write(self) -> None:
         if not self._rows.count:
             return
-        rows = self._rows.take()
-        self._file.write_table(sample_table(rows, list(self._clients.numbers)), row_group_size=rows.count)
+        rows, clients = self._rows.take(), list(self._clients.numbers)
+        self._file.write_table(sample_table(rows, clients), row_group_size=rows.count)
+        self._totals.add(rows, clients)
         self._written += rows.count
 
 

@@ -29,6 +29,7 @@ from reconciler.traffic.client_totals import (
 )
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows
 from reconciler.traffic.columns.group_index import GroupIndex, More, keyed_requests, keyed_samples, keyed_seconds
+from reconciler.traffic.columns.lone_series import count_lone_samples, lone_groups
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.exact import (
     ORDER,
@@ -61,9 +62,9 @@ from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kernels.timeline import Integers
-from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces, Rows, RowsBetween, Totals, add_up
+from reconciler.traffic.shuffle.rows import ConvertedRows, GroupWork, Pieces, Rows, RowsBetween, Totals, add_up
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
-from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, OF_METRICS, UNREADABLE
+from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, OF_METRICS, SECOND_SUM, UNREADABLE, charge_second_sums
 from reconciler.traffic.traffic_source import Source
 
 CONNECTION: Final = "connection"
@@ -88,9 +89,17 @@ class SecondsTraffic:
     """Whether its rows are single requests."""
 
     def __init__(
-        self, rows: Rows[pa.RecordBatch], *, source: Source, files: Sequence[str], columns: Collection[str] = ()
+        self,
+        rows: Rows[pa.RecordBatch],
+        *,
+        source: Source,
+        files: Sequence[str],
+        columns: Collection[str] = (),
+        counted: pa.Table | None = None,
     ) -> None:
         """``columns``: what the rows have beside ``normal_form.ROWS``. Closes ``rows`` when it is closed.
+
+        ``counted``: the totals of clients, where they are known already.
 
         Raises ``TrafficError`` when no request can be used, or when the rows are of several clusters.
         """
@@ -99,7 +108,7 @@ class SecondsTraffic:
         self._files = tuple(files)
         self._columns = frozenset(columns)
         try:
-            counted = rows.total(CLIENT_TOTALS)
+            counted = rows.total(CLIENT_TOTALS) if counted is None else counted
             lines = statuses(counted)
             of_metrics = any(lines.get(status) for status in OF_METRICS)
             self.means: tuple[Mean, ...] = means_of(rows.total(MEAN_TOTALS)) if of_metrics else ()
@@ -146,7 +155,30 @@ class SecondsTraffic:
         return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
 
     def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
-        """Of the gauges of these groups, which are targets. In this process, so many at a time as memory allows."""
+        """Of the gauges of these groups, which are targets. In this process, so many at a time as memory allows.
+
+        Where a group is one series, no moment has two samples to add up: each row counts as it comes.
+        """
+        before, after = limits_of(grouping.groups)
+        alone = lone_groups(series, grouping, groups)
+        tables = [SAMPLES_OVER.empty_table()]
+        if alone:
+            index = GroupIndex.of(series, grouping, alone)
+            lone: Totals[pa.RecordBatch] = Totals(
+                name="samples above limits",
+                columns=NEEDED,
+                count=functools.partial(count_lone_samples, groups=index, before=before, after=after),
+                schema=SAMPLES_OVER,
+                keys=("group",),
+                folds=SAMPLE_FOLDS,
+            )
+            tables.append(self._rows.total(lone))
+        if groups := set(groups) - alone:
+            tables.append(self._joint_samples(series, grouping, groups))
+        return sample_counts(pa.concat_tables(tables))
+
+    def _joint_samples(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> pa.Table:
+        """``SAMPLES_OVER`` of groups of several series."""
         before, after = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
@@ -162,16 +194,13 @@ class SecondsTraffic:
             rows=expected,
             bits=TIME_BITS,
         )
-        if not isinstance(self._rows, LocalRows):
-            counted = self._rows.judge(work)
-        else:
-            # A moment is in one slice of time, and a group in one share of the groups.
-            counted = pa.concat_tables(
-                rows.judge(replace(work, send=functools.partial(keyed_samples, groups=part)))
-                for share, rows in self._rows.in_slices()
-                for part in _parts_of_index(index, series, grouping, _shares(sorted(groups), expected, _SAMPLES_AT_ONCE / share))
-            )
-        return sample_counts(add_up(counted, ("group",), SAMPLE_FOLDS))
+        # A moment is in one slice of time, and a group in one share of the groups.
+        counted = [
+            rows.judge(replace(work, send=functools.partial(keyed_samples, groups=part)))
+            for share, rows in self._rows.in_slices()
+            for part in _parts_of_index(index, series, grouping, _shares(sorted(groups), expected, _SAMPLES_AT_ONCE / share))
+        ]
+        return add_up(pa.concat_tables(counted or [self._rows.judge(work)]), ("group",), SAMPLE_FOLDS)
 
     def minutes(self) -> Mapping[int, Integers]:
         """Of every line that can be read, charged or not: a broker that was quiet was recorded all the same."""
@@ -312,6 +341,29 @@ class RequestTraffic(SecondsTraffic):
             grouping, groups, judge, WAITING, name="waiting clients", more=_of_connection, columns=(*_REQUEST, CONNECTION)
         )
         return waiting_of(self._rows.judge(work))
+
+
+def open_rows(
+    rows: Rows[pa.RecordBatch], *, source: Source, files: Sequence[str], columns: Collection[str] = (), has_sums: bool
+) -> SecondsTraffic:
+    """``RequestTraffic``, or ``SecondsTraffic`` where charged rows are sums of seconds, or where some deltas are.
+
+    A single such delta has all rows judged by seconds. Raises ``TrafficError`` as both, and closes ``rows`` then.
+    """
+    try:
+        counted = rows.total(CLIENT_TOTALS)
+        if statuses(counted).get(SECOND_SUM):
+            has_sums = True
+            rows = ConvertedRows(rows, _charge_second_sums, ("status",))
+            counted = rows.total(CLIENT_TOTALS)
+    except BaseException:
+        rows.close()
+        raise
+    return (SecondsTraffic if has_sums else RequestTraffic)(rows, source=source, files=files, columns=columns, counted=counted)
+
+
+def _charge_second_sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return map(charge_second_sums, batches)
 
 
 def _parts_of_index(

@@ -13,10 +13,10 @@ from reconciler.logs import log_event, timed_event
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recording_gaps import read_gaps
-from reconciler.traffic.request_traffic import CONNECTION, RequestTraffic, SecondsTraffic
+from reconciler.traffic.request_traffic import CONNECTION, open_rows
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
-from reconciler.traffic.shuffle.rows import LocalRows, Rows
+from reconciler.traffic.shuffle.rows import LocalRows, Rows, RowsWithTotals
 from reconciler.traffic.sources.datasets import Dataset, is_dataset, parse_dataset, require_one_kind
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_documents import MARKER
@@ -31,7 +31,7 @@ from reconciler.traffic.sources.normal_form import (
     EVENT,
     GAUGE,
     IDENTITY_COLUMNS,
-    OF_METRICS,
+    MEAN,
     require_columns,
     require_readable,
     rows_of,
@@ -50,6 +50,7 @@ from reconciler.traffic.sources.parquet_parts import (
 from reconciler.traffic.sources.recorder_files import is_recorder_file, recorder_files_in, recorder_rows, require_one_recorder
 from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.sources.violation_log import VIOLATION
+from reconciler.traffic.stored_totals import join_totals, stored_totals
 from reconciler.traffic.traffic_source import Source, TrafficSource
 from reconciler.traffic.violation_traffic import ViolationTraffic, require_traffic
 
@@ -144,10 +145,10 @@ class Traffic:
 
     @property
     def files_of_metrics(self) -> tuple[str, ...]:
-        """Parquet in the normal form that has gauges, means or differences of counters, as far as its statistics show."""
+        """Parquet in the normal form that has gauges or means, as far as its statistics show."""
         if self.source is not Source.NORMAL_FORM or self.datasets:
             return ()
-        return tuple(file for file in self.parquet if may_have_value(footer_of(file), "semantics", OF_METRICS))
+        return tuple(file for file in self.parquet if may_have_value(footer_of(file), "semantics", (GAUGE, MEAN)))
 
     @property
     def of_requests(self) -> bool:
@@ -257,9 +258,8 @@ def open_traffic(
         else:
             rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=columns, kinds=kinds)
         is_mapped_sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
-        is_sums = is_mapped_sums or traffic.source is Source.RECORDER
-        kind = SecondsTraffic if is_sums else RequestTraffic
-        of_rows = kind(rows, source=traffic.source, files=traffic.files, columns=columns)
+        has_sums = is_mapped_sums or traffic.source is Source.RECORDER
+        of_rows = open_rows(rows, source=traffic.source, files=traffic.files, columns=columns, has_sums=has_sums)
         if traffic.source is Source.NORMAL_FORM and not traffic.datasets:
             folders = sorted({Path(file).parent for file in traffic.parquet})
             of_rows.facts = replace(of_rows.facts, gaps=read_gaps(folders))
@@ -331,16 +331,15 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
             require_columns(footer_of(file).schema.to_arrow_schema(), file)
 
 
-def _local_rows(
-    traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
-) -> LocalRows[pa.RecordBatch]:
+def _local_rows(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]) -> Rows[pa.RecordBatch]:
     if traffic.source is Source.NORMAL_FORM:
         parts = parts_of(traffic.parquet, between=traffic.between)
         for part in parts:
             log_event(_log, "file opened", file=part.path, rows=part.rows)
         together = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
         slices = [(sum(part.rows for part in some), _reader_of(some)) for some in time_slices(parts, _ROWS_A_SLICE)]
-        return LocalRows(_reader_of(parts), together, slices)
+        rows = LocalRows(_reader_of(parts), together, slices)
+        return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), together))
     batches = list(read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds))
     if traffic.source is Source.LOGS and batches:
         import pyarrow as pa
@@ -353,6 +352,19 @@ def _reader_of(parts: Sequence[Part]) -> Callable[[Sequence[str]], Iterator[pa.R
     return lambda columns: read_ahead(batch for part in parts for batch in read_part(part, columns))
 
 
+def _with_stored_totals(
+    rows: Rows[pa.RecordBatch], parts: Sequence[Part], read: Callable[[Sequence[Part]], Rows[pa.RecordBatch]]
+) -> Rows[pa.RecordBatch]:
+    """``rows``, of which only files without totals of their own are added up, and files of which only a part counts."""
+    whole = {part.path for part in parts if part.between is None}
+    stored = {path: totals for path in whole if (totals := stored_totals(footer_of(path))) is not None}
+    if not stored:
+        return rows
+    log_event(_log, "stored totals found", files=len(stored))
+    rest = [part for part in parts if part.path not in stored]
+    return RowsWithTotals(rows, read(rest) if rest else None, join_totals(stored.values()))
+
+
 def _rows_on_spark(
     traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
 ) -> Rows[pa.RecordBatch]:
@@ -360,7 +372,8 @@ def _rows_on_spark(
     from reconciler.traffic.sources.on_spark import normal_form_rows
 
     if traffic.source is Source.NORMAL_FORM:
-        return normal_form_rows(spark, parts_of(traffic.parquet, between=traffic.between))
+        parts = parts_of(traffic.parquet, between=traffic.between)
+        return _with_stored_totals(normal_form_rows(spark, parts), parts, lambda rest: normal_form_rows(spark, rest))
     return keep_rows(traffic, spark, log_timezone=log_timezone, also=also, kinds=kinds)
 
 

@@ -104,7 +104,7 @@ def _lines(file: Path) -> list[list[object]]:
     return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()[1:]]
 
 
-@pytest.mark.parametrize("version", ["4.3.1"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with_a_new_file(tmp_path: Path, version: str) -> None:
     folder = tmp_path / "recorded"
     spec = SandboxSpec(kafka_version=version, record=True, properties={"quota.recorder.folder": str(folder)})
@@ -150,7 +150,7 @@ def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file system of its own can only be mounted by root")
-@pytest.mark.parametrize("version", ["4.3.1"])
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_full_disk_costs_seconds_that_are_counted_and_no_request_waits(tmp_path: Path, version: str) -> None:
     with small_disk(tmp_path) as disk:
         settings = {"quota.recorder.folder": str(disk / "recorded"), "quota.recorder.free.bytes": "0"}

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from reconciler.formats.schema_check import load_schema
 from tests.support.command import Done, invoke, run
-from tests.support.gauge_parquet import Shape, steady, write_gauges
+from tests.support.gauge_pages import gauge_clients, random_rates, write_hour
+from tests.support.gauge_parquet import START_S, Shape, steady, write_gauges
 from tests.support.manifests import cluster, quotas
 
 MIB = 2**20
+PROGRAM = str(Path(sys.executable).parent / "kafka-quotas")
 LIMITS = quotas(
     ({"user": "over"}, {"producer_byte_rate": "10MiB"}),
     ({"user": "near"}, {"producer_byte_rate": "10MiB"}),
@@ -143,3 +149,34 @@ def test_a_million_samples_need_neither_java_nor_spark(folder: Path) -> None:
     assert done.code == 0, done.err
     assert "this process" in done.err
     assert "4 of 6 changed quotas could be judged" in done.out
+
+
+@pytest.mark.large
+def test_a_hundred_million_samples_are_judged_in_bounded_memory(tmp_path: Path) -> None:
+    """A day and a half of 12,000 series every 15 s. Every fourth hour has no totals in its footer."""
+    clients, rng = gauge_clients(6, 2_000), np.random.default_rng(3)
+    (tmp_path / "pages").mkdir()
+    above = np.zeros(len(clients), dtype=np.int64)
+    for hour in range(35):
+        rates = random_rates(rng, np.full(len(clients), 2e6))
+        above += (rates > 1_500_000).sum(axis=1)
+        file = tmp_path / "pages" / f"{hour:02}.parquet"
+        write_hour(file, clients, rates, start_s=START_S + 3600 * hour, step_s=15, has_totals=hour % 4 != 0)
+    everyone = {"user": {"default": True}, "client-id": {"default": True}}
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "quotas.yaml").write_text(cluster() + "---\n" + quotas((everyone, {"producer_byte_rate": 1_500_000})))
+    command = [PROGRAM, "backtest", "quotas", "--traffic", "pages", "--out", "json=report.json", "--quiet"]
+
+    with (tmp_path / "out").open("wb") as out:
+        process = subprocess.Popen(command, cwd=tmp_path, stdout=out, stderr=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+
+    assert process.returncode == 0, (tmp_path / "out").read_text()[-2000:]
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert [(one["semantics"], one["rows"]) for one in document["provenance"]["observations"]] == [("gauge", 100_800_000)]
+    found = {(row["broker"], row["bucket"]["user"], row["bucket"]["client-id"]): row["metrics"] for row in document["verdicts"]}
+    wanted = {(client.broker, client.user, client.client_id): int(count) for client, count in zip(clients, above, strict=True)}
+    assert {place: metrics["samples_over"] for place, metrics in found.items()} == wanted
+    assert {metrics["samples"] for metrics in found.values()} == {35 * 240}
+    assert usage.ru_maxrss / 1024 < 1024, "MB"

@@ -24,7 +24,7 @@ from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTota
 from reconciler.traffic.seconds.folder import Segment, SegmentFolder
 from reconciler.traffic.seconds.history import save_client_totals
 from reconciler.traffic.sources.log_evidence import mark_copies, require_one
-from reconciler.traffic.sources.normal_form import UNREADABLE, require_readable
+from reconciler.traffic.sources.normal_form import OF_METRICS, UNREADABLE, charge_second_sums, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
 from reconciler.traffic.sources.recorder_files import read_header
 
@@ -142,7 +142,7 @@ class Compaction:
                     of_file = FileTotals(self.number)
                     for part in parts[run.paths[number]]:
                         for batch in read_part(part, COUNTED):
-                            of_file.add_rows(batch)
+                            of_file.add_rows(charge_second_sums(batch))
                     yield _summary_row(number, of_file.write(run.target(run.paths[number])))
 
             return run.publish(run.on_workers(spark, add_up, run.paths))
@@ -196,6 +196,7 @@ class _Run:
         for path, summary in known.items():
             statuses = summary.statuses
             require_readable(statuses.get(UNREADABLE, 0), sum(statuses.values()), self._of.max_unreadable, files=[str(path)])
+            _require_no_metrics(statuses, path)
         segments = []
         for path, summary in known.items():
             source = files[path]
@@ -246,6 +247,15 @@ def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
         yield from held
         return
     yield from mark_copies(pa.Table.from_batches(held)).to_batches()
+
+
+def _require_no_metrics(statuses: Mapping[str, int], path: Path) -> None:
+    """Raise ``TrafficError`` where totals would leave rows out without a word."""
+    if of_metrics := sum(statuses.get(status, 0) for status in OF_METRICS):
+        raise TrafficError(
+            f"recorded traffic {path}: {of_metrics} rows are rates, or counters over more than one second of the clock, of which "
+            "no totals of seconds can be made. Keep the file, and give it to backtest as it is"
+        )
 
 
 def _summary_row(number: int, summary: FileSummary) -> pa.RecordBatch:

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from reconciler.logs import log_event
 from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks
-from reconciler.traffic.shuffle.rows import GroupWork, Totals
+from reconciler.traffic.shuffle.rows import GroupWork, Rows, Totals
 from reconciler.traffic.spark_jobs import logged_stages
 
 _log: Final = logging.getLogger(__name__)
@@ -104,6 +104,10 @@ class SparkRows(ABC, Generic[Item]):
         """As ``Rows.judge_in_order``."""
         whole = reduce(DataFrame.unionAll, map(self.judged_frame, works)).orderBy(*by)
         return map(tuple, whole.toLocalIterator(prefetchPartitions=True))
+
+    def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
+        """None: workers sort what they get, and not all of it at once."""
+        return ()
 
     def close(self) -> None:
         """Nothing is kept."""

@@ -1,11 +1,13 @@
 """Rows in shares, and the two things done with all of them: add up by name, and judge group by group after a shuffle.
 
 ``Rows`` is the interface of an engine. ``LocalRows`` is the one in this process, ``on_spark`` has the others. The functions that
-read, send and judge are the same for each of them. ``RowsBetween`` narrows any of them to a stretch of time.
+read, send and judge are the same for each of them. ``ConvertedRows`` changes the rows of any of them on their
+way.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -74,6 +76,10 @@ class Rows(Protocol[Item]):
         """The rows of several works of one schema, sorted by columns."""
         ...
 
+    def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
+        """Stretches of time to be judged one after the other, with the share of each; none where ``judge`` needs no such help."""
+        ...
+
     def close(self) -> None:
         """Release what is kept; safe to call twice."""
         ...
@@ -129,8 +135,8 @@ class LocalRows(Generic[Item]):
             event |= {"rows": sum(len(part[0]) for part in parts), "results": results.num_rows}
         return results
 
-    def in_slices(self) -> list[tuple[float, LocalRows[Item]]]:
-        """The same rows in the order of time, and the share of each. One slice where the source does not know more."""
+    def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
+        """As ``Rows.in_slices``, in the order of time. One slice where the source does not know more."""
         whole = sum(rows for rows, _ in self._slices)
         return [(rows / whole, LocalRows(items)) for rows, items in self._slices] or [(1.0, self)]
 
@@ -142,6 +148,39 @@ class LocalRows(Generic[Item]):
 
     def close(self) -> None:
         """Nothing is kept."""
+
+
+class RowsWithTotals(Generic[Item]):
+    """``rows`` of which some totals are known: ``stored``, for all of them but ``rest``."""
+
+    def __init__(self, rows: Rows[Item], rest: Rows[Item] | None, stored: Sequence[tuple[Totals[Item], pa.Table]]) -> None:
+        self._rows = rows
+        self._rest = rest
+        self._stored = stored
+
+    def total(self, work: Totals[Item]) -> pa.Table:
+        """As ``Rows.total``."""
+        stored = next((table for known, table in self._stored if known == work), None)
+        if stored is None:
+            return self._rows.total(work)
+        read = [self._rest.total(work)] if self._rest is not None else []
+        return add_up(pa.concat_tables([stored, *read]), work.keys, work.folds)
+
+    def judge(self, work: GroupWork[Item]) -> pa.Table:
+        """As ``Rows.judge``."""
+        return self._rows.judge(work)
+
+    def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """As ``Rows.judge_in_order``."""
+        return self._rows.judge_in_order(works, by)
+
+    def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
+        """As ``Rows.in_slices``."""
+        return self._rows.in_slices()
+
+    def close(self) -> None:
+        """As ``Rows.close``."""
+        self._rows.close()
 
 
 class PartialSums:
@@ -177,40 +216,59 @@ T = TypeVar("T")
 _TIME: Final = "ts_us"
 
 
-class RowsBetween:
-    """Rows of ``rows`` whose time (microseconds since 1970) is ``start_us`` or later, and before ``end_us``."""
+class ConvertedRows:
+    """Rows of ``rows`` as ``convert`` makes them of batches that have these columns beside those that a work reads."""
 
-    def __init__(self, rows: Rows[pa.RecordBatch], start_us: int, end_us: int) -> None:
+    def __init__(
+        self,
+        rows: Rows[pa.RecordBatch],
+        convert: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        columns: Sequence[str],
+    ) -> None:
         self._rows = rows
-        self._start_us = start_us
-        self._end_us = end_us
+        self._convert = convert
+        self._columns = columns
 
     def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:
         """As ``Rows.total``."""
-        return self._rows.total(replace(work, columns=_with_time(work.columns), count=self._narrowed(work.count)))
+        return self._rows.total(replace(work, columns=self._with_columns(work.columns), count=self._converted(work.count)))
 
     def judge(self, work: GroupWork[pa.RecordBatch]) -> pa.Table:
         """As ``Rows.judge``."""
-        return self._rows.judge(self._narrowed_work(work))
+        return self._rows.judge(self._converted_work(work))
 
     def judge_in_order(self, works: Sequence[GroupWork[pa.RecordBatch]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""
-        return self._rows.judge_in_order([self._narrowed_work(work) for work in works], by)
+        return self._rows.judge_in_order([self._converted_work(work) for work in works], by)
+
+    def in_slices(self) -> Sequence[tuple[float, Rows[pa.RecordBatch]]]:
+        """As ``Rows.in_slices``."""
+        return [(share, ConvertedRows(rows, self._convert, self._columns)) for share, rows in self._rows.in_slices()]
+
+    def close(self) -> None:
+        """As ``Rows.close``."""
+        self._rows.close()
+
+    def _converted_work(self, work: GroupWork[pa.RecordBatch]) -> GroupWork[pa.RecordBatch]:
+        return replace(work, columns=self._with_columns(work.columns), send=self._converted(work.send))
+
+    def _with_columns(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*columns, *self._columns)))
+
+    def _converted(self, read: Callable[[Iterable[pa.RecordBatch]], T]) -> Callable[[Iterable[pa.RecordBatch]], T]:
+        # Workers of Spark get the function, and not these rows.
+        convert = self._convert
+        return lambda batches: read(convert(batches))
+
+
+class RowsBetween(ConvertedRows):
+    """Rows of ``rows`` whose time (microseconds since 1970) is ``start_us`` or later, and before ``end_us``."""
+
+    def __init__(self, rows: Rows[pa.RecordBatch], start_us: int, end_us: int) -> None:
+        super().__init__(rows, functools.partial(_between, start_us=start_us, end_us=end_us), (_TIME,))
 
     def close(self) -> None:
         """The rows belong to the source of all of them."""
-
-    def _narrowed_work(self, work: GroupWork[pa.RecordBatch]) -> GroupWork[pa.RecordBatch]:
-        return replace(work, columns=_with_time(work.columns), send=self._narrowed(work.send))
-
-    def _narrowed(self, read: Callable[[Iterable[pa.RecordBatch]], T]) -> Callable[[Iterable[pa.RecordBatch]], T]:
-        # Workers of Spark get the two numbers, and not these rows.
-        start_us, end_us = self._start_us, self._end_us
-        return lambda batches: read(_between(batches, start_us, end_us))
-
-
-def _with_time(columns: tuple[str, ...]) -> tuple[str, ...]:
-    return columns if _TIME in columns else (*columns, _TIME)
 
 
 def _between(batches: Iterable[pa.RecordBatch], start_us: int, end_us: int) -> Iterator[pa.RecordBatch]:

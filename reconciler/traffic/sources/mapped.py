@@ -36,7 +36,7 @@ from reconciler.traffic.sources.csv_cells import (
     texts,
 )
 from reconciler.traffic.sources.mapping import Field, TrafficMapping, require_plausible_times
-from reconciler.traffic.sources.normal_form import DELTA, EVENT, UNCLEAR, UNREADABLE, is_in_time, rows_of
+from reconciler.traffic.sources.normal_form import DELTA, EVENT, UNCLEAR, UNREADABLE, is_in_time, is_within_second, rows_of
 from reconciler.traffic.sources.parquet_parts import Part, footer_of, parts_of
 
 _UNITS: Final = {
@@ -196,11 +196,9 @@ def normal_batch(batch: pa.RecordBatch, mapping: TrafficMapping) -> pa.RecordBat
     if mapping.semantics != EVENT:
         interval_us, has_interval = _interval(batch, fields.get("interval"))
         if mapping.semantics == DELTA:
-            # Of (end - interval, end], to the microsecond.
-            last = micros - 1
-            within = has_interval & (interval_us > 0) & (last // SECOND_US == (micros - interval_us) // SECOND_US)
+            within = has_interval & is_within_second(micros, interval_us)
             semantics = pc.if_else(pa.array(within), EVENT, DELTA)
-            micros = np.where(within, last, micros)
+            micros = np.where(within, micros - 1, micros)
         fits = has_interval & (interval_us >= 0) & (interval_us < _INT32 * 1000)
         interval_ms = pa.array(np.where(fits, interval_us, 0) // 1000, mask=~fits).cast(pa.int32())
     columns = {

@@ -44,6 +44,8 @@ OF_METRICS: Final = (GAUGE, DELTA, MEAN)
 """What metrics give. The status of such a row is its semantics."""
 
 UNKNOWN_IDENTITY: Final = "unknown-identity"
+SECOND_SUM: Final = "second-sum"
+"""The status of a delta within one second of the clock: as good as a per-second total."""
 NOT_AN_EVENT: Final = "not-an-event"
 """Neither a request nor of a metric: the word for its semantics is not known."""
 UNCLEAR: Final = "unclear local time"
@@ -72,6 +74,7 @@ DUPLICATE: Final = "duplicate"
 UNREADABLE: Final = "unreadable"
 SILENT: Final = "silent-minute"
 """A minute that a recorder watched, and in which the broker charged no client."""
+_SECOND_US: Final = 1_000_000
 FIRST_US: Final = 946_684_800_000_000
 END_US: Final = 4_102_444_800_000_000
 """The years 2000 to 2099, as microseconds since 1970: any other time comes from a damaged row or a wrong unit."""
@@ -91,7 +94,7 @@ ROWS: Final = pa.schema(
 the sample before it. Null: a request, or not known. ``ip``: the address of a connection; null for all other rows."""
 FILE: Final = pa.field("file", pa.string())
 """The address of each row's file, behind ``ROWS``."""
-_STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, *OF_METRICS, NOT_AN_EVENT, UNKNOWN_IDENTITY, CHARGED)
+_STATUSES: Final = (UNCLEAR_TIME, UNREADABLE, SECOND_SUM, *OF_METRICS, NOT_AN_EVENT, UNKNOWN_IDENTITY, CHARGED)
 _TYPES: Final = {
     "timestamp": pa.types.is_timestamp, "int": pa.types.is_integer, "bigint": pa.types.is_integer, "boolean": pa.types.is_boolean,
     "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
@@ -99,8 +102,11 @@ _TYPES: Final = {
 
 
 def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
-    """``ROWS``, and with a ``file`` that, of a batch in the normal form; every row has all columns, texts as texts."""
-    rows = canonical_rows(batch).cast(ROWS)
+    """``ROWS``, and with a ``file`` that, of a batch in the normal form; every row has all columns, texts as texts.
+
+    For readers that add up seconds: a delta within one second is a charged row.
+    """
+    rows = charge_second_sums(canonical_rows(batch)).cast(ROWS)
     return rows if file is None else rows.append_column(FILE, pa.repeat(file, batch.num_rows))
 
 
@@ -124,7 +130,13 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     countable = are_known(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
     usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind))
     semantics = _names(batch, "semantics")
-    wrong = [~usable, *(_one_of(semantics, {word}) for word in OF_METRICS), ~_one_of(semantics, {EVENT}), ~known]
+    of_second = _one_of(semantics, {DELTA})
+    if of_second.any():
+        interval_us = integers(_column(batch, "interval_ms", pa.int32())) * 1000
+        of_second &= known & is_within_second(integers(ts_us), interval_us)
+        # Of (end - interval, end], so that the end of a second belongs to it.
+        ts_us = pc.subtract(ts_us, pa.array(of_second).cast(pa.int64()))
+    wrong = [~usable, of_second, *(_one_of(semantics, {word}) for word in OF_METRICS), ~_one_of(semantics, {EVENT}), ~known]
     if UNCLEAR in batch.schema.names:
         wrong.insert(0, _flags(batch.column(UNCLEAR)))
     more = np.zeros(batch.num_rows, dtype=np.int64)
@@ -152,11 +164,31 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     return pa.RecordBatch.from_arrays([made[name]() for name in columns], names=list(columns))
 
 
-def file_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns of the normal form from which ``canonical_rows`` makes some columns of ``ROWS``."""
+def is_within_second(end_us: Integers, interval_us: Integers) -> Flags:
+    """Where the time of (end - interval, end] is of one second of the clock, and not empty."""
+    return np.asarray((interval_us > 0) & ((end_us - 1) // _SECOND_US == (end_us - interval_us) // _SECOND_US), dtype=np.bool_)
+
+
+def charge_second_sums(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """``canonical_rows`` with sums of a second as charged rows, for judging by seconds. ``batch`` has the column ``status``."""
+    status = batch.column("status")
+    names = status.dictionary.to_pylist() if pa.types.is_dictionary(status.type) else pc.unique(status).to_pylist()
+    if SECOND_SUM not in names:
+        return batch
+    texts = status.cast(pa.string())
+    charged = pc.if_else(pc.equal(texts, SECOND_SUM), CHARGED, texts).dictionary_encode()
+    return batch.set_column(batch.schema.names.index("status"), "status", charged.cast(status.type))
+
+
+def file_columns(columns: Sequence[str], *, may_have_deltas: bool = True) -> tuple[str, ...]:
+    """The columns of the normal form from which ``canonical_rows`` makes some columns of ``ROWS``.
+
+    ``may_have_deltas``: the status of such a row depends on its interval.
+    """
     more = {"throttled": ("throttled",), "tie": ("tie", "part"), "strict": ("strict",), "part": ("part",),
             "interval_us": ("interval_ms",)}  # fmt: skip
     read = {name for column in columns for name in more.get(column, ())}
+    read |= {"interval_ms"} if may_have_deltas else set()
     read |= {"ts", "broker", "user", "client_id", "ip", "kind", "amount", "semantics", "overhead"}
     return tuple(name for name, _ in COLUMNS if name in read)
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.sources.normal_form import canonical_rows, file_columns
+from reconciler.traffic.sources.normal_form import DELTA, canonical_rows, file_columns
 
 ROWS_A_PART: Final = 2_000_000
 _ROWS_A_BATCH: Final = 1 << 19
@@ -87,6 +87,8 @@ class Part:
     """Only rows of this time, where it cuts the file's."""
     span_us: tuple[int, int] | None = None
     """The first and the last time, as statistics show them; ``None``: not known."""
+    may_have_deltas: bool = True
+    """As far as statistics show."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
@@ -100,7 +102,8 @@ class Part:
 
 def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Some columns of the canonical traffic schema (``normal_form.ROWS``) of a part in the normal form."""
-    return (canonical_rows(batch, columns) for batch in part.batches(file_columns(columns)))
+    needed = file_columns(columns, may_have_deltas=part.may_have_deltas)
+    return (canonical_rows(batch, columns) for batch in part.batches(needed))
 
 
 def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -122,12 +125,13 @@ def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | N
         footer = footer_of(path)
         columns = frozenset(footer.schema.to_arrow_schema().names)
         chosen = None if between is None or between.covers(footer) else between
+        deltas = not excludes_value(footer, "semantics", DELTA)
         first, held = 0, 0
         for group in range(footer.num_row_groups):
             held += footer.row_group(group).num_rows
             if held >= rows or group + 1 == footer.num_row_groups:
                 spans = [_span_us(footer, number) for number in range(first, group + 1)]
-                parts.append(Part(path, first, group + 1, held, columns, chosen, _around(spans)))
+                parts.append(Part(path, first, group + 1, held, columns, chosen, _around(spans), deltas))
                 first, held = group + 1, 0
     return tuple(part for part in parts if part.rows)
 
@@ -173,6 +177,16 @@ def may_have_value(footer: pq.FileMetaData, column: str, values: Collection[str]
     place = footer.schema.names.index(column) if column in footer.schema.names else -1
     statistics = (footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups if place >= 0 else 0))
     return any(not {group.min, group.max}.isdisjoint(values) for group in statistics if group is not None and group.has_min_max)
+
+
+def excludes_value(footer: pq.FileMetaData, column: str, value: str) -> bool:
+    """Whether the statistics of a file show that no row of a column of names has this value."""
+    place = footer.schema.names.index(column) if column in footer.schema.names else -1
+    for group in range(footer.num_row_groups if place >= 0 else 0):
+        statistics = footer.row_group(group).column(place).statistics
+        if statistics is None or not statistics.has_min_max or statistics.min <= value <= statistics.max:
+            return False
+    return True
 
 
 def footer_of(path: str) -> pq.FileMetaData:
