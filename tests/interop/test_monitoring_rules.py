@@ -150,14 +150,13 @@ def test_limits_of_addresses_are_compared_with_connections_of_addresses(tmp_path
             ({"ip": "::1"}, {"connection_creation_rate": 50}),
             ({"ip": "10.9.9.9"}, {"connection_creation_rate": 1}),
             ({"ip": {"default": True}}, {"connection_creation_rate": 20}),
-            ({"ip": "broker.example"}, {"connection_creation_rate": 30}),
             owner="team",
         )
     )
-    rules = tmp_path / "rules.yaml"
+    rules = tmp_path / "quota-rules.yaml"
     times = ("--interval", "1s", "--for", "1s", "--unused", "15s")
     done = invoke("rules", str(root), "--out", f"prometheus={rules}", *times, cwd=tmp_path)
-    assert "leave out ip=broker.example: series have addresses" in done.err
+    assert done.code == 0, done.err
     assert "SUCCESS" in promtool("check", "rules", str(rules))
 
     def firing(server: Prometheus) -> set[tuple[str, ...]]:
@@ -194,7 +193,7 @@ def test_clients_in_metric_names_are_found_by_the_names_that_limits_have(tmp_pat
         owner="team",
     )
     (root / "quotas.yaml").write_text(text)
-    rules = tmp_path / "rules.yaml"
+    rules = tmp_path / "quota-rules.yaml"
     command = ("rules", str(root), "--layout", "name-only", "--interval", "1s", "--for", "1s", "--out", f"prometheus={rules}")
     done = invoke(*command, cwd=tmp_path)
     assert "leave out user=<default>: metric names without labels" in done.err

@@ -46,7 +46,7 @@ def backtest(command: Command, folder: Path, *more: str) -> Done:
 
 
 def judged(done: Done) -> list[dict[str, Any]]:
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0, done.err
     document = done.json()
     (observed,) = document["provenance"]["observations"]
     assert (observed["semantics"], observed["rows"], observed["series"]) == ("second", 120, 2)
