@@ -7,7 +7,7 @@ import fcntl
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import reconciler
@@ -103,3 +103,13 @@ def bundled_folder(name: str, *, with_file: str) -> Path:
             return candidate
     msg = f"this installation of kafka-quotas lacks its {name}; install kafka-quota-reconciler again"
     raise FileAccessError(msg)
+
+
+def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """``$KAFKA_QUOTAS_CACHE``, else ``$XDG_CACHE_HOME/kafka-quotas``, else ``~/.cache/kafka-quotas``."""
+    environ = os.environ if environ is None else environ
+    if own := environ.get("KAFKA_QUOTAS_CACHE"):
+        return Path(own).absolute()
+    if base := environ.get("XDG_CACHE_HOME"):
+        return Path(base).absolute() / "kafka-quotas"
+    return Path("~/.cache/kafka-quotas").expanduser()

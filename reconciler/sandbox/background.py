@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from reconciler.errors import FileAccessError, SandboxError
+from reconciler.files import cache_folder
 from reconciler.formats import Json
 from reconciler.ports import Progress
 from reconciler.sandbox import cluster, process
-from reconciler.sandbox.jars import cache_folder, exclusive
+from reconciler.sandbox.jars import exclusive
 from reconciler.sandbox.process import ProcessRef
 from reconciler.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
 

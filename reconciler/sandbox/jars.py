@@ -18,7 +18,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -26,6 +26,7 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
+from reconciler.files import cache_folder
 from reconciler.ports import Progress
 
 DEFAULT_KAFKA_VERSION: Final = "4.3.1"
@@ -274,16 +275,6 @@ def _replace(folder: Path, fetched: Path, *, aside: Path) -> None:
 
 def _ignore(_message: str) -> None:
     """Drops the notice: no caller asked for progress."""
-
-
-def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """``$KAFKA_QUOTAS_CACHE``, else ``$XDG_CACHE_HOME/kafka-quotas``, else ``~/.cache/kafka-quotas``."""
-    environ = os.environ if environ is None else environ
-    if own := environ.get("KAFKA_QUOTAS_CACHE"):
-        return Path(own).absolute()
-    if base := environ.get("XDG_CACHE_HOME"):
-        return Path(base).absolute() / "kafka-quotas"
-    return Path("~/.cache/kafka-quotas").expanduser()
 
 
 @contextlib.contextmanager

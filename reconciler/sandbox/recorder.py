@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import MissingDependencyError, SandboxError
-from reconciler.files import bundled_folder
+from reconciler.files import bundled_folder, cache_folder
 from reconciler.logs import log_event
 from reconciler.ports import Progress
-from reconciler.sandbox.jars import cache_folder, exclusive
+from reconciler.sandbox.jars import exclusive
 from reconciler.sandbox.java import Runtime
 
 _log: Final = logging.getLogger(__name__)

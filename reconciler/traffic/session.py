@@ -23,6 +23,7 @@ import reconciler
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
+from reconciler.traffic.class_archive import NO_ARCHIVE, ClassArchive, class_archive, keep_classes
 from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences
 from reconciler.traffic.spark_setup import require_java, require_packages, require_remote_packages
 
@@ -33,7 +34,10 @@ _log: Final = logging.getLogger(__name__)
 _JAVA_OPTIONS: Final = ("-XX:-UsePerfData", "-XX:+UseParallelGC")
 _LIGHT_JAVA: Final = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _JAVA_SETTING: Final = "spark.driver.extraJavaOptions"
+_JAVA_CLASS_PATH: Final = "spark.driver.extraClassPath"
 _JVM_END_S: Final = 10.0
+_JVM_WRITING_S: Final = 120.0
+"""Until a JVM that writes its classes has ended."""
 _LISTENER_S: Final = 20.0
 _REMOTE_PORT: Final = 15002
 """Of Spark Connect, where the address names none."""
@@ -136,19 +140,24 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
     elif not options.submitted:
         require_java()
     folder = tempfile.mkdtemp(prefix="kafka-quotas-spark-")
+    archive = _archive_for(options)
+    exit_code = None
     try:
         with timed_event(_log, "Spark started", level=logging.INFO, where=options.where, memory=options.memory) as event:
-            session = _start(options, folder)
+            session = _start(options, folder, archive)
             event["version"] = session.version
+        complete = False
         try:
             with raise_as_sentences(options.where):
                 yield session
+            complete = True
         finally:
             with contextlib.suppress(Exception):  # a server that has ended needs no goodbye; results are already here
                 session.stop()
-            _end_jvm()
+            exit_code = _end_jvm(archive, complete=complete)
             log_event(_log, "Spark stopped", level=logging.INFO, where=options.where)
     finally:
+        keep_classes(archive, exit_code)
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -193,39 +202,59 @@ def _require_listener(remote: str) -> None:
         raise TrafficError(f"Spark does not start on {remote}: no server answers there ({error})") from error
 
 
-def _end_jvm() -> None:
-    """End the Java process too, and wait for it: stopping a session leaves it to die some time after Python."""
+def _archive_for(options: SessionOptions) -> ClassArchive:
+    """Only for a JVM that this module starts, and whose classes and options the user does not choose."""
+    from pyspark import __version__
+
+    own_java = any(key in {_JAVA_SETTING, _JAVA_CLASS_PATH} for key, _ in options.settings)
+    started = java_gateway() is not None  # a program that uses us may have a Spark of its own
+    home = os.environ.get("SPARK_HOME") or _installed_spark()
+    if own_java or started or home is None or options.submitted or not options.local:
+        return NO_ARCHIVE
+    return class_archive(Path(home), __version__)
+
+
+def _end_jvm(archive: ClassArchive, *, complete: bool) -> int | None:
+    """End the Java process too, and wait for it: stopping a session leaves it to die some time after Python.
+
+    The exit code, if it ended by itself. After a failure or an interrupt, no classes are written.
+    """
     from pyspark import SparkContext
 
     gateway = java_gateway()
     process = getattr(gateway, "proc", None)
     if gateway is None or process is None:
-        return
+        return None
     gateway.shutdown()
+    if archive.written and not complete:
+        process.kill()
     process.stdin.close()
+    exit_code: int | None
     try:
-        process.wait(_JVM_END_S)
+        exit_code = process.wait(_JVM_WRITING_S if archive.written else _JVM_END_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+        exit_code = None
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - so that a later session starts its own
+    return exit_code if complete else None
 
 
-def _start(options: SessionOptions, folder: str) -> SparkSession:
+def _start(options: SessionOptions, folder: str, archive: ClassArchive) -> SparkSession:
     from pyspark.errors import PySparkException
 
     start_log = Path(folder) / "start.log"
     start_log.touch()
     try:
         with _stderr_to(start_log), _environment(local=options.local):
-            return _started(options, folder)
+            return _started(options, folder, archive)
     except (PySparkException, OSError, RuntimeError) as error:
         lines = [*start_log.read_text(errors="replace").splitlines(), *str(error).splitlines()]
         reason = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else repr(error))
         raise TrafficError(f"Spark does not start on {options.where}: {reason.strip()}") from error
 
 
-def _started(options: SessionOptions, folder: str) -> SparkSession:
+def _started(options: SessionOptions, folder: str, archive: ClassArchive) -> SparkSession:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("kafka-quotas backtest")
@@ -233,7 +262,7 @@ def _started(options: SessionOptions, folder: str) -> SparkSession:
         builder = builder.remote(options.remote)
     elif not options.submitted:
         builder = builder.master(options.where)
-    settings = _with_users(_query_settings(options) | _start_settings(options, folder), options.settings)
+    settings = _with_users(_query_settings(options) | _start_settings(options, folder, archive), options.settings)
     for key, value in settings.items():
         builder = builder.config(key, value)
     if options.remote is None and not options.submitted:
@@ -242,9 +271,9 @@ def _started(options: SessionOptions, folder: str) -> SparkSession:
     if options.remote is None:
         session.sparkContext.setLogLevel("ERROR")
     if not options.local:
-        archive = code_archive(Path(folder))
-        if archive is not None:
-            session.addArtifacts(str(archive), pyfile=True)
+        code = code_archive(Path(folder))
+        if code is not None:
+            session.addArtifacts(str(code), pyfile=True)
     return session
 
 
@@ -322,7 +351,7 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
     return settings
 
 
-def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
+def _start_settings(options: SessionOptions, folder: str, archive: ClassArchive) -> dict[str, str]:
     """What only the program that starts Spark decides."""
     if options.remote is not None:
         return {}
@@ -339,7 +368,8 @@ def _start_settings(options: SessionOptions, folder: str) -> dict[str, str]:
         "spark.driver.memory": options.memory,
     }
     if options.local:
-        java = (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *(_LIGHT_JAVA if options.small or options.light else ()))
+        light = _LIGHT_JAVA if options.small or options.light else ()
+        java = (*_JAVA_OPTIONS, f"-Djava.io.tmpdir={folder}", *light, *archive.java_options)
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

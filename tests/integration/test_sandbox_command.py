@@ -15,8 +15,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from reconciler.files import cache_folder
 from reconciler.sandbox.clients import create_topic, produce_steadily
-from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, cache_folder
+from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION
 from tests.support import raw_quotas
 from tests.support.command import run
 from tests.support.manifests import cluster, quotas

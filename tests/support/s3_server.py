@@ -15,9 +15,10 @@ from typing import Final
 
 import pyspark
 
+from reconciler.files import cache_folder
 from reconciler.sandbox import process
 from reconciler.sandbox.guard import guarding
-from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, cache_folder, ensure_jars
+from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
 from reconciler.sandbox.java import find_java
 from reconciler.sandbox.ports import LOOPBACK, free_ports
 from tests.support.polling import wait_until
