@@ -117,6 +117,7 @@ def _key_to_json(key: KeyChange) -> dict[str, Json]:
         "after": value_to_json(key.after),
         "reason": key.reason.value,
         "source": span_to_json(key.source) if key.source else None,
+        **({} if key.profile is None else {"profile": key.profile}),
     }
 
 
@@ -209,7 +210,7 @@ def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
     if source is not None:
         with within("source"):
             source = span_from_json(source)
-    return key_change_from_json(row, key, reason=Reason(row["reason"]), source=source)
+    return key_change_from_json(row, key, reason=Reason(row["reason"]), source=source, profile=row.get("profile"))
 
 
 def _guard_from_json(row: Mapping[str, Any]) -> GuardResult:

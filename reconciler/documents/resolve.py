@@ -114,6 +114,8 @@ def _key_to_json(answer: KeyAnswer) -> dict[str, Json]:
         "level": answer.level,
         "bucket": _bucket(answer.bucket),
     }
+    if answer.profile is not None:
+        document["profile"] = answer.profile
     if answer.overridden is not None:
         document["overridden"] = [
             {"entity": entity_to_json(limit.entity), "value": value_to_json(limit.value), "level": limit.level}

@@ -219,6 +219,19 @@ _ENTITIES: Final = (
         "Names are literal: an asterisk matches only a client that has one in its name. Kafka has no patterns here.",
     ),
     _error("duplicate-entity", "Two entries claim one entity for one cluster, so the order of files would decide the limit."),
+    _error(
+        "too-many-entities",
+        "A list of users and a list of client-ids name an entity for each pair. One entry may name 10,000 entities.",
+    ),
+    _error(
+        "unknown-profile",
+        "An entry, an override or a profile names a profile that the Repository and Cluster manifests lack. Correct the name, or "
+        "add the profile.",
+    ),
+    _error(
+        "circular-profile",
+        "A profile is based on itself, directly or through others, so it has no values to begin with. Remove one of the bases.",
+    ),
     _error("outside-scope", "An entity is declared that the cluster's scope does not own; it could never be written."),
     _error("unknown-cluster", "A document or an override names a cluster that no Cluster document has."),
     _error("overlapping-overrides", "Two overrides of one entry match one cluster, so their order would decide the limit."),

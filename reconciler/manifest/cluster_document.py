@@ -12,6 +12,7 @@ from typing import Final
 
 from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, text, texts
 from reconciler.manifest.documents import ClusterDocument
+from reconciler.manifest.profiles import parse_profiles
 from reconciler.manifest.quota_entries import quota_value
 from reconciler.model import (
     DEFAULT_DAYS,
@@ -73,6 +74,7 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
         broker_settings=broker_settings(mapping(spec, "brokerSettings")),
         quota_callback=quota_callback(mapping(spec, "quotaCallback")),
         traffic=metric_server(mapping(spec, "traffic")),
+        profiles=parse_profiles(mapping(spec, "profiles"), out),
         span=out.span(root),
         places={name: out.span(node) for name, node in spec.items.items()} if spec else {},
     )

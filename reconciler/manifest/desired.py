@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry, ValueLimit
 from reconciler.manifest.ownership import limit_findings
+from reconciler.manifest.profiles import ProfileTable
 from reconciler.model import (
     ClusterSpec,
     DesiredEntity,
@@ -16,6 +17,7 @@ from reconciler.model import (
     Entity,
     Finding,
     QuotaKey,
+    QuotaProfile,
     Related,
     Scope,
     compose,
@@ -38,29 +40,32 @@ def desired_state(
     *,
     shown_files: Callable[[str], bool] | None = None,
     limits: Sequence[ValueLimit] = (),
+    profiles: Sequence[Mapping[str, QuotaProfile]] = (),
 ) -> DesiredResult:
     """What the documents, in their order, declare for one cluster.
 
     An entity whose last key an override dropped stays declared, without keys: the cluster shall have none for it.
-    With ``shown_files`` only entities of the files it accepts are in the state, which is then not complete; all is
-    checked all the same.
+    ``profiles``: those of the repository, then those of the cluster. With ``shown_files`` only entities of the files it accepts
+    are in the state, which is then not complete; all is checked all the same.
     """
     entities: dict[Entity, DesiredEntity] = {}
     findings: list[Finding] = []
     everything = cluster.scope == Scope()
+    table = ProfileTable(profiles)
     for document in documents:
         if document.clusters is not None and not document.clusters.chooses(cluster):
             continue
         for entry in document.entries:
             declared = entry.declared
             entity = declared.entity
-            if entry.overrides:
-                declared = _overlaid(entry, cluster, findings)
+            if entry.overrides or entry.profile is not None:
+                declared = _merged(entry, _override(entry, cluster, findings), table)
             first = entities.setdefault(entity, declared)
             if first is not declared:
                 findings.append(_claimed_twice(declared, first, cluster))
             elif not everything and not cluster.scope.contains(entity):
                 findings.append(_outside(declared, cluster))
+    findings += table.findings
     findings += limit_findings(entities.values(), limits, cluster)
     if shown_files is not None:
         chosen = {entity: quotas for entity, quotas in entities.items() if shown_files(quotas.source.file)}
@@ -68,10 +73,10 @@ def desired_state(
     return DesiredResult(state=DesiredState(entities=entities), findings=tuple(findings))
 
 
-def _overlaid(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) -> DesiredEntity:
+def _override(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) -> Override | None:
     matching = [override for override in entry.overrides if override.clusters.chooses(cluster)]
     if not matching:
-        return entry.declared
+        return None
     first = matching[0]
     for later in matching[1:]:
         message = compose(
@@ -81,12 +86,18 @@ def _overlaid(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) 
         )
         related = Related(span=first.span, message="the first override that matches")
         findings.append(finding("overlapping-overrides", message, later.span, related=[related], entity=entry.declared.entity))
-    return replace(entry.declared, quotas=_merged(entry, first))
+    return first
 
 
-def _merged(entry: QuotaEntry, override: Override) -> dict[QuotaKey, DesiredQuota]:
-    merged = {**entry.declared.quotas, **override.quotas}
-    return {key: quota for key, quota in merged.items() if quota is not None}
+def _merged(entry: QuotaEntry, override: Override | None, table: ProfileTable) -> DesiredEntity:
+    """The entry's values over those of its profile, and below those of the override. Without either the entry as it is."""
+    declared = entry.declared
+    profile = override.profile if override is not None and override.profile is not None else entry.profile
+    if profile is None and override is None:
+        return declared
+    values = table.values(profile, declared.entity) if profile is not None else {}
+    merged: dict[QuotaKey, DesiredQuota | None] = {**values, **declared.quotas, **(override.quotas if override else {})}
+    return replace(declared, quotas={key: quota for key, quota in merged.items() if quota is not None})
 
 
 def _claimed_twice(later: DesiredEntity, first: DesiredEntity, cluster: ClusterSpec) -> Finding:

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from reconciler.model import ClusterSpec, DesiredEntity, DesiredQuota, QuotaKey, Selector, Severity, Span
+from reconciler.model import (
+    ClusterSpec,
+    DesiredEntity,
+    DesiredQuota,
+    ProfileChoice,
+    QuotaKey,
+    QuotaProfile,
+    Selector,
+    Severity,
+    Span,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +36,20 @@ class ClusterChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """Other values for some clusters; ``None`` drops a key."""
+    """Other values for some clusters; ``None`` drops a key. ``profile``: instead of that of the entry."""
 
     clusters: ClusterChoice
     quotas: Mapping[QuotaKey, DesiredQuota | None]
+    profile: ProfileChoice | None = None
     span: Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntry:
-    """One entity of a document: what it declares without overrides, and the overrides."""
+    """One entity of a document: what it declares without its profile and overrides, and these."""
 
     declared: DesiredEntity
+    profile: ProfileChoice | None = None
     overrides: tuple[Override, ...] = ()
 
 
@@ -111,6 +123,7 @@ class RepositoryDocument:
     owners: Mapping[str, Owner] = field(default_factory=dict)
     limits: tuple[ValueLimit, ...] = ()
     lint: Mapping[str, Severity | None] = field(default_factory=dict)
+    profiles: Mapping[str, QuotaProfile] = field(default_factory=dict)
 
 
 Document: TypeAlias = ClientQuotasDocument | ClusterDocument | RepositoryDocument

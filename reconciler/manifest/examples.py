@@ -174,6 +174,30 @@ _ENTITIES: Final = {
         bad=quotas_manifest(("{user: orders}", "{producer_byte_rate: 1MiB}"), ("{user: orders}", "{consumer_byte_rate: 1MiB}")),
         good=quota_manifest("{producer_byte_rate: 1MiB, consumer_byte_rate: 1MiB}"),
     ),
+    "too-many-entities": Example(
+        bad=quota_manifest(
+            "{producer_byte_rate: 1MiB}",
+            f"{{user: [{', '.join(f'u{n}' for n in range(101))}], client-id: [{', '.join(f'c{n}' for n in range(100))}]}}",
+        ),
+        good=quota_manifest("{producer_byte_rate: 1MiB}", "{user: [orders, payments], client-id: [web, app]}"),
+    ),
+    "unknown-profile": Example(
+        bad=_GOOD.replace("quotas: {producer", "profile: gold\n      quotas: {producer"),
+        good=join_manifests(
+            cluster_manifest("profiles: {gold: {quotas: {consumer_byte_rate: 2MiB}}}"),
+            _GOOD.replace("quotas: {producer", "profile: gold\n      quotas: {producer"),
+        ),
+    ),
+    "circular-profile": Example(
+        bad=join_manifests(
+            cluster_manifest("profiles: {gold: {profile: iron}, iron: {profile: gold}}"),
+            _GOOD.replace("quotas: {producer", "profile: gold\n      quotas: {producer"),
+        ),
+        good=join_manifests(
+            cluster_manifest("profiles: {gold: {profile: iron}, iron: {quotas: {consumer_byte_rate: 2MiB}}}"),
+            _GOOD.replace("quotas: {producer", "profile: gold\n      quotas: {producer"),
+        ),
+    ),
     "outside-scope": Example(
         bad=join_manifests(cluster_manifest("scope: {include: [{user: {prefix: payments-}}]}"), _GOOD),
         good=join_manifests(cluster_manifest("scope: {include: [{user: {prefix: ord}}]}"), _GOOD),

@@ -267,5 +267,10 @@ def _beyond(
                 whose=whose,
                 bound=shown_part(bound.text),
             )
-            related = Related(span=bound.source, message="the limit")
-            yield finding(rule_id, message, quota.source, related=[related], entity=declared.entity, key=key.value)
+            related = [Related(span=bound.source, message="the limit")]
+            place = quota.source
+            if quota.profile is not None:
+                # The entry is wrong: other entries may use the profile.
+                related.append(Related(span=quota.source, message=f"the value of profile {display_name(quota.profile)}"))
+                place = declared.source
+            yield finding(rule_id, message, place, related=related, entity=declared.entity, key=key.value)

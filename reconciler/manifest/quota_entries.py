@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 from typing import Final
 
@@ -16,6 +18,7 @@ from reconciler.model import (
     Entity,
     EntityName,
     EntityType,
+    ProfileChoice,
     QuotaKey,
     Span,
     compose,
@@ -24,6 +27,8 @@ from reconciler.model import (
 )
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
+MOST_ENTITIES: Final = 10_000
+"""Of one entry: a list of users and a list of client-ids name a product."""
 _KEYS: Final = {key.value: key for key in QuotaKey}
 _TYPES: Final = frozenset(entity_type.value for entity_type in EntityType)
 _IP: Final = EntityType.IP.value
@@ -46,7 +51,7 @@ def client_quotas(root: YamlMapping, out: Collector) -> ClientQuotasDocument:
         owner=owner,
         owner_span=out.span(written) if written is not None else None,
         clusters=cluster_choice(spec.items.get("clusters") if spec else None, out),
-        entries=tuple(entry for node in items if (entry := _entry(node, owner, out)) is not None),
+        entries=tuple(entry for node in items for entry in _entries(node, owner, out)),
     )
 
 
@@ -62,45 +67,53 @@ def cluster_choice(node: YamlNode | None, out: Collector) -> ClusterChoice | Non
     return ClusterChoice(labels=wanted, span=out.span(node))
 
 
-def _entry(node: YamlNode, owner: str | None, out: Collector) -> QuotaEntry | None:
+def _entries(node: YamlNode, owner: str | None, out: Collector) -> Iterator[QuotaEntry]:
+    """An entry for each entity that ``match`` names, all with the same values."""
     if not isinstance(node, YamlMapping):
-        return None
+        return
     match = node.items.get("match")
     if not isinstance(match, YamlMapping):
-        return None
-    entity = _entity(match, out)
-    quotas = dict(_quotas(node.items.get("quotas"), entity, out))
-    overrides = tuple(_overrides(node.items.get("overrides"), entity, out))
-    if entity is None:
-        return None
-    declared = DesiredEntity(
-        entity=entity,
-        quotas={key: value for key, value in quotas.items() if value is not None},
-        source=out.span(match),
-        owner=owner,
-        note=text(node, "note"),
-    )
-    return QuotaEntry(declared=declared, overrides=overrides)
+        return
+    entities = list(_entities(match, out))
+    first = entities[0][0] if entities else None
+    written = parse_quotas(node.items.get("quotas"), first, out)
+    quotas = {key: value for key, value in written if value is not None}
+    overrides = tuple(_overrides(node.items.get("overrides"), first, out))
+    profile, note = profile_choice(node, out), text(node, "note")
+    _require_values(node, "this entry", out)
+    for entity, source in entities:
+        declared = DesiredEntity(entity=entity, quotas=quotas, source=source, owner=owner, note=note)
+        yield QuotaEntry(declared=declared, profile=profile, overrides=overrides)
 
 
-def _entity(match: YamlMapping, out: Collector) -> Entity | None:
-    """The entity, or ``None`` when it is none that Kafka has; every name is checked all the same."""
-    names: dict[str, EntityName] = {}
-    for entity_type, node in match.items.items():
-        name = _name(node) if entity_type in _TYPES else None
-        if not name:
-            # The schema has said what is wrong.
-            continue
-        names[entity_type] = name
-        if name is not DEFAULT:
-            for rule_id, message in name_problems(entity_type, name):
-                out.add(rule_id, message, node)
+def _entities(match: YamlMapping, out: Collector) -> Iterator[tuple[Entity, Span]]:
+    """The entities with their places: one, or with lists of names one a combination. None when Kafka has no such entity."""
+    names = {entity_type: _listed_names(entity_type, node, out) for entity_type, node in match.items.items()}
     if len(match.items) > 1 and _IP in match.items:
         out.add("illegal-entity", "an ip cannot be combined with a user or a client-id; make two entries of it", match)
-        return None
-    if len(names) < len(match.items) or not names:
-        return None
-    return Entity.of(names)
+        return
+    if not names or not all(names.values()):
+        return
+    count = math.prod(map(len, names.values()))
+    if count > MOST_ENTITIES:
+        message = f"this entry names {count:,} entities, more than {MOST_ENTITIES:,}. Make several entries of it"
+        out.add("too-many-entities", message, match)
+        return
+    lists = [number for number, node in enumerate(match.items.values()) if isinstance(node, YamlSequence)]
+    for combination in itertools.product(*names.values()):
+        entity = Entity.of({entity_type: name for entity_type, (name, _) in zip(names, combination, strict=True)})
+        yield entity, out.span(combination[lists[-1]][1] if lists else match)
+
+
+def _listed_names(entity_type: str, node: YamlNode, out: Collector) -> list[tuple[EntityName, YamlNode]]:
+    """The names of one type, all of them checked. None when the schema refused one, and reports it."""
+    listed = node.items if isinstance(node, YamlSequence) else [node]
+    names = [(name, item) for item in listed if entity_type in _TYPES and (name := _name(item))]
+    for name, item in names:
+        if name is not DEFAULT:
+            for rule_id, message in name_problems(entity_type, name):
+                out.add(rule_id, message, item)
+    return names if len(names) == len(listed) else []
 
 
 def _name(node: YamlNode) -> EntityName | None:
@@ -112,8 +125,19 @@ def _name(node: YamlNode) -> EntityName | None:
     return None
 
 
-def _quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Iterator[tuple[QuotaKey, DesiredQuota | None]]:
-    """The keys of one ``quotas:``; ``None`` for a null, which only an override may have."""
+def profile_choice(node: YamlMapping, out: Collector) -> ProfileChoice | None:
+    """``profile:`` of an entry, an override or a profile."""
+    name = scalar(node, "profile")
+    return None if name is None else ProfileChoice(name=name.text, source=out.span(name))
+
+
+def _require_values(node: YamlMapping, what: str, out: Collector) -> None:
+    if "quotas" not in node.items and "profile" not in node.items:
+        out.add("missing-field", f"{what} has neither quotas nor a profile", node)
+
+
+def parse_quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Iterator[tuple[QuotaKey, DesiredQuota | None]]:
+    """The keys of one ``quotas:``; ``None`` for a null, which only overrides and profiles may have."""
     if not isinstance(node, YamlMapping):
         return
     legal = _IP_KEYS if entity is not None and entity.parts[0][0] == _IP else _CLIENT_KEYS
@@ -151,6 +175,7 @@ def _overrides(node: YamlNode | None, entity: Entity | None, out: Collector) -> 
         if not isinstance(item, YamlMapping):
             continue
         choice = cluster_choice(item.items.get("clusters"), out)
-        quotas = dict(_quotas(item.items.get("quotas"), entity, out))
+        quotas = dict(parse_quotas(item.items.get("quotas"), entity, out))
         if choice is not None:
-            yield Override(clusters=choice, quotas=quotas, span=out.span(item))
+            _require_values(item, "this override", out)
+            yield Override(clusters=choice, quotas=quotas, profile=profile_choice(item, out), span=out.span(item))

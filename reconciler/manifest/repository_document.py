@@ -13,6 +13,7 @@ from typing import Final
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, texts
 from reconciler.manifest.documents import Owner, RepositoryDocument, ValueBounds, ValueLimit
+from reconciler.manifest.profiles import parse_profiles
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
 from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span, compose
 from reconciler.text import did_you_mean, shown_part
@@ -52,6 +53,7 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
         owners=owners,
         limits=tuple(_limits(items(spec, "limits"), owners, out)),
         lint=severities,
+        profiles=parse_profiles(mapping(spec, "profiles"), out),
     )
 
 

@@ -17,6 +17,7 @@ from reconciler.model.backtest import Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.selector import Selector, any_matches
+from reconciler.model.state import QuotaProfile
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """The words of a manifest, at the index that ``datetime.weekday`` gives the day."""
@@ -280,6 +281,8 @@ class ClusterSpec:
     quota_callback: CallbackClass | None = None
     traffic: MetricServer | None = None
     """Where backtests without another source read."""
+    profiles: Mapping[str, QuotaProfile] = field(default_factory=dict, compare=False)
+    """By name, what this cluster adds to the profiles of the repository."""
     span: Span | None = field(default=None, compare=False)
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
     """Where the fields of ``spec`` are, by their names in the manifest; those that are not written are not here."""

@@ -49,6 +49,8 @@ class KeyChange:
     after: float | None
     reason: Reason
     source: Span | None = None
+    profile: str | None = None
+    """The profile that sets the value. Then ``source`` is a place in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

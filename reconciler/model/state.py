@@ -24,6 +24,26 @@ class DesiredQuota:
     source: Span
     text: str
     """The value as written, e.g. ``10MiB``."""
+    profile: str | None = None
+    """The profile that sets it. Then ``source`` is a place in that profile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaProfile:
+    """Named values for many entities. ``base``: the profile whose values it changes. ``None`` as a value drops a key of those."""
+
+    name: str
+    quotas: Mapping[QuotaKey, DesiredQuota | None]
+    base: ProfileChoice | None = None
+    source: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileChoice:
+    """The name of a profile, where a manifest uses it."""
+
+    name: str
+    source: Span
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,9 @@ def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
         before = live.get(key.value)
         if before != quota.value:
             reason = Reason.NOT_IN_CURRENT if before is None else Reason.VALUE_DIFFERS
-            yield KeyChange(key=key.value, before=before, after=quota.value, reason=reason, source=quota.source)
+            yield KeyChange(
+                key=key.value, before=before, after=quota.value, reason=reason, source=quota.source, profile=quota.profile
+            )
     declared = {key.value for key in wanted.quotas}
     for name, value in live.items():
         if name in KNOWN_KEYS and name not in declared:

@@ -108,6 +108,8 @@ class ChangeRow:
     direction: ChangeDirection = ChangeDirection.TIGHTENS
     groups: tuple[BucketVerdict, ...] = ()
     unjudged: UnjudgedChange | None = None
+    profile: str | None = None
+    """The profile that sets the limit."""
 
     @property
     def unknown(self) -> bool:
@@ -244,6 +246,7 @@ def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
                 state=results.state(change.entity, key.key, groups),
                 entity=change.entity,
                 source=key.source,
+                profile=key.profile,
                 removed=key.after is None,
                 direction=direction(key),
                 groups=groups,
@@ -324,6 +327,9 @@ def _before(row: ChangeRow) -> str:
     return " or ".join(shown) + (f" and {more} more" if more else "")
 
 
+_PROFILE: Final = 60
+
+
 def _after(row: ChangeRow) -> str:
     if row.groups and row.groups[0].undecided and row.entity is None:
         return "?"
@@ -333,7 +339,8 @@ def _after(row: ChangeRow) -> str:
     far = ""
     if before and 0 < before < math.inf and not 1 / _FAR < row.after / before < _FAR:
         far = f" {factor(before, row.after)}"
-    return f"**{amount_markdown(row.key, row.after)}**{far}"
+    profile = "" if row.profile is None else f" (profile {code(row.profile, limit=_PROFILE)})"
+    return f"**{amount_markdown(row.key, row.after)}**{far}{profile}"
 
 
 def _result(row: ChangeRow) -> str:

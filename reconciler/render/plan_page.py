@@ -157,6 +157,8 @@ def _row(change: Change, key: KeyChange, links: RepositoryLinks) -> FoundRow:
     way = direction(key)
     undeclared = "no manifest declares it" if way is ChangeDirection.REMOVED else ""
     where = place_html(key.source, links) if key.source else undeclared
+    if key.profile is not None:
+        where = f"{where}, profile {name(key.profile)}"
     cells = (
         name(str(change.entity)),
         f"{chip(way.value, _DIRECTIONS[way])} ({change.action.value})",

@@ -139,6 +139,8 @@ def _changes(plan: Plan) -> Iterator[Table]:
 def _key(key: KeyChange, file: str, *, headed: bool = False) -> tuple[str | tuple[str, Style], ...]:
     why = "" if headed and key.reason is Reason.ENTITY_NOT_IN_MANIFEST else _WHY[key.reason]
     place = "" if key.source is None else f"line {key.source.line}" if key.source.file == file else str(key.source)
+    if key.profile is not None:
+        place = f"{place}, profile {display_name(key.profile)}"
     return (
         key.key,
         f"{amount(key.key, key.before)} -> {amount(key.key, key.after)}",

@@ -90,7 +90,9 @@ def _lines(resolution: Resolution, *, every_key: bool) -> Iterator[Block]:
 
 def _rows(client: Known, key: str, answer: KeyAnswer) -> Iterator[tuple[str | tuple[str, Style], ...] | Line]:
     whose = f"bucket {_tags(answer.bucket)}: {_whose(client, answer)}"
-    yield f"{key:<{_WIDTH}}", amount(key, answer.value), f"level {answer.level}", str(answer.source), (whose, Style.FAINT)
+    profile = "" if answer.profile is None else f" (profile {display_name(answer.profile)})"
+    set_by = f"{answer.source}{profile}"
+    yield f"{key:<{_WIDTH}}", amount(key, answer.value), f"level {answer.level}", set_by, (whose, Style.FAINT)
     for hidden in answer.overridden or ():
         level = f"level {hidden.level}"
         texts = ("  hides", amount(key, hidden.value), level, str(hidden.entity))

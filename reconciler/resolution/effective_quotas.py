@@ -9,6 +9,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Final
 
 from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, Entity, EntityType, Known, KnownAddress, KnownClient
@@ -56,6 +57,8 @@ class KeyAnswer:
     bucket: Tags
     overridden: tuple[Candidate, ...] | None = None
     shared_with: SharedWith | None = None
+    profile: str | None = None
+    """The profile from which a manifest has the value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +83,18 @@ class Resolution:
 
 _PLAIN: Final = ResolveOptions()
 _NONE: Final = Caveats()
+_NO_PROFILES: Final[Mapping[tuple[Entity, str], str]] = MappingProxyType({})
 
 
 class EffectiveQuotas:
     """The quotas of one state by client; built once, then a few look-ups a client and key."""
 
-    def __init__(self, quotas: QuotaTable, caveats: Caveats = _NONE) -> None:
+    def __init__(
+        self, quotas: QuotaTable, caveats: Caveats = _NONE, profiles: Mapping[tuple[Entity, str], str] = _NO_PROFILES
+    ) -> None:
+        """``profiles``: by entity and key, from which profile a manifest has the value."""
         self.quotas = quotas
+        self._profiles = profiles
         self.caveats = caveats
         self.resolvers: Final = Resolver.by_key(quotas, KEYS)
 
@@ -163,6 +171,7 @@ class EffectiveQuotas:
             bucket=tags_of(client, winner.level),
             overridden=overridden,
             shared_with=shared,
+            profile=self._profiles.get((winner.entity, key)),
         )
 
     def _about_address(self, entity: Entity, address: KnownAddress, options: ResolveOptions) -> Resolution:
@@ -177,6 +186,7 @@ class EffectiveQuotas:
                 bucket=tags_of_address(address),
                 overridden=self.addresses.resolve(address.ip).candidates[1:] if options.include_overrides else None,
                 shared_with=SharedWith() if options.members else None,
+                profile=self._profiles.get((winner.entity, ADDRESS_KEY)),
             )
         return Resolution(
             entity=entity,

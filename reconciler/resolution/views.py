@@ -49,10 +49,12 @@ class QuotaView:
     observed: Observed | None = None
     caveats: Caveats = field(default_factory=Caveats)
     notes: tuple[str, ...] = ()
+    profiles: Mapping[tuple[Entity, str], str] = field(default_factory=dict)
+    """By entity and key, from which profile a manifest has the value."""
 
     def answers(self) -> EffectiveQuotas:
         """Its tables, built anew; keep them for many questions."""
-        return EffectiveQuotas(self.entities, self.caveats)
+        return EffectiveQuotas(self.entities, self.caveats, self.profiles)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.documents import plan_digest
 from reconciler.errors import UsageError
 from reconciler.formats import ValueRefusedError, declarable, parse_value
-from reconciler.manifest import desired_state, name_problems
+from reconciler.manifest import name_problems
 from reconciler.model import (
     DEFAULT,
     Action,
@@ -81,7 +81,7 @@ def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str |
     stop_on(loaded.findings)
     spec = chosen_cluster(loaded, cluster)
     # All files count, whichever were named: an entity that another file declares is no less managed.
-    entities = desired_state(loaded.documents, spec).state.entities
+    entities = loaded.desired(spec).entities
     return AlterTarget(
         spec=spec,
         managed=True,

@@ -39,7 +39,7 @@ from reconciler.manifest import (
     read_documents,
     read_file,
 )
-from reconciler.model import ClusterSpec, DesiredState, Finding, Severity, compose, display_name, in_order
+from reconciler.model import ClusterSpec, DesiredState, Finding, QuotaProfile, Severity, compose, display_name, in_order
 from reconciler.text import did_you_mean, shown, shown_part
 
 _log: Final = logging.getLogger(__name__)
@@ -80,6 +80,15 @@ class LoadedManifests:
     proposed: Mapping[str, ClusterSpec] = field(default_factory=dict)
     proposed_repository: RepositoryDocument | None = None
     trust: Trust | None = None
+
+    def desired(self, spec: ClusterSpec) -> DesiredState:
+        """Everything that is declared for one cluster, whichever files the user named."""
+        return desired_state(self.documents, spec, profiles=self.profiles(spec.name)).state
+
+    def profiles(self, cluster: str | None) -> tuple[Mapping[str, QuotaProfile], ...]:
+        """The profiles of the repository, then those of a cluster. They are values, so they are always the work tree's own."""
+        repository, spec = self.proposed_repository, self.proposed.get(cluster or "")
+        return (repository.profiles if repository else {}, spec.profiles if spec else {})
 
     def is_shown(self, finding: Finding) -> bool:
         """True for a finding that concerns what the user asked for."""
@@ -244,7 +253,7 @@ def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[Clus
     selected = loaded.selected
     shown_files = None if selected is None else selected.__contains__
     limits = loaded.repository.limits if loaded.repository is not None else ()
-    result = desired_state(loaded.documents, spec, shown_files=shown_files, limits=limits)
+    result = desired_state(loaded.documents, spec, shown_files=shown_files, limits=limits, profiles=loaded.profiles(spec.name))
     state = result.state if loaded.complete else replace(result.state, complete=False)
     return spec, state, in_order(adjusted(result.findings, loaded.lint))
 

@@ -266,6 +266,7 @@ def manifests_view(intent: Intent) -> QuotaView:
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
         caveats=Caveats(callback=written),
         notes=(_ALONE, *_incomplete(intent), written or _ASSUMED, *intent.notes),
+        profiles=_profiles(intent),
     )
 
 
@@ -284,7 +285,18 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
         kind=ViewKind.PLANNED,
         entities=quotas_after(current.entities, differences.changes),
         notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned), *intent.notes),
+        profiles=_profiles(intent),
     )
+
+
+def _profiles(intent: Intent) -> dict[tuple[Entity, str], str]:
+    """From which profile a value comes, by entity and key."""
+    return {
+        (entity, key.value): quota.profile
+        for entity, declared in intent.desired.entities.items()
+        for key, quota in declared.quotas.items()
+        if quota.profile is not None
+    }
 
 
 def _written(spec: ClusterSpec | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from reconciler.errors import WrongClusterError
-from reconciler.manifest import desired_state, endpoints
+from reconciler.manifest import endpoints
 from reconciler.model import ClusterIdentity, ClusterSpec, Entity, display_name, escaped
 from reconciler.workflows.load import LoadedManifests
 
@@ -29,7 +29,7 @@ class OtherClusters:
                 continue
             if self.spec.cluster_id is None and other.cluster_id is not None:
                 raise self._without_id(other, other.cluster_id)
-            declared = desired_state(self.loaded.documents, other).state.entities
+            declared = self.loaded.desired(other).entities
             claimed.update({entity: name for entity in declared if other.scope.contains(entity)})
         return claimed
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
-from reconciler.manifest import UnreadableError, desired_state, read_file
+from reconciler.manifest import UnreadableError, read_file
 from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Severity, Span, in_order
 from reconciler.planning import quotas_after
 from reconciler.policy import Subject, lint_state
@@ -137,7 +137,7 @@ def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState
 def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredState) -> tuple[Finding, ...]:
     """What can be known without the cluster; ``desired`` is what ``desired_for`` gave. A filter narrows only what is shown."""
     if loaded.selected is not None:
-        desired = desired_state(loaded.documents, spec).state
+        desired = loaded.desired(spec)
     linted = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
     return in_order(finding for finding in adjusted(tuple(linted), loaded.lint) if loaded.is_shown(finding))
 

@@ -1,0 +1,183 @@
+"""Profiles: values that entries name, with the changes of clusters, entries and overrides on top of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.manifest.desired import DesiredResult, desired_state
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
+from reconciler.manifest.quota_entries import MOST_ENTITIES
+from reconciler.manifest.reading import read_documents
+from reconciler.model.entity import DEFAULT, Entity
+from tests.support.manifests import cluster, quotas, repository
+
+ALICE, BOB = Entity.of({"user": "alice"}), Entity.of({"user": "bob"})
+GOLD = {"gold": {"quotas": {"producer_byte_rate": 20, "consumer_byte_rate": 40}}}
+
+
+def declared(
+    entries: str, repository_profiles: Mapping[str, object] | None = None, cluster_profiles: Mapping[str, object] | None = None
+) -> DesiredResult:
+    spec = {} if cluster_profiles is None else {"profiles": cluster_profiles}
+    text = "---\n".join([repository(profiles=repository_profiles or GOLD), cluster(**spec), entries])
+    content = read_documents(text.encode(), "all.yaml")
+    assert content.findings == ()
+    (rules,) = (document for document in content.documents if isinstance(document, RepositoryDocument))
+    (made,) = (document for document in content.documents if isinstance(document, ClusterDocument))
+    documents = [document for document in content.documents if isinstance(document, ClientQuotasDocument)]
+    return desired_state(documents, made.spec, profiles=(rules.profiles, made.spec.profiles))
+
+
+def entry(match: Mapping[str, object], **fields: object) -> str:
+    text = quotas()
+    return text.replace('"quotas": []', f'"quotas": [{json.dumps({"match": match, **fields})}]')
+
+
+def test_an_entry_has_the_values_of_its_profile_and_its_own_on_top() -> None:
+    result = declared(entry({"user": "alice"}, profile="gold", quotas={"producer_byte_rate": 5, "request_percentage": 9}))
+
+    assert result.findings == ()
+    assert result.state.values() == {ALICE: {"producer_byte_rate": 5, "consumer_byte_rate": 40, "request_percentage": 9}}
+    values = result.state.entities[ALICE].quotas
+    assert {key.value: quota.profile for key, quota in values.items()} == {
+        "producer_byte_rate": None,
+        "consumer_byte_rate": "gold",
+        "request_percentage": None,
+    }
+
+
+def test_a_value_of_a_profile_points_at_the_profile() -> None:
+    result = declared(entry({"user": "alice"}, profile="gold"))
+    places = {quota.source.line for quota in result.state.entities[ALICE].quotas.values()}
+
+    assert places == {3}, "the line of the Repository manifest's spec"
+    assert result.state.entities[ALICE].source.line > places.pop()
+
+
+def test_a_cluster_changes_single_values_of_a_profile() -> None:
+    changes = {"gold": {"quotas": {"producer_byte_rate": 7, "consumer_byte_rate": None}}}
+
+    assert declared(entry({"user": "alice"}, profile="gold"), cluster_profiles=changes).state.values() == {
+        ALICE: {"producer_byte_rate": 7}
+    }
+
+
+def test_an_override_replaces_the_profile_and_its_values_stay_on_top() -> None:
+    profiles = {**GOLD, "iron": {"quotas": {"consumer_byte_rate": 1}}}
+    overrides = [{"clusters": ["prod"], "profile": "iron", "quotas": {"request_percentage": None, "producer_byte_rate": 3}}]
+    text = entry({"user": "alice"}, profile="gold", quotas={"request_percentage": 9}, overrides=overrides)
+
+    assert declared(text, profiles).state.values() == {ALICE: {"consumer_byte_rate": 1, "producer_byte_rate": 3}}
+
+
+def test_a_base_gives_the_values_that_a_profile_does_not_name() -> None:
+    profiles = {**GOLD, "low": {"profile": "gold", "quotas": {"producer_byte_rate": 2}}, "lowest": {"profile": "low"}}
+    result = declared(entry({"user": "alice"}, profile="lowest"), profiles)
+    values = result.state.entities[ALICE].quotas
+
+    assert {key.value: (quota.value, quota.profile) for key, quota in values.items()} == {
+        "producer_byte_rate": (2, "low"),
+        "consumer_byte_rate": (40, "gold"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("profiles", "rule", "message"),
+    [
+        (GOLD, "unknown-profile", "the profile 'low' does not exist; known: 'gold'"),
+        ({"low": {"profile": "lov"}}, "unknown-profile", "the profile 'lov' does not exist; did you mean 'low'?"),
+        ({"low": {"profile": "low"}}, "circular-profile", "profile 'low' is based on itself: 'low -> low'"),
+        (
+            {"low": {"profile": "a"}, "a": {"profile": "b"}, "b": {"profile": "a"}},
+            "circular-profile",
+            "profile 'a' is based on itself: 'a -> b -> a'",
+        ),
+    ],
+)
+def test_a_profile_without_values_is_an_error(profiles: Mapping[str, object], rule: str, message: str) -> None:
+    (finding,) = declared(entry({"user": ["alice", "bob"]}, profile="low"), profiles).findings
+
+    assert (finding.id, str(finding.message)) == (rule, message)
+
+
+def test_a_chain_of_a_thousand_bases_has_the_values_of_the_first() -> None:
+    profiles: dict[str, object] = {"p0": {"quotas": {"producer_byte_rate": 3}}}
+    profiles |= {f"p{number}": {"profile": f"p{number - 1}"} for number in range(1, 2000)}
+
+    assert declared(entry({"user": "alice"}, profile="p1999"), profiles).state.values() == {ALICE: {"producer_byte_rate": 3}}
+
+
+def test_a_profile_with_a_key_that_the_entity_cannot_have_is_an_error() -> None:
+    result = declared(entry({"ip": "10.0.0.7"}, profile="gold", quotas={"connection_creation_rate": 5}))
+
+    assert {finding.id for finding in result.findings} == {"key-not-for-entity"}
+    assert result.state.values() == {Entity.of({"ip": "10.0.0.7"}): {"connection_creation_rate": 5}}
+
+
+def test_a_list_of_names_declares_an_entity_for_each_pair() -> None:
+    names = {"user": ["alice", "bob"], "client-id": ["x", {"default": True}]}
+    result = declared(entry(names, quotas={"producer_byte_rate": 1}))
+
+    assert set(result.state.values()) == {
+        Entity.of({"user": user, "client-id": client}) for user in ("alice", "bob") for client in ("x", DEFAULT)
+    }
+    places = {declared.source for declared in result.state.entities.values()}
+    assert len(places) == 2, "each at its client-id, the last list"
+
+
+def test_a_name_twice_in_a_list_is_declared_twice() -> None:
+    (finding,) = declared(entry({"user": ["alice", "bob", "alice"]}, quotas={"producer_byte_rate": 1})).findings
+
+    assert finding.id == "duplicate-entity"
+    assert finding.entity == ALICE
+
+
+def test_an_entry_names_no_more_than_ten_thousand_entities() -> None:
+    def names(users: int, clients: int) -> str:
+        match = {"user": [f"u{n}" for n in range(users)], "client-id": [f"c{n}" for n in range(clients)]}
+        return entry(match, quotas={"producer_byte_rate": 1})
+
+    assert MOST_ENTITIES == 10_000
+    assert len(declared(names(100, 100)).state.entities) == 10_000
+    content = read_documents(names(101, 100).encode(), "q.yaml")
+    assert [finding.id for finding in content.findings] == ["too-many-entities"]
+
+
+@pytest.mark.parametrize("fields", [{}, {"note": "why"}, {"quotas": {}, "overrides": [{"clusters": ["prod"]}]}])
+def test_an_entry_and_an_override_need_quotas_or_a_profile(fields: Mapping[str, object]) -> None:
+    content = read_documents(entry({"user": "alice"}, **fields).encode(), "q.yaml")
+
+    assert [finding.id for finding in content.findings] == ["missing-field"]
+
+
+_KEYS = st.sampled_from(["producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate"])
+_VALUES = st.dictionaries(_KEYS, st.integers(1, 1000), max_size=4)
+_CHANGES = st.dictionaries(_KEYS, st.none() | st.integers(1, 1000), max_size=4)
+
+
+@given(base=_VALUES, profile=_CHANGES, of_cluster=_CHANGES, own=_VALUES, override=_CHANGES)
+def test_the_values_are_those_of_all_layers_one_over_the_other(
+    base: dict[str, int],
+    profile: dict[str, int | None],
+    of_cluster: dict[str, int | None],
+    own: dict[str, int],
+    override: dict[str, int | None],
+) -> None:
+    profiles = {"base": {"quotas": base}, "used": {"profile": "base", "quotas": profile}}
+    overrides = [{"clusters": ["prod"], "quotas": override}]
+    text = entry({"user": "alice"}, profile="used", quotas=own, overrides=overrides)
+    expected: dict[str, int | None] = {}
+    for layer in (base, profile, of_cluster, own, override):
+        expected.update(layer)
+    expected = {key: value for key, value in expected.items() if value is not None}
+
+    result = declared(text, profiles, {"used": {"quotas": of_cluster}})
+
+    assert result.findings == ()
+    assert result.state.entities.keys() == {ALICE}
+    assert {key.value: quota.value for key, quota in result.state.entities[ALICE].quotas.items()} == expected
