@@ -226,7 +226,7 @@ class SteppedExecutor:
             with self._budget.paused():
                 self._clock.sleep(self._step_down.wait_seconds)
         except KeyboardInterrupt:
-            return Stop(reason="interrupted", message="interrupted while waiting; apply again to go on")
+            return Stop(reason="interrupted", message="interrupted while waiting. Apply again to go on")
         return None
 
     def _execute(self, plan: Plan, settings: ApplySettings) -> ApplyReport:

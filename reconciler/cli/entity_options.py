@@ -134,7 +134,7 @@ def _pair(option: str, text: str, kind: MatchKind) -> _Part:
     if not equals:
         msg = f"{option} takes TYPE={'PREFIX' if kind is MatchKind.PREFIX else 'NAME'}, not {shown(text)}"
         if option == "--names":
-            msg += "; a name with a comma in it is given by --name TYPE=NAME"
+            msg += ". A name with a comma in it is given by --name TYPE=NAME"
         raise UsageError(msg)
     _require_type(option, entity_type)
     return (f"{option} {text}", entity_type, TypeMatch(kind=kind, text=name))

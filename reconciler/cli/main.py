@@ -193,7 +193,7 @@ def _report(error: Exception, wanted: Diagnosis) -> int:
     from reconciler.cli import output
     from reconciler.cli.diagnosis import print_error
 
-    message = f"internal error: {type(error).__name__}: {error}; run again with -vv for the traceback, and please report it"
+    message = f"internal error: {type(error).__name__}: {error}. Run again with -vv for the traceback, and please report it"
     if isinstance(error, errors.ReconcilerError):
         message = str(error)
     if isinstance(error, errors.ManifestError) and output.findings_are_printed():

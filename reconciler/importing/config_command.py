@@ -198,7 +198,7 @@ def _valued(options: Options, name: str, value: Word) -> None:
             )
         setattr(options, attribute, value)
     elif name == "--add-config-file":
-        message = "--add-config-file is not read; write its keys with --add-config, or import what --describe prints"
+        message = "--add-config-file is not read. Write its keys with --add-config, or import what --describe prints"
         options.faults.append(RefusedCommandError("import-unsupported", message, value))
     elif name in ("--bootstrap-server", "--bootstrap-controller", "--zookeeper"):
         options.zookeeper = options.zookeeper or name == "--zookeeper"
@@ -229,7 +229,7 @@ def _entity(options: Options, first: Word) -> Entity:
         raise RefusedCommandError("import-ambiguous", "no entity is named: --entity-type with --entity-name is missing", first)
     entity = Entity.of(names)
     if not entity.is_known:
-        message = f"{' and '.join(entity.types)} do not go together; only users and clients can be given together"
+        message = f"{' and '.join(entity.types)} do not go together. Only users and clients can be given together"
         raise RefusedCommandError("illegal-entity", message, first)
     return entity
 
@@ -250,8 +250,8 @@ def _name(word: Word, options: Options) -> EntityName:
     if options.zookeeper:
         return DEFAULT
     message = (
-        "with brokers, this names an entity that is literally called '<default>', which is hardly meant; "
-        "write --entity-default for the default"
+        "with brokers, this names an entity that is literally called '<default>', which is hardly meant. "
+        "Write --entity-default for the default"
     )
     raise RefusedCommandError("import-ambiguous", message, word)
 

@@ -71,7 +71,7 @@ class _File:
                 resources.append(Resource(type=labels[1], address=address, span=self.span(block), body=body))
             elif labels[0] == "module":
                 message = (
-                    f"what the module {labels[-1]!r} makes is not read; if there are quotas in it, import what terraform show "
+                    f"what the module {labels[-1]!r} makes is not read. If there are quotas in it, import what terraform show "
                     "-json prints"
                 )
                 self.out.refuse("import-left-out", message, self.span(block))

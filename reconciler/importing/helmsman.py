@@ -59,7 +59,7 @@ def _configuration(root: YamlMapping, out: Gatherer, other: Callable[[str], tupl
         opened = other(named.text)
         if opened is None:
             message = compose(
-                "the quotasFile {named} is neither there nor beside this file; import where helmsman runs",
+                "the quotasFile {named} is neither there nor beside this file. Import where helmsman runs",
                 named=shown_part(named.text),
             )
             out.refuse("import-nothing-found", message, named)
@@ -131,7 +131,7 @@ class _Quotas:
             if name in _KEYS:
                 quotas.update(self.value(_KEYS[name], value, out))
             elif name in _NAMES and entity is None:
-                out.refuse("import-unsupported", f"{name} cannot be set here; give such an entity a quota of its own", value)
+                out.refuse("import-unsupported", f"{name} cannot be set here. Give such an entity a quota of its own", value)
             elif name not in _FIELDS:
                 out.refuse(
                     "import-unsupported",
@@ -171,7 +171,7 @@ class _Quotas:
         if own is None or overlays is None:
             return
         if several and not overlays:
-            message = "this quota names no cluster while others do, so helmsman applies it to none with --cluster; add clusters"
+            message = "this quota names no cluster while others do, so helmsman applies it to none with --cluster. Add clusters"
             self.out.refuse("import-ambiguous", message, item, entity=entity)
         elif not several:
             self.emit(entity, {**base, **own}, item, None)

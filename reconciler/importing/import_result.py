@@ -142,7 +142,7 @@ def read_value(out: Gatherer, entity: Entity, key: str, text: str, place: Span) 
         return None
     number = plain_number(text)
     if number is None:
-        message = compose("{key} is {text}, which is not a plain number; write its digits", key=key, text=shown_part(text))
+        message = compose("{key} is {text}, which is not a plain number. Write its digits", key=key, text=shown_part(text))
         out.refuse("value-syntax", message, place, entity=entity, key=key)
         return None
     if not declarable(QuotaKey(key), number):

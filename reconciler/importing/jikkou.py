@@ -54,7 +54,7 @@ def _templates(content: bytes, out: Gatherer) -> bool:
     for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
         template = None if line.lstrip().startswith("#") else _TEMPLATE.search(line)
         if template:
-            message = "this is a Jinja template; let jikkou render it (jikkou prepare, or jikkou get), and import what it prints"
+            message = "this is a Jinja template. Let jikkou render it (jikkou prepare, or jikkou get), and import what it prints"
             out.refuse("import-template", message, out.at(number, template.start() + 1))
     return bool(out.findings)
 
@@ -150,7 +150,7 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
             return None
         elif text:
             message = compose(
-                "the type {type_name} has no named {field}, and here it is {text}; correct one of the two",
+                "the type {type_name} has no named {field}, and here it is {text}. Correct one of the two",
                 type_name=type_name,
                 field=field,
                 text=shown_part(text),

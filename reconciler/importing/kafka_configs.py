@@ -140,7 +140,7 @@ def read_kafka_configs(content: bytes, file: str) -> ImportResult:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        out.refuse("invalid-utf8", "this line is not UTF-8; save the file as UTF-8", out.at(line))
+        out.refuse("invalid-utf8", "this line is not UTF-8. Save the file as UTF-8", out.at(line))
         return out.found()
     if is_description(text):
         read_description(text, out)
@@ -250,7 +250,7 @@ class _Script:
         if given == self.server:
             return True
         message = compose(
-            "this command is for {server} and an earlier one for {earlier}; if these are two "
+            "this command is for {server} and an earlier one for {earlier}. If these are two "
             "clusters, split the script and import each part by itself",
             server=shown_part(given[1]),
             earlier=shown_part(self.server[1]),

@@ -45,7 +45,7 @@ def _hcl(content: bytes, out: Gatherer) -> list[Resource]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        out.refuse("invalid-utf8", "this line is not UTF-8; save the file as UTF-8", out.at(line))
+        out.refuse("invalid-utf8", "this line is not UTF-8. Save the file as UTF-8", out.at(line))
         return []
     return read_hcl(text, out)
 
@@ -99,7 +99,7 @@ def _refusal(root: YamlMapping, *, has_values: bool) -> tuple[str, str] | None:
     """Rule id and message for what looks like Terraform's and has no resources that can be read."""
     if {"serial", "lineage"} <= root.items.keys() or isinstance(root.items.get("resources"), YamlSequence):
         return "import-unsupported", (
-            "this is Terraform's raw state, whose form only Terraform reads; print it with "
+            "this is Terraform's raw state, whose form only Terraform reads. Print it with "
             "'terraform show -json FILE > state.json', and import state.json"
         )
     if not has_values and "resource" not in root.items and "format_version" in root.items:

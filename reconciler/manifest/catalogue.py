@@ -69,17 +69,17 @@ _YAML: Final = (
         "yaml-syntax", "The file is not YAML. Everything after the fault is unread, so fix it before trusting other findings."
     ),
     _error(
-        "yaml-too-deep", "Lists and mappings are nested far deeper than any manifest needs; reading on could exhaust the stack."
+        "yaml-too-deep", "Lists and mappings are nested far deeper than any manifest needs. Reading on could exhaust the stack."
     ),
     _error(
         "yaml-alias-limit", "Aliases repeat what they stand for. Too many of them, or one inside itself, would fill the memory."
     ),
     _error("yaml-tag", "Explicit tags such as !!binary are not supported: every value is taken as it is written."),
-    _error("yaml-merge-key", "The merge key << obscures where a value comes from; use overrides, or anchors on whole values."),
+    _error("yaml-merge-key", "The merge key << obscures where a value comes from. Use overrides, or anchors on whole values."),
     _error(
         "duplicate-key", "A mapping has one key twice. Most YAML readers silently keep the last, so one of two limits is lost."
     ),
-    _error("non-string-key", "The keys of mappings are text; lists, mappings and null cannot be keys."),
+    _error("non-string-key", "The keys of mappings are text. Lists, mappings and null cannot be keys."),
 )
 
 _STRUCTURE: Final = (
@@ -232,7 +232,7 @@ _ENTITIES: Final = (
         "circular-profile",
         "A profile is based on itself, directly or through others, so it has no values to begin with. Remove one of the bases.",
     ),
-    _error("outside-scope", "An entity is declared that the cluster's scope does not own; it could never be written."),
+    _error("outside-scope", "An entity is declared that the cluster's scope does not own. It could never be written."),
     _error("unknown-cluster", "A document or an override names a cluster that no Cluster document has."),
     _error("overlapping-overrides", "Two overrides of one entry match one cluster, so their order would decide the limit."),
     _lint("no-cluster-matches", "Labels that no cluster has: the entry or override is used nowhere."),
@@ -276,7 +276,7 @@ _EXPORT: Final = (
         severity=Severity.WARNING,
         explanation="An entity on the cluster has a value that no manifest can give: zero, negative, not finite, or a fraction. "
         "Older versions and migrations leave such values behind, and brokers refuse to set them again. Export leaves the whole "
-        "entity out, as a comment; set or remove the value by hand, then export again.",
+        "entity out, as a comment. Set or remove the value by hand, then export again.",
     ),
     Rule(
         id="entity-not-declarable",

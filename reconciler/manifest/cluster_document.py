@@ -347,7 +347,7 @@ def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:
         start = int(match[1]) * 60 + int(match[2])
         end = 1440 if match[3] is None else int(match[3]) * 60 + int(match[4])
         if start == end:
-            out.add("invalid-freeze-window", "the window ends when it begins; for whole days leave hours out", hours)
+            out.add("invalid-freeze-window", "the window ends when it begins. For whole days leave hours out", hours)
             return None
     zone = scalar(node, "timeZone")
     if zone is not None and not _known_zone(zone.text):

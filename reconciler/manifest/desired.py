@@ -102,7 +102,7 @@ def _merged(entry: QuotaEntry, override: Override | None, table: ProfileTable) -
 
 def _claimed_twice(later: DesiredEntity, first: DesiredEntity, cluster: ClusterSpec) -> Finding:
     message = compose(
-        "{entity} is already declared for {cluster} at {place}; keep one of the two",
+        "{entity} is already declared for {cluster} at {place}. Keep one of the two",
         entity=later.entity,
         cluster=_named(cluster),
         place=first.source,

@@ -61,7 +61,7 @@ def find_root(paths: Sequence[str], is_root: Callable[[str], bool], *, within: s
     roots = {_root_of(path, is_root, within) for path in paths}
     if len(roots) > 1:
         named = ", ".join(sorted(quoted(root) if root else "none" for root in roots))
-        msg = f"the paths belong to different roots ({named}); give paths of one repository at a time"
+        msg = f"the paths belong to different roots ({named}). Give paths of one repository at a time"
         raise UsageError(msg)
     return next(iter(roots), None)
 

@@ -73,7 +73,7 @@ def _oddities(name: str) -> Iterator[tuple[str, str]]:
         yield (
             "mixed-scripts",
             compose(
-                "{name} mixes letters of two scripts that look alike: {word}; type the name again",
+                "{name} mixes letters of two scripts that look alike: {word}. Type the name again",
                 name=shown_part(name),
                 word=f"{word!a}",
             ),
@@ -112,7 +112,7 @@ def _address_problems(name: str) -> Iterator[tuple[str, str]]:
 
 def _not_an_address(name: str) -> tuple[str, str]:
     if "/" in name:
-        return "ip-invalid", compose("{name} is a network; Kafka limits single addresses", name=shown_part(name))
+        return "ip-invalid", compose("{name} is a network. Kafka limits single addresses", name=shown_part(name))
     if _HOST_NAME.fullmatch(name) and len(name) <= 253 and not _all_numeric(name):
         message = compose(
             "{name} is a host name; brokers resolve it once, each for itself: write the address", name=shown_part(name)

@@ -75,7 +75,7 @@ def _no_owner(document: ClientQuotasDocument, owners: Mapping[str, Owner]) -> Fi
     first = next(iter(owners.values()))
     related = [Related(span=first.span, message="the owners of this repository begin here")]
     if document.owner is None:
-        message = "this document names no owner, and the repository has owners; write metadata.owner"
+        message = "this document names no owner, and the repository has owners. Write metadata.owner"
         return finding("missing-owner", message, document.span, related=related)
     message = compose(
         "there is no owner {owner}{hint}",
@@ -168,7 +168,7 @@ def _refused(place: str, repository: RepositoryDocument) -> tuple[str, Related] 
             return None
         globs = ", ".join(shown(glob) for glob in allowed[:3]) + (", ..." if len(allowed) > 3 else "")
         message = compose(
-            "a Cluster manifest must not lie in {place}; move it to one of the clusterPaths ({globs})",
+            "a Cluster manifest must not lie in {place}. Move it to one of the clusterPaths ({globs})",
             place=shown_part(place),
             globs=globs,
         )

@@ -178,7 +178,7 @@ def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
     for key, value in sorted(quotas.items()):
         if key in KNOWN_KEYS and (key not in legal or not declarable(legal[QuotaKey(key)], value)):
             message = (
-                f"{entity}: {key} is {number_text(value)}, which Kafka would refuse today, or bend; set it or remove it by hand"
+                f"{entity}: {key} is {number_text(value)}, which Kafka would refuse today, or bend. Set it or remove it by hand"
             )
             yield _warning("value-not-declarable", message, entity, key)
 

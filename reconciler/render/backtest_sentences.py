@@ -167,7 +167,7 @@ def over_words(verdict: BucketVerdict) -> str:
         words = metrics_words(verdict)
         if words is None and verdict.throttled_then and not verdict.active_seconds:
             return f"logged throttles in {count_of(verdict.seconds_over, 'second')}"
-        return "at least once; a mean does not show how often" if words is None else words
+        return "at least once. A mean does not show how often" if words is None else words
     text = f"{share_text(verdict)} of the time with traffic, "
     if verdict.throttled is None:
         least, most = (duration(seconds) for seconds in (verdict.seconds_certain, verdict.seconds_possible))

@@ -76,7 +76,7 @@ def start_sandbox(
                     f"{_log_of_the_ended(now.sandbox, now)}); clear it away with: kafka-quotas sandbox stop"
                 )
             if not _is_of_kind(now.sandbox, spec) or (folder is not None and folder.absolute() != now.sandbox.folder):
-                raise SandboxError("a sandbox with other settings is running; stop it first with: kafka-quotas sandbox stop")
+                raise SandboxError("a sandbox with other settings is running. Stop it first with: kafka-quotas sandbox stop")
             return now.sandbox, False
         chosen = folder or Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
         return cluster.start(spec, chosen, progress=progress, record=lambda sandbox: write_record(sandbox, file)), True
@@ -188,8 +188,8 @@ def read_record(file: Path) -> Sandbox | None:
         return _from_json(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
         raise SandboxError(
-            f"{file}, the record of the running sandbox, is damaged or from another version of this tool; "
-            "end the Kafka it started by hand, if it still runs, and delete the file"
+            f"{file}, the record of the running sandbox, is damaged or from another version of this tool. "
+            "End the Kafka it started by hand, if it still runs, and delete the file"
         ) from error
 
 

@@ -115,7 +115,7 @@ def _claim(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise SandboxError(f"{folder} is not empty; a sandbox needs a folder of its own, which stop removes")
+            raise SandboxError(f"{folder} is not empty. A sandbox needs a folder of its own, which stop removes")
         folder.chmod(0o700)
     except OSError as error:
         raise SandboxError(f"cannot use {folder} for a sandbox: {error.strerror}") from error

@@ -166,7 +166,7 @@ def _run(command: list[str], *, name: str, work: Path) -> None:
     if code != 0:
         lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
         words = " | ".join(line.strip()[:300] for line in lines[-8:])
-        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}); its last lines: {words}")
+        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}). Its last lines: {words}")
 
 
 def _pom(artifacts: Sequence[Artifact]) -> str:
@@ -218,7 +218,7 @@ def ensure_jars(
             wrong = faults(folder, jar_set.artifacts)
             if wrong:
                 if folder.exists():
-                    say(f"the cached jars of Kafka {jar_set.kafka_version} are damaged ({wrong[0]}); fetching them again")
+                    say(f"the cached jars of Kafka {jar_set.kafka_version} are damaged ({wrong[0]}). Fetching them again")
                 _fetch_into(folder, jar_set, fetchers(), say)
     return tuple(folder / artifact.file_name for artifact in jar_set.artifacts)
 
@@ -260,7 +260,7 @@ def _fetch_into(folder: Path, jar_set: JarSet, fetchers: Sequence[Fetcher], say:
             failures.append(str(error))
         except OSError as error:
             raise FileAccessError(
-                f"cannot write to {folder.parent}: {error}; set KAFKA_QUOTAS_CACHE to another folder"
+                f"cannot write to {folder.parent}: {error}. Set KAFKA_QUOTAS_CACHE to another folder"
             ) from error
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -287,7 +287,7 @@ def exclusive(lock_file: Path, *, waiting: Callable[[], None] = lambda: None) ->
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise FileAccessError(f"cannot write {lock_file}: {error.strerror}; set KAFKA_QUOTAS_CACHE to another folder") from error
+        raise FileAccessError(f"cannot write {lock_file}: {error.strerror}. Set KAFKA_QUOTAS_CACHE to another folder") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

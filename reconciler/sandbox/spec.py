@@ -130,11 +130,11 @@ def _require_mode(kafka_version: str, *, zookeeper: bool) -> None:
     require_pinned(kafka_version)
     if zookeeper and kafka_version not in ZOOKEEPER_VERSIONS:
         raise UsageError(
-            f"Kafka {kafka_version} has no ZooKeeper mode: Kafka 4.0 removed it; with --zookeeper the sandbox runs "
+            f"Kafka {kafka_version} has no ZooKeeper mode: Kafka 4.0 removed it. With --zookeeper the sandbox runs "
             f"{' or '.join(ZOOKEEPER_VERSIONS)}"
         )
     if not zookeeper and kafka_version not in KRAFT_VERSIONS:
-        raise UsageError(f"Kafka {kafka_version} runs with ZooKeeper only; add --zookeeper")
+        raise UsageError(f"Kafka {kafka_version} runs with ZooKeeper only. Add --zookeeper")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ _MOST_GAPS_BYTES: Final = 4 << 20
 _MOST_NOTES: Final = 10_000
 """Lines about gaps that wait while the disk is full."""
 _UNKNOWN_WORDS: Final = {
-    "name-only": "user and client-id are in the metric name only; --known-clients FILE looks them up",
+    "name-only": "user and client-id are in the metric name only. --known-clients FILE looks them up",
     "shared-name": "several known clients have this metric name",
     "no-broker": "no label has a broker id",
 }

@@ -92,11 +92,11 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
     observers = Observers(metrics, log, health, clock=clock)
     endpoint = Endpoint(settings.host, settings.port, health, metrics.exposition)
     with SignalRequests() as requests, endpoint, redirect_library_logs(log):
-        mode = "applies what differs" if settings.applies else "only looks; --apply makes it write"
+        mode = "applies what differs" if settings.applies else "only looks. --apply makes it write"
         log.write(
             logging.INFO,
             "started",
-            f"kafka-quotas {reconciler.__version__} {mode}; metrics at {endpoint.url}/metrics",
+            f"kafka-quotas {reconciler.__version__} {mode}. Metrics at {endpoint.url}/metrics",
             {"version": reconciler.__version__, "applies": settings.applies, "url": endpoint.url, "port": endpoint.address[1]},
         )
         watch = Watch(settings.paths, _loader(settings))

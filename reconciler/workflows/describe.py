@@ -14,7 +14,7 @@ EVERYTHING: Final = Selector(types=())
 """Selects every entity there is."""
 
 _WHAT_KAFKA_TAKES: Final = (
-    "Kafka filters by user, client-id and, from 2.8 on, ip; each at most once, and an ip not beside another type"
+    "Kafka filters by user, client-id and, from 2.8 on, ip. Each at most once, and an ip not beside another type"
 )
 
 

@@ -20,7 +20,7 @@ from reconciler.workflows.plan import Intent
 _log: Final = logging.getLogger(__name__)
 _NO_BASELINE: Final = (
     "no baseline was given, so unapplied changes look the same as changes by hand, and entities that left the manifests the same "
-    "as entities that were never in them; give --baseline REF or FILE"
+    "as entities that were never in them. Give --baseline REF or FILE"
 )
 
 

@@ -92,7 +92,7 @@ _RUN_TIME: Final = (
         severity=Severity.WARNING,
         explanation="An entity was declared at the base (--base, --trusted-ref) or at the baseline and is not declared now, and "
         "prune: never keeps its quotas on the cluster: deleting an entry removes nothing. To remove the quotas, write an entry "
-        "with quotas: {}, which declares that the entity has none; delete that entry after the apply. To keep them on purpose, "
+        "with quotas: {}, which declares that the entity has none. Delete that entry after the apply. To keep them on purpose, "
         "declare them, or leave it so: once the next apply has moved the baseline on, drift calls the entity unmanaged.",
     ),
     Rule(
@@ -122,7 +122,7 @@ _DRIFT: Final = {
     "always, and under prune: never when an entry declares the entity with quotas: {}. Without a baseline this can also be an "
     "entity that left the manifests.",
     "unmanaged": "The cluster has an entity that no manifest declares, and that overrides no declared limit. It is counted and "
-    "left alone; export writes it as a manifest. drift --fail-on-unmanaged makes one in the scope fail.",
+    "left alone. export writes it as a manifest. drift --fail-on-unmanaged makes one in the scope fail.",
 }
 """The classes of drift."""
 

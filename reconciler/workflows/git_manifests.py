@@ -103,7 +103,7 @@ def _require_same_links(git: Git, commit: str, place: str, *, ref: str) -> None:
         way = "/".join(steps[:count])
         link = os.path.join(git.top, way)
         if place and os.path.islink(link) and os.fsencode(os.readlink(link)) != git.link(commit, way):
-            msg = f"{shown(way)} is a symbolic link here, and {ref} does not have it; a link counts only after merge"
+            msg = f"{shown(way)} is a symbolic link here, and {ref} does not have it. A link counts only after merge"
             raise UntrustedError(msg)
 
 

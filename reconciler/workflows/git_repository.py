@@ -81,7 +81,7 @@ class Git:
         if self.shallow():
             msg += "; this is a shallow clone, so fetch it first (in GitHub Actions: actions/checkout with fetch-depth: 0)"
         elif "/" in ref:
-            msg += "; fetch it first, or correct the reference"
+            msg += ". Fetch it first, or correct the reference"
         raise GitError(msg)
 
     def _require_one_meaning(self, ref: str) -> None:
@@ -164,7 +164,7 @@ class Git:
             end = answer.index(b"\n", at)
             header = answer[at:end].split()
             if len(header) != 3 or header[1] != BLOB.encode():
-                msg = f"git does not have the content of {shown(entry.path)}; fetch the whole commit"
+                msg = f"git does not have the content of {shown(entry.path)}. Fetch the whole commit"
                 raise GitError(msg)
             start = end + 1
             contents.append(answer[start : start + int(header[2])])

@@ -304,7 +304,7 @@ def stop_on(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> 
         brief = f"the manifests are not valid: {count}"
     else:
         brief = f"the manifests are valid, but the command fails on level {fail_on.value}: {count}"
-    raise ManifestError(f"{brief}; {where}{first.message} [{first.id}]", findings=findings, brief=brief)
+    raise ManifestError(f"{brief}. {where}{first.message} [{first.id}]", findings=findings, brief=brief)
 
 
 def adjusted(findings: Sequence[Finding], lint: Mapping[str, Severity | None]) -> tuple[Finding, ...]:

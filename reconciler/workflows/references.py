@@ -91,10 +91,10 @@ def behind_base(base: ManifestsAt) -> Iterator[str]:
     if missing == 0:
         return
     if base.git.shallow():
-        yield f"it is not known whether this commit contains {base.ref}: the clone is shallow; fetch its whole history"
+        yield f"it is not known whether this commit contains {base.ref}: the clone is shallow. Fetch its whole history"
         return
     commits = "1 commit" if missing == 1 else f"{missing} commits"
     yield (
-        f"this commit is behind {base.ref}: {commits} there are not in it, and what they declare is missing from this plan; "
-        "merge or rebase, then plan again"
+        f"this commit is behind {base.ref}: {commits} there are not in it, and what they declare is missing from this plan. "
+        "Merge or rebase, then plan again"
     )

@@ -148,7 +148,7 @@ def _baseline_of_all(intents: Sequence[Intent | ClusterFailure], asked: ReportRe
         return None
     if len(intents) > 1 and Path(asked.baseline).is_file():
         msg = (
-            "a baseline file is of one cluster; choose it with --cluster, give a git reference, or a name with {cluster} in it "
+            "a baseline file is of one cluster. Choose it with --cluster, give a git reference, or a name with {cluster} in it "
             "that is another file for each"
         )
         raise UsageError(msg)

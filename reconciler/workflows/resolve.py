@@ -88,7 +88,7 @@ def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, 
     notes = []
     if isinstance(client, KnownAddress):
         if client.ip is not OTHER and address_of(client.ip) is None:
-            notes.append("this is a host name; brokers limit the address that each of them found for it when the quota was set")
+            notes.append("this is a host name. Brokers limit the address that each of them found for it when the quota was set")
         hosts = answers.host_names_in_the_way(client)
         if hosts:
             listed = list_some([str(host) for host in hosts], 3)
@@ -227,7 +227,7 @@ _NO_VERSION: Final = (
 )
 _ALONE: Final = (
     "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known "
-    "here; 'planned' counts them"
+    "here. 'planned' counts them"
 )
 
 

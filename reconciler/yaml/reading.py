@@ -183,7 +183,7 @@ class _Reader:
         if text in frame.node.items:
             self.problem(
                 "duplicate-key",
-                compose("the key {text} is already in this mapping; keep one of the two", text=shown_part(text)),
+                compose("the key {text} is already in this mapping. Keep one of the two", text=shown_part(text)),
                 line,
                 column,
             )
@@ -192,7 +192,7 @@ class _Reader:
             self.problem("yaml-merge-key", "merge keys (<<) are not supported; write the keys out", line, column)
             frame.skip = True
         elif plain and plain_data(text) is None:
-            self.problem("non-string-key", "a key is missing, or null; write its name, in quotes if it must be", line, column)
+            self.problem("non-string-key", "a key is missing, or null. Write its name, in quotes if it must be", line, column)
             frame.skip = True
 
     def attach(self, node: YamlNode) -> None:
@@ -260,7 +260,7 @@ class _Reader:
         self.count += anchored.size - 1
         self.expanded += anchored.size
         if self.expanded > MAX_EXPANDED_NODES:
-            message = f"the aliases of this file stand for more than {MAX_EXPANDED_NODES} nodes; write fewer of them"
+            message = f"the aliases of this file stand for more than {MAX_EXPANDED_NODES} nodes. Write fewer of them"
             raise _StopReading(YamlProblem(id="yaml-alias-limit", message=message, line=line, column=column))
         if len(self.stack) + anchored.height > MAX_DEPTH:
             raise _StopReading(_too_deep(line, column))
@@ -315,7 +315,7 @@ def _decoded(content: bytes) -> str | YamlProblem:
     except UnicodeDecodeError as error:
         before = content[: error.start].decode("utf-8-sig", "replace")
         line, column = _place(before, len(before))
-        message = f"byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        message = f"byte 0x{content[error.start]:02x} is not UTF-8. Save the file as UTF-8"
         return YamlProblem(id="invalid-utf8", message=message, line=line, column=column)
     return text
 
@@ -347,7 +347,7 @@ def _hint(text: str, line: int) -> str:
     if "\t" in indentation:
         return "; this line is indented with a tab: use blanks"
     if _UNQUOTED.search(here):
-        return "; text with special characters, such as an IPv6 address, needs quotes"
+        return ". Text with special characters, such as an IPv6 address, needs quotes"
     return ""
 
 

@@ -32,11 +32,11 @@ REFUSED_CERTIFICATE: Final = "it refused the client certificate"
 
 _NO_TLS: Final = "what answers does not speak TLS"
 _HINTS: Final = {
-    "PLAINTEXT": "; either this is not a Kafka broker, or its listener wants TLS or a login: then give --command-config "
+    "PLAINTEXT": ". Either this is not a Kafka broker, or its listener wants TLS or a login: then give --command-config "
     "client.properties",
-    "SASL_PLAINTEXT": "; either this is not a Kafka broker, or its listener wants TLS: then security.protocol is SASL_SSL",
-    "SSL": "; if this is a Kafka broker, its listener may have no TLS: then security.protocol is PLAINTEXT or SASL_PLAINTEXT",
-    "SASL_SSL": "; if this is a Kafka broker, its listener may have no TLS: then security.protocol is SASL_PLAINTEXT",
+    "SASL_PLAINTEXT": ". Either this is not a Kafka broker, or its listener wants TLS: then security.protocol is SASL_SSL",
+    "SSL": ". If this is a Kafka broker, its listener may have no TLS: then security.protocol is PLAINTEXT or SASL_PLAINTEXT",
+    "SASL_SSL": ". If this is a Kafka broker, its listener may have no TLS: then security.protocol is SASL_PLAINTEXT",
 }
 _BY_TEXT: Final = {
     "DNS Resolution failure": "unknown host",
@@ -91,7 +91,7 @@ _ERROR_TEXTS: Final = {
     REQUEST_TIMED_OUT: "the request timed out inside the cluster",
     UNSUPPORTED_VERSION: "this broker does not support what was asked",
     NOT_CONTROLLER: "the broker did not find the active controller",
-    POLICY_VIOLATION: "the request does not satisfy the cluster's policy; Kafka also answers so when a request changes more than "
+    POLICY_VIOLATION: "the request does not satisfy the cluster's policy. Kafka also answers so when a request changes more than "
     "10,000 keys",
 }
 

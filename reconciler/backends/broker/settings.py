@@ -100,7 +100,7 @@ def parse_servers(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """``("b1:9092,b2:9092", "[::1]:9092")`` as pairs of host and port. Raises ``UsageError`` naming the part that is neither."""
     parts = [part.strip() for text in texts for part in text.split(",") if part.strip()]
     if not parts:
-        raise UsageError("no bootstrap server is given; write HOST:PORT, several with commas between them")
+        raise UsageError("no bootstrap server is given. Write HOST:PORT, several with commas between them")
     return tuple(_parse_server(part) for part in parts)
 
 
@@ -111,7 +111,7 @@ def _parse_server(text: str) -> tuple[str, int]:
     elif ":" in host:
         colon = ""
     if not colon or not host or "/" in host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageError(f"{text!r} is not a bootstrap server; write HOST:PORT (an IPv6 address in brackets: [::1]:9092)")
+        raise UsageError(f"{text!r} is not a bootstrap server. Write HOST:PORT (an IPv6 address in brackets: [::1]:9092)")
     return host, int(port)
 
 
@@ -157,7 +157,7 @@ def _login(settings: JavaProperties) -> SaslLogin | TokenFile:
     mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
     if mechanism not in (*_MECHANISMS, _OAUTH):
         known = ", ".join((*_MECHANISMS, _OAUTH))
-        raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here; supported are {known}")
+        raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here. Supported are {known}")
     for name in _JAVA_CLASSES:
         if (text := settings.get(name)) and not (mechanism == _OAUTH and text.endswith(_OAUTH_HANDLER)):
             raise settings.refused(name, "Java classes cannot be used here")

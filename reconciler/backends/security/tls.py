@@ -126,7 +126,7 @@ def read_tls(settings: Settings) -> Tls:
 def _kind(settings: Settings, prefix: str) -> str:
     kind = settings.get(f"{prefix}.type", "JKS").upper()
     if kind not in _KINDS and settings.get(f"{prefix}.location"):
-        raise settings.refused(f"{prefix}.type", f"{kind} stores are not supported here; supported are PEM and PKCS12")
+        raise settings.refused(f"{prefix}.type", f"{kind} stores are not supported here. Supported are PEM and PKCS12")
     return kind
 
 

@@ -107,10 +107,10 @@ def run(args: CommentArguments) -> int:
 
 def _check(args: CommentArguments) -> None:
     if args.given_token is not None:
-        raise UsageError("a token on the command line can be read by everyone on this machine; set GITHUB_TOKEN, or --token-file")
+        raise UsageError("a token on the command line can be read by everyone on this machine. Set GITHUB_TOKEN, or --token-file")
     if args.body is None and args.state in (None, "planned") and not args.report:
         raise UsageError(
-            "a plan is posted with BODY, the file that 'plan --out markdown=FILE' wrote; other states have a --state"
+            "a plan is posted with BODY, the file that 'plan --out markdown=FILE' wrote. Other states have a --state"
         )
     if args.backtest and args.body is None:
         raise UsageError("--backtest adds to a plan: give BODY, the file that 'plan --out markdown=FILE' wrote, too")

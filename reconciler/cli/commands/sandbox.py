@@ -157,7 +157,7 @@ def _spec(args: SandboxArguments) -> SandboxSpec:
 def status_lines(status: Status) -> list[Line]:
     """Where it runs and how to use it, or that it does not run."""
     if status.sandbox is None:
-        return [line("no sandbox is running; start one with: kafka-quotas sandbox start")]
+        return [line("no sandbox is running. Start one with: kafka-quotas sandbox start")]
     return [_headline(status, status.sandbox), *_details(status.sandbox), line(), line("stop it with: kafka-quotas sandbox stop")]
 
 
