@@ -13,9 +13,12 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.model import escaped
 from reconciler.text import list_some
 from reconciler.traffic.seconds.compact import END_BYTES, LONGEST_LINE, SourceFile, log_id, whole_id
+from reconciler.traffic.seconds.day_folders import MANIFESTS
 from reconciler.traffic.seconds.day_ledger import LOG, TABLE, WHOLE, LakeLedger, LakeSource
+from reconciler.traffic.seconds.day_table import DayTable, is_own
 from reconciler.traffic.seconds.lake_files import LakeFiles
 from reconciler.traffic.shuffle.on_spark import KeptRows, ReadRows
+from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.log_evidence import CLUSTER
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.normal_form import FILE
@@ -118,12 +121,23 @@ def list_sources(spark: SparkSession, traffic: Traffic, *, between: Between | No
     """Every file that ``traffic`` names, by what it contains. Raises ``TrafficError`` and ``UsageError`` as ``find_traffic``."""
     if not traffic.datasets:
         return _local(traffic)
-    listing = list_datasets(spark, traffic.datasets)
     (first, *_) = traffic.datasets
+    _require_requests(spark, first)
+    listing = list_datasets(spark, traffic.datasets)
     if first.is_table:
         source = LakeSource(id=log_id(0, f"table {first.name}".encode()), name=str(first), size=0, kind=TABLE)
         return ListedSources(traffic=traffic, sources={str(first): source}, listing=listing, between=between)
     return _identified(LakeFiles(first.name), traffic, listing)
+
+
+def _require_requests(spark: SparkSession, dataset: Dataset) -> None:
+    """Raise ``UsageError`` for a dataset or a table that ``compact`` wrote."""
+    if dataset.is_table:
+        has_totals = is_own(DayTable(spark=spark, name=dataset.name).columns())
+    else:
+        has_totals = bool(LakeFiles(dataset.name).names(MANIFESTS))
+    if has_totals:
+        raise UsageError(f"{escaped(str(dataset))} has per-second totals already, and no requests")
 
 
 def some_sources(traffic: Traffic, addresses: Sequence[str]) -> ListedSources:

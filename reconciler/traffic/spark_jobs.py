@@ -145,6 +145,8 @@ _KNOWN: Final = {
     r"ModuleNotFoundError: No module named '(?P<what>[\w.]+)'": f"the Python of the workers has no {{what}}: {_PYTHON}",
     r"PYTHON_VERSION_MISMATCH|Python in worker has different version": f"the workers have another version of Python: {_PYTHON}",
     r"(?P<what>\S+) is not a Parquet file": "{what} is not a Parquet file, or was not finished",
+    r"CANNOT_READ_FILE_FOOTER\][^\n]*? file (?P<what>\S+?)\.?\s": "{what} is not a Parquet file, or was not finished: "
+    "write it again, or take it out",
     r"reconciler\.errors\.TrafficError: recorded traffic (?P<what>[^\n]+)": "{what}",
     r"CANNOT_MERGE_SCHEMA|Failed merging schema": "a column has one type in some files of --traffic and another in others: give "
     "them apart, each with its own --mapping",

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,11 @@ def log_of(*moments: str, user: str = "alice", port: int = 53412) -> bytes:
 
 
 @contextmanager
-def compact_process(work: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def compact_process(work: Path, *arguments: str, env: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[bytes]]:
     """``compact`` in a process group of its own, which is gone afterwards."""
     command = [*COMMAND, "compact", *arguments, "--master", "local[2]"]
     process = subprocess.Popen(
-        command, cwd=work, env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        command, cwd=work, env=environment(env), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
         yield process

@@ -160,7 +160,7 @@ def plan_files(ledger: LakeLedger, given: Sequence[LakeSource], days: DayRange, 
     earlier, given_ids = ledger.known_sources(), {source.id for source in given}
     fresh, whole, blocked = set(), set(), {}
     for source in given:
-        known = earlier.get(source.id)
+        known = earlier.get(source.id) if source.kind != STREAM else None
         if known is None or any(day in days and day not in known.covered for day in known.days):
             fresh.add(source.id)
         for day in stale_days(known, source) if known is not None else ():

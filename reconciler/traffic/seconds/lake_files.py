@@ -187,6 +187,8 @@ class LakeFiles:
             yield
         except Py4JJavaError as error:
             text = str(error.java_exception)
+            if "FileNotFoundException" in text and ":" in name.partition("/")[0]:
+                raise FileAccessError(f"{escaped(name)} was there when it was listed, and is gone now. Run this again") from None
             cause = text.splitlines()[0].partition(": ")[2] or reason(text)
             where = name if "://" in name else f"{self.root}/{name}".rstrip("/")
             raise FileAccessError(f"cannot use {escaped(where)}: {escaped(cause)}") from None
