@@ -86,6 +86,3 @@ def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(clean_kafka: Sandb
     again = run("compact", *follow, "--once", "--master", "local[2]", "--checkpoint", "another", cwd=tmp_path, env=env)
     assert again.code == 1
     assert "is in the dataset already, by the checkpoint checkpoint" in again.err
-    without = run("compact", *follow[:-2], "--once", "--master", "local[2]", "--checkpoint", "third", cwd=tmp_path)
-    assert without.code == 1
-    assert "spark.jars.packages=org.apache.spark:spark-sql-kafka" in without.err
