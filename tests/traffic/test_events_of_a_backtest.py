@@ -80,7 +80,7 @@ def test_v_logs_the_files_the_engine_with_its_reason_and_each_stage(folder: Path
 
 
 def test_v_of_compact_logs_each_segment_and_a_backtest_of_it_why_it_stays_here(folder: Path) -> None:
-    done = run("compact", "--traffic", "rows", "--out", "totals", "-v", "--log-format", "json", cwd=folder)
+    done = run("compact", "--traffic", "rows", "--folder", "totals", "-v", "--log-format", "json", cwd=folder)
     written = one(events(done), "totals written")
     assert written["file"] == str((folder / "rows" / "all.parquet").resolve())
     assert (written["requests"], written["copies"]) == (60, 0)
