@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
@@ -15,6 +16,7 @@ from reconciler.text import near_miss, shown
 
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _LITERAL_DEFAULT: Final = "<default>"
+_UNESCAPED_COMMA: Final = re.compile(r"(?<!\\),")
 
 _Part = tuple[str, str, TypeMatch]
 """The option as typed, the entity type, and what is asked of it."""
@@ -107,10 +109,43 @@ def literal_default_warnings(args: EntityArguments) -> Iterator[str]:
     """A sentence for each name ``<default>``: it is an ordinary name, and most likely not what was meant."""
     for _, entity_type, wanted in _exact_parts(args):
         if wanted.kind is MatchKind.NAME and wanted.text == _LITERAL_DEFAULT:
-            yield (
-                f"'{_LITERAL_DEFAULT}' is taken as the literal name of a {entity_type}; the default {entity_type} is "
-                f"--defaults {entity_type}"
+            yield _literal_default(entity_type, f"--defaults {entity_type}")
+
+
+def default_in_text_warnings(entities: Iterable[Entity]) -> Iterator[str]:
+    """The same for entities of ``entity_in_text``."""
+    for entity in entities:
+        for entity_type, name in entity.parts:
+            if name == _LITERAL_DEFAULT:
+                yield _literal_default(entity_type, f"written as {entity_type} alone, without a name")
+
+
+def _literal_default(entity_type: str, instead: str) -> str:
+    return f"'{_LITERAL_DEFAULT}' is taken as the literal name of a {entity_type}; the default {entity_type} is {instead}"
+
+
+def entity_in_text(option: str, text: str) -> Entity:
+    """The entity of ``TYPE=NAME,...`` in an option's value; a type alone is its default. A backslash precedes a name's comma.
+
+    Raises ``UsageError`` as ``entity_of``.
+    """
+    parts = _checked(_parts_in_text(option, text), ())
+    return Entity.of({each: DEFAULT if wanted.kind is MatchKind.DEFAULT else wanted.text for _, each, wanted in parts})
+
+
+def _parts_in_text(option: str, text: str) -> Iterator[_Part]:
+    for part in _UNESCAPED_COMMA.split(text):
+        entity_type, equals, name = part.partition("=")
+        if entity_type not in _TYPES:
+            near = near_miss(entity_type, _TYPES)
+            raise UsageError(
+                f"{option}: there is no entity type {shown(entity_type)}. The types are {', '.join(_TYPES)}, and a comma in a "
+                f"name is written \\,{near}"
             )
+        if equals and not name:
+            raise UsageError(f"{option}: the name of the {entity_type} is empty. Write {entity_type} alone for the default")
+        kind = MatchKind.NAME if equals else MatchKind.DEFAULT
+        yield (f"{option} {part}", entity_type, TypeMatch(kind=kind, text=name.replace("\\,", ",")))
 
 
 def _exact_parts(args: EntityArguments) -> Iterator[_Part]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         name_warnings,
     )
     from reconciler.workflows.apply import Approval, AuditFile, apply_manifests
-    from reconciler.workflows.backtest import BacktestOptions, proposal_of, run_backtest
+    from reconciler.workflows.backtest import BacktestOptions, proposal_of, proposal_of_settings, run_backtest, set_quotas
     from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
     from reconciler.workflows.broker_model import ModelOptions
     from reconciler.workflows.changed_clusters import find_changed_clusters
@@ -205,6 +205,7 @@ __all__ = [
     "principal",
     "prometheus_address",
     "proposal_of",
+    "proposal_of_settings",
     "quota_reader",
     "quota_rules",
     "read_body",
@@ -224,6 +225,7 @@ __all__ = [
     "sandbox_spec",
     "sandbox_status",
     "series_reader",
+    "set_quotas",
     "snapshot_reader",
     "source_lines",
     "source_of",

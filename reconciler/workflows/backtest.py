@@ -123,6 +123,39 @@ def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSp
     )
 
 
+def set_quotas(proposal: Proposal, settings: Mapping[Entity, Mapping[str, float]]) -> Proposal:
+    """The proposal with these values on top: they are proposed and declared, and no place of a manifest sets them."""
+    if not settings:
+        return proposal
+    written = {(entity, key) for entity, values in settings.items() for key in values}
+    return replace(
+        proposal,
+        proposed=_overlaid(proposal.proposed, settings),
+        declared=_overlaid(proposal.declared, settings),
+        sources={quota: span for quota, span in proposal.sources.items() if quota not in written},
+    )
+
+
+def proposal_of_settings(settings: Mapping[Entity, Mapping[str, float]], current: CurrentState | None) -> Proposal:
+    """The current quotas with these values on top, without any manifest. ``None``: the current ones are not known."""
+    if current is None:
+        return set_quotas(Proposal(current=None, proposed={}, declared={}), settings)
+    known = Proposal(
+        current=current.entities,
+        proposed=current.entities,
+        declared={},
+        kafka_version=current.cluster.kafka_version,
+        brokers=current.brokers,
+    )
+    return set_quotas(known, settings)
+
+
+def _overlaid(
+    quotas: Mapping[Entity, Mapping[str, float]], settings: Mapping[Entity, Mapping[str, float]]
+) -> dict[Entity, Mapping[str, float]]:
+    return {**quotas, **{entity: {**quotas.get(entity, {}), **values} for entity, values in settings.items()}}
+
+
 def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Progress | None = None) -> BacktestReport:
     """Replay the traffic: small traffic in this process, large traffic, or with a master or remote given, on Spark.
 

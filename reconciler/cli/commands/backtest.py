@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli.arguments import ClusterArguments, typed
+from reconciler.cli.entity_options import default_in_text_warnings
+from reconciler.cli.quota_settings import add_set_option, parse_settings
 from reconciler.cli.traffic_options import (
     add_broker_model_options,
     add_known_clients_option,
@@ -25,8 +28,8 @@ from reconciler.errors import ManifestError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.model import BacktestReport, CurrentState
-    from reconciler.workflows import Intent, ModelOptions
+    from reconciler.model import BacktestReport, ClusterSpec, CurrentState
+    from reconciler.workflows import Intent, ModelOptions, TrustedTree
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
@@ -40,11 +43,10 @@ _NO_SQL: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacktestArguments(OutputArguments):
-    """The command line of ``backtest``."""
+class BacktestArguments(ClusterArguments):
+    """The command line of ``backtest``. ``settings``: those of ``--set``."""
 
-    paths: tuple[str, ...]
-    cluster: str | None
+    settings: tuple[str, ...]
     traffic: tuple[str, ...]
     current: str | None
     kafka_version: str | None
@@ -80,7 +82,9 @@ class BacktestArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``backtest``."""
-    options.add_path_argument(parser)
+    parser.add_argument(
+        "paths", nargs="*", default=[], metavar="PATH", help="files or folders with manifests [default: ., with --set none]"
+    )
     parser.add_argument(
         "--details", action="store_true", help="print also each broker, the fit of limits, and the assumptions of the verdicts"
     )
@@ -120,10 +124,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reading_options(parser)
     add_spark_options(parser)
     add_broker_model_options(parser)
+    add_set_option(parser, without="Without PATH, it changes the quotas of --current or --bootstrap-server")
     options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
-    options.add_cluster_option(parser)
-    options.add_current_option(parser, "compare with the quotas of this snapshot [default: no comparison]")
+    options.add_cluster_options(parser)
+    options.add_current_option(
+        parser, "compare with the quotas of this snapshot, or of the live cluster of --bootstrap-server [default: no comparison]"
+    )
     options.section(parser, "Output").add_argument(
         "--requests", metavar="FILE", help="write one JSON line for each replayed request (implies --exact)"
     )
@@ -137,19 +144,26 @@ def parse(namespace: argparse.Namespace) -> BacktestArguments:
 
 def run(args: BacktestArguments) -> int:
     """Replay and print; 0, or 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
-    from reconciler.model import Severity
-    from reconciler.workflows import BacktestOptions, References, configured_server, load_intent, proposal_of, run_backtest
+    from reconciler.model import ClusterSpec, Severity
+    from reconciler.workflows import (
+        BacktestOptions,
+        configured_server,
+        proposal_of,
+        proposal_of_settings,
+        run_backtest,
+        set_quotas,
+    )
 
     limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=FORMATS)
     if args.without_python_workers:
         raise UsageError(_NO_SQL)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
-    try:
-        intent = load_intent(args.paths, cluster=args.cluster, references=References(trusted=args.trusted_ref))
-    except ManifestError as error:
-        output.write_findings(files, error.findings)
-        output.print_findings(args, error.findings, to_stdout=True)
-        raise
+    options.check_one_state(args, args.current)
+    settings = parse_settings(args.settings)
+    for warning in default_in_text_warnings(settings):
+        output.tell(f"warning: {warning}")
+    intent = _intent(args, files)
+    spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
     prometheus = prometheus_request(
         args.traffic,
         since=args.since,
@@ -157,7 +171,7 @@ def run(args: BacktestArguments) -> int:
         match=args.match,
         http_config=args.http_config,
         store=args.traffic_store,
-        server=configured_server(intent.spec, intent.trusted),
+        server=configured_server(spec, trusted),
     )
     if prometheus is None and not args.traffic:
         raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
@@ -183,7 +197,9 @@ def run(args: BacktestArguments) -> int:
         known_clients=Path(args.known_clients) if args.known_clients else None,
         between=dataset_time(args.traffic, since=args.since, until=args.until),
     )
-    report = run_backtest(proposal_of(intent, _current(args, intent)), chosen, progress=output.StderrProgress(args, every_s=30.0))
+    current = _current(args, spec, trusted)
+    proposal = proposal_of_settings(settings, current) if intent is None else set_quotas(proposal_of(intent, current), settings)
+    report = run_backtest(proposal, chosen, progress=output.StderrProgress(args, every_s=30.0))
     print_backtest(args, report, files)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE
@@ -211,13 +227,30 @@ def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
     return int(args.plots)
 
 
-def _current(args: BacktestArguments, intent: Intent) -> CurrentState | None:
-    if args.current is None:
-        return None
-    from reconciler.workflows import read_state, snapshot_reader
+def _intent(args: BacktestArguments, files: Sequence[tuple[str, Path]]) -> Intent | None:
+    """What the manifests want; ``None`` for ``--set`` without any manifest."""
+    from reconciler.workflows import References, load_intent
 
-    trusted = intent.trusted.files if intent.trusted is not None else None
-    return read_state(intent.spec, snapshot_reader(args.current, trusted=trusted))
+    if args.settings and not args.paths and args.cluster is None and args.trusted_ref is None:
+        return None
+    try:
+        return load_intent(args.paths or ["."], cluster=args.cluster, references=References(trusted=args.trusted_ref))
+    except ManifestError as error:
+        output.write_findings(files, error.findings)
+        output.print_findings(args, error.findings, to_stdout=True)
+        raise
+
+
+def _current(args: BacktestArguments, spec: ClusterSpec, trusted: TrustedTree | None) -> CurrentState | None:
+    """The quotas of the snapshot, or of the live cluster that an option names."""
+    from reconciler.workflows import open_cluster, read_state, snapshot_reader
+
+    if args.current is not None:
+        return read_state(spec, snapshot_reader(args.current, trusted=trusted.files if trusted is not None else None))
+    if args.bootstrap_server is None and args.zookeeper is None:
+        return None
+    with contextlib.closing(open_cluster(spec, options.access(args), trusted=trusted)) as cluster:
+        return read_state(spec, cluster)
 
 
 def _model_options(args: BacktestArguments) -> ModelOptions:
