@@ -1,6 +1,6 @@
 """What a broker's gauge shows at a moment, and a counter between two, computed from requests: with vectors, for any moment.
 
-Kafka's sensor as in ``kernels.timeline``, asked at moments without a request. One thing is left out: a scrape also resets samples
+Kafka's sensor as in ``kernels.sampled_rate``, asked at moments without a request. One thing is left out: a scrape also resets samples
 that are too old, so the next request finds a sample that began at the scrape. Real gauges show what that comes to.
 """
 
@@ -13,9 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Doubles, Integers, live_samples
 from reconciler.traffic.kernels.second_sums import bounds
-from reconciler.traffic.kernels.timeline import Doubles, Integers, live_samples
 
 _WINDOW: Final = DEFAULT_WINDOW
 

@@ -12,7 +12,7 @@ from benchmarks.traffic_sources.gauges import Requests
 from benchmarks.traffic_sources.judged import Group, groups, is_wide
 from benchmarks.traffic_sources.real_run import Gauge, RealRun
 from benchmarks.traffic_sources.simulated import GAUGE, INTERVALS_S, Place, ratio_of
-from reconciler.traffic.kernels.timeline import Doubles
+from reconciler.traffic.kernels.sampled_rate import Doubles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

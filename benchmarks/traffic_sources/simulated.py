@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from benchmarks.traffic_sources.traces import Trace
-from reconciler.traffic.kernels.timeline import Doubles
+from reconciler.traffic.kernels.sampled_rate import Doubles
 
 INTERVALS_S: Final = (5, 15, 30, 60)
 GAUGE: Final = "gauge"

@@ -14,7 +14,7 @@ from benchmarks.traces.packages import fetched, member
 from benchmarks.traces.recordings import RECORDINGS
 from benchmarks.traffic_sources.clients import SHAPES, Shape
 from benchmarks.traffic_sources.gauges import Requests
-from reconciler.traffic.kernels.timeline import Doubles
+from reconciler.traffic.kernels.sampled_rate import Doubles
 
 DAY_S: Final = 86_400
 _BUSIEST: Final = 300

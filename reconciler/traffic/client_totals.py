@@ -19,7 +19,7 @@ from reconciler.text import list_some
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, fold_by_code, moments, number_codes
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.means import CLIENT, MEAN_FOLDS, MEANS, Mean
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US, Covered
 from reconciler.traffic.shuffle.rows import PartialSums, Totals

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import Rows, Totals
 from reconciler.traffic.sources.normal_form import (

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, join_rows, open_samples, sample_table
 from reconciler.traffic.sources.metric_answers import AnsweredSeries, AnswerReader, Samples, samples_of
 from reconciler.traffic.sources.metric_duplicates import drop_replicas

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.metric_answers import AnswerReader, samples_of
 from reconciler.traffic.sources.metric_layouts import Layout, Measure, MetricSeries, SeriesReader, Unattributed, layout_of

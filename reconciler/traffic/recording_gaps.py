@@ -15,7 +15,7 @@ import numpy as np
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 
 _log: Final = logging.getLogger(__name__)
 GAP_FILES: Final = ("gaps.old.jsonl", "gaps.jsonl")

@@ -58,10 +58,9 @@ from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME
 from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
 from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
 from reconciler.traffic.kernels.sample_counts import count_samples
-from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.shuffle.rows import ConvertedRows, GroupWork, Pieces, Rows, RowsBetween, Totals, add_up
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, OF_METRICS, SECOND_SUM, UNREADABLE, charge_second_sums

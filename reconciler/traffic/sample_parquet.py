@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.sources.metric_layouts import MetricSeries
 from reconciler.traffic.sources.normal_form import GAUGE
 

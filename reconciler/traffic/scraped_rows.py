@@ -17,7 +17,7 @@ from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, Ser
 from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 
 if TYPE_CHECKING:
-    from reconciler.traffic.kernels.timeline import Integers
+    from reconciler.traffic.kernels.sampled_rate import Integers
 
 _OTHER: Final = -1
 """The slot of a series that is not used. Above it are rates, below it throttle times."""

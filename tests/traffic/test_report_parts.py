@@ -37,9 +37,8 @@ from reconciler.traffic.judging.history_gaps import add_gaps, apply_history_need
 from reconciler.traffic.judging.judged_quotas import unjudged_changes, unjudged_findings, unused_quotas
 from reconciler.traffic.judging.recommendations import add_recommendations, capacity_uses, margin_of, quota_fits
 from reconciler.traffic.judging.verdicts import regroupings
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
+from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
-from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import SegmentFolder, minutes_in, ranges_of
 from reconciler.traffic.shuffle.rows import LocalRows

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.sources.normal_form import CHARGED, are_known, integers
 
 NEEDED: Final = ("status", "broker", "kind", "user", "client_id", "ip", "ts_us", "records", "overhead")

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows, sum_by_code
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, pack
-from reconciler.traffic.kernels.second_sums import Flags, keys_of
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
+from reconciler.traffic.kernels.second_sums import keys_of
 from reconciler.traffic.sources.normal_form import GAUGE
 
 

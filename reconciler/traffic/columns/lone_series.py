@@ -16,7 +16,7 @@ from reconciler.traffic.columns.charged import ChargedRows, charged_rows, fold_b
 from reconciler.traffic.columns.group_index import GroupIndex
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.sample_counts import NEVER, SCHEMA
-from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kernels.sampled_rate import Doubles, Integers
 from reconciler.traffic.sources.normal_form import GAUGE
 
 

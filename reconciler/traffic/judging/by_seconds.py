@@ -20,10 +20,9 @@ from reconciler.model import Coverage, RateSeries
 from reconciler.traffic.judging.exact import limits_of, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
-from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, Flags, Rule, ThrottledRates, bounds, reach
+from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule, ThrottledRates, bounds, reach
 from reconciler.traffic.kernels.seconds_judge import SIDE_FIELDS, GroupVerdict, SecondsJudge, VerdictColumns
-from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kinds import SAMPLED
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 

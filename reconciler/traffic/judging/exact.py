@@ -18,8 +18,7 @@ from reconciler.traffic.judging.grouping import Group, Grouping
 from reconciler.traffic.kernels.band import NOISE_MS, Bands, BandStream
 from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ExactVerdict, group_of
-from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import Pieces
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS

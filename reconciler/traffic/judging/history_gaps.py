@@ -19,8 +19,7 @@ from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, 
 from reconciler.resolution import AddressTable, QuotaTable
 from reconciler.text import list_some
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.log_evidence import WHOLE_STEP
 

@@ -13,9 +13,8 @@ from reconciler.traffic.judging.exact import count_into, limits_of, rows_of
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.kernels.band import NOISE_MS
 from reconciler.traffic.kernels.exact_totals import group_of, time_of
-from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.kernels.timeline import Doubles, Integers
 from reconciler.traffic.kernels.token_bucket import Topics, effects, judge_bucket, judge_seconds, throttle_band, topic_order
 from reconciler.traffic.kinds import Kind
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch
-from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers, Window
 
 REPLAYS: Final = 25
 NOISE_MS: Final = 10

@@ -18,8 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.sampled_rate import SampledRate, Window, throttle_ms
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers, SampledRate, Window, throttle_ms
 
 PAUSE_MS: Final = 1
 """From an answer to the next request."""

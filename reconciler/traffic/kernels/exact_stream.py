@@ -1,7 +1,7 @@
 """Requests in, the exact verdict on each of them out: a stream of any length in constant memory, for many groups at once.
 
 A group is one quota group on one broker. Keys of two groups are further apart than any window, so the vector form of the sampled
-rate (``timeline.live_samples``) runs over all groups in one go. What a batch needs of those before it is the requests that are
+rate (``sampled_rate.live_samples``) runs over all groups in one go. What a batch needs of those before it is the requests that are
 still in live samples: they begin at a sample's start, so the chain of samples goes on from there as if nothing had been cut. The
 last second of a batch waits for the next one, so that neither seconds nor requests of one moment are torn.
 
@@ -22,9 +22,19 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, group_of, time_of
-from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window, throttle_ms
-from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import UNCAPPED, Doubles, Integers, Spans, live_samples, throttles
+from reconciler.traffic.kernels.sampled_rate import (
+    UNCAPPED,
+    Doubles,
+    Era,
+    Flags,
+    Integers,
+    SampledRate,
+    Spans,
+    Window,
+    live_samples,
+    throttle_ms,
+    throttles,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.group_statistics import NEARLY_ALL, NONE, Episodes, Histograms
-from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

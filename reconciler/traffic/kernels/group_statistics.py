@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers
 
 NONE: Final = -1
 """In columns, a moment that there is not."""

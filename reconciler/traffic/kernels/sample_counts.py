@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.traffic.kernels.exact_totals import group_of, time_of
-from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kernels.sampled_rate import Doubles, Integers
 
 SCHEMA: Final = pa.schema(
     [(name, pa.int64()) for name in ("group", "moments", "over", "over_before", "highest", "first_over_ms")]

@@ -38,10 +38,8 @@ from functools import reduce
 from typing import Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from reconciler.traffic.kernels.sampled_rate import Era, Window
-from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers, Window
 
 SECOND_BITS: Final = 33
 """A key is the group's number, shifted by this, plus the second since 1970."""
@@ -53,8 +51,6 @@ _FEW: Final = 40
 """Seconds: up to so many back are gone through one by one."""
 _LONGEST_THROTTLE_MS: Final = 2**31 - 1
 ROUNDING: Final = 1e-12
-
-Flags = npt.NDArray[np.bool_]
 
 Rule: TypeAlias = Era | Window
 """The window settings; of an era alone, the default ones."""

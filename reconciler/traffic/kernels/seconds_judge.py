@@ -14,18 +14,8 @@ import numpy as np
 
 from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.group_statistics import NEARLY_ALL, NONE, Episodes, Histograms
-from reconciler.traffic.kernels.sampled_rate import Era
-from reconciler.traffic.kernels.second_sums import (
-    SECOND_BITS,
-    Bounds,
-    Flags,
-    Rule,
-    ThrottledRates,
-    bounds,
-    longest_pause_s,
-    reach,
-)
-from reconciler.traffic.kernels.timeline import Doubles, Integers
+from reconciler.traffic.kernels.sampled_rate import Doubles, Era, Flags, Integers
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, Bounds, Rule, ThrottledRates, bounds, longest_pause_s, reach
 
 _SECOND: Final = (1 << SECOND_BITS) - 1
 _NEVER: Final = np.iinfo(np.int64).max

@@ -22,10 +22,18 @@ from reconciler.traffic.kernels.band import NOISE_MS, REPLAYS, noise_ms
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.group_statistics import Episodes
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Window, divide_as_java, java_round, narrow_to_int
-from reconciler.traffic.kernels.second_sums import ROUNDING, Flags
+from reconciler.traffic.kernels.sampled_rate import (
+    DEFAULT_WINDOW,
+    Doubles,
+    Flags,
+    Integers,
+    Window,
+    divide_as_java,
+    java_round,
+    narrow_to_int,
+)
+from reconciler.traffic.kernels.second_sums import ROUNDING
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
-from reconciler.traffic.kernels.timeline import Doubles, Integers
 
 _LONGEST_DELAY_S: Final = (2**31 - 1) / 1000
 """A longer delay wraps around, and a negative one delays no request."""

@@ -18,8 +18,7 @@ from reconciler.traffic.columns.group_index import KnownClients
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.mutations import tokens_by_seconds
 from reconciler.traffic.judging.verdicts import seconds_verdicts
-from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.seconds.day_columns import NAMES, SECOND_US

@@ -23,7 +23,7 @@ from reconciler.traffic.client_totals import FOLDS, NAMES, SCHEMA, count_batch, 
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows
 from reconciler.traffic.columns.group_index import client_seconds
 from reconciler.traffic.judging.grouping import client_order
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
 from reconciler.traffic.shuffle.rows import PartialSums
 from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF

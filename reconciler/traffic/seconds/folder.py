@@ -25,7 +25,7 @@ from reconciler.errors import FileAccessError, TrafficError
 from reconciler.files import write_whole
 from reconciler.formats import document_text
 from reconciler.logs import log_event
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 
 _log: Final = logging.getLogger(__name__)
 MINUTE_US: Final = 60_000_000

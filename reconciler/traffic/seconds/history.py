@@ -32,10 +32,9 @@ from reconciler.traffic.judging.mean_verdicts import SampleCounts
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.mutations import tokens_by_seconds
 from reconciler.traffic.judging.verdicts import seconds_verdicts
-from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.kernels.timeline import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in

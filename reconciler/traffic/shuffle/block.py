@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 
 Columns: TypeAlias = Sequence[Integers]
 """Columns of one length. The first has the keys: a group's number, and a time in the bits below."""

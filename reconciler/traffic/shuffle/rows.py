@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.logs import timed_event
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
 
 _log: Final = logging.getLogger(__name__)

@@ -21,8 +21,7 @@ from pyarrow import csv as arrow_csv
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
-from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.sources.normal_form import END_US, FIRST_US
 
 BLOCK: Final = 16 * 1024 * 1024

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.sources.normal_form import DUPLICATE
 
 CLUSTER: Final = "cluster"

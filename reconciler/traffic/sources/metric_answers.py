@@ -20,7 +20,7 @@ import pyarrow.csv
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.sources.metric_layouts import Layout, MetricSeries, SeriesReader, Unattributed, layout_of
 from reconciler.traffic.sources.remote_read import Floats, PackedAnswer, PackedSeries, read_labels, read_packed
 

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 from reconciler.errors import TrafficError
 from reconciler.model import TRAFFIC_SCHEMA, escaped
 from reconciler.text import list_some
-from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kinds import Kind
 
 COLUMNS: Final = tuple((column.name, column.type) for column in TRAFFIC_SCHEMA.columns)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
 from reconciler.model import escaped
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.log_evidence import require_one
 from reconciler.traffic.sources.normal_form import CHARGED, END_US, FILE, FIRST_US, MOST_AMOUNT, ROWS, SILENT, UNREADABLE

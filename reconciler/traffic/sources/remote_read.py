@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from reconciler.errors import TrafficError
 from reconciler.model import LabelMatcher
-from reconciler.traffic.kernels.second_sums import Flags
-from reconciler.traffic.kernels.timeline import Integers
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
