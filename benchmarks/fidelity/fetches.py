@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.fidelity.comparison import BucketId, Pair
-from reconciler.traffic.kernels.band import BandStream
-from reconciler.traffic.kernels.exact_stream import GroupLimits, judge_one
+from reconciler.traffic.kernels.exact_stream import BandStream, GroupLimits, judge_one
 from reconciler.traffic.kernels.exact_totals import Batch
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 

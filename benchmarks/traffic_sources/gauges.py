@@ -1,7 +1,7 @@
 """What a broker's gauge shows at a moment, and a counter between two, computed from requests: with vectors, for any moment.
 
-Kafka's sensor as in ``kernels.sampled_rate``, asked at moments without a request. One thing is left out: a scrape also resets samples
-that are too old, so the next request finds a sample that began at the scrape. Real gauges show what that comes to.
+Kafka's sensor as in ``kernels.sampled_rate``, asked at moments without a request. One thing is left out: a scrape also resets
+samples that are too old, so the next request finds a sample that began at the scrape. Real gauges show what that comes to.
 """
 
 from __future__ import annotations

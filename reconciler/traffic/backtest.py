@@ -57,7 +57,7 @@ from reconciler.traffic.judging.verdicts import (
 )
 from reconciler.traffic.judging.violation_verdicts import judge_violations
 from reconciler.traffic.judging.waiting import add_waiting, worth_playing
-from reconciler.traffic.kernels.band import NOISE_MS
+from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind

@@ -53,7 +53,7 @@ from reconciler.traffic.judging.mutations import judge_topics, topics_as_request
 from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
 from reconciler.traffic.judging.waiting import Player, waiting_of
-from reconciler.traffic.kernels.band import NOISE_MS
+from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of
 from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
 from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER

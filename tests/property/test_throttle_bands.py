@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernels.band import NOISE_MS, BandStream, noise_ms
-from reconciler.traffic.kernels.exact_stream import GroupLimits, judge_one
+from reconciler.traffic.kernels.exact_stream import NOISE_MS, BandStream, GroupLimits, judge_one, noise_ms
 from reconciler.traffic.kernels.exact_totals import ORDER_BITS, Batch
 from reconciler.traffic.kernels.sampled_rate import Window
 from tests.support.arrivals import PATTERNS, arrivals

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.traffic.judging.grouping import Group, Grouping
-from reconciler.traffic.kernels.band import NOISE_MS, Bands, BandStream
-from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
+from reconciler.traffic.kernels.exact_stream import NOISE_MS, Bands, BandStream, ExactStream, GroupLimits, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ExactVerdict, group_of
 from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
 from reconciler.traffic.kinds import Kind

@@ -11,7 +11,7 @@ import pyarrow as pa
 from reconciler.model import CONTROLLER
 from reconciler.traffic.judging.exact import count_into, limits_of, rows_of
 from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.kernels.band import NOISE_MS
+from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.exact_totals import group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict

@@ -18,8 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.band import NOISE_MS, REPLAYS, noise_ms
-from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
+from reconciler.traffic.kernels.exact_stream import NOISE_MS, REPLAYS, Judged, JudgedBatch, noise_ms
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.group_statistics import Episodes
 from reconciler.traffic.kernels.sampled_rate import (
@@ -249,7 +248,7 @@ def effects(topics: Topics, limit: float, window: Window) -> Effects:
 
 
 def throttle_band(topics: Topics, limit: float, window: Window, *, most_ms: int = NOISE_MS) -> tuple[Integers, Integers]:
-    """The least and the most that each topic's throttle is when times are off by the noise of ``band``."""
+    """The least and the most that each topic's throttle is when times are off by ``noise_ms``."""
     throttles = [effects(topics, limit, window).throttle]
     for number in range(REPLAYS):
         # The topics of a request come at one time.
