@@ -28,8 +28,15 @@ from reconciler.traffic.client_totals import (
     statuses,
 )
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows
-from reconciler.traffic.columns.group_index import GroupIndex, More, keyed_requests, keyed_samples, keyed_seconds
-from reconciler.traffic.columns.lone_series import count_lone_samples, lone_groups
+from reconciler.traffic.columns.group_index import (
+    GroupIndex,
+    More,
+    count_lone_samples,
+    keyed_requests,
+    keyed_samples,
+    keyed_seconds,
+    lone_groups,
+)
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
 from reconciler.traffic.judging.exact import (
     ORDER,
