@@ -102,10 +102,9 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.remote_read import PackedAnswer, PackedAnswerError, read_request
-    from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
+    from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.throttled_seconds import ThrottledSecond
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source, TrafficSource
     from reconciler.traffic.violation_traffic import require_traffic

@@ -23,7 +23,7 @@ from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import Totals, add_up
 from reconciler.traffic.sources.normal_form import CHARGED, EMPTY_THROTTLED, RECORDED_THROTTLE
-from reconciler.traffic.throttled_seconds import ThrottledSecond
+from reconciler.traffic.sources.violation_log import ThrottledSecond
 from reconciler.traffic.traffic_source import TrafficSource
 from reconciler.traffic.violation_traffic import ViolationTraffic
 

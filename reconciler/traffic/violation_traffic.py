@@ -21,8 +21,13 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.sources.log_files import BrokerFiles, log_parts
 from reconciler.traffic.sources.normal_form import UNREADABLE
-from reconciler.traffic.sources.violation_log import VIOLATION, ViolationCounts, read_violations
-from reconciler.traffic.throttled_seconds import ThrottledSecond, throttled_seconds
+from reconciler.traffic.sources.violation_log import (
+    VIOLATION,
+    ThrottledSecond,
+    ViolationCounts,
+    read_violations,
+    throttled_seconds,
+)
 from reconciler.traffic.traffic_source import Facts, Source
 
 STATUS: Final = "violation"

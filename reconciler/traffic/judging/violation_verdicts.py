@@ -17,7 +17,7 @@ from reconciler.traffic.judging.grouping import Tables
 from reconciler.traffic.judging.judged_quotas import Quota, RowPlace
 from reconciler.traffic.judging.mean_verdicts import MeanVerdicts
 from reconciler.traffic.judging.verdicts import moment
-from reconciler.traffic.throttled_seconds import ThrottledSecond
+from reconciler.traffic.sources.violation_log import ThrottledSecond
 
 LOGGED: Final = "brokers logged throttles under the quotas of that time"
 CHANGED: Final = "brokers logged throttles under the quotas of that time, and no traffic: it cannot judge a changed limit"

@@ -1,4 +1,7 @@
-"""Clients whose names are known, to read the names back that an exporter mangled into metric names.
+r"""Names of clients in metrics: how tags have them, and known names to read back those that an exporter mangled.
+
+In a tag, users are percent-encoded and client-ids quoted. Sources: Kafka's ``Sanitizer`` (``sanitize``, and ``jmxSanitize`` with
+``[\w-%\. \t]*``), Java's ``ObjectName.quote`` and ``URLEncoder``.
 
 The KRaft example of the jmx_exporter makes ``kafka_server_produce_user_alice_client_id_app_byte_rate`` of user ``alice`` and
 client-id ``app``. Case, special characters and the border between the two names are lost there. The names of known clients are
@@ -8,13 +11,34 @@ mangled the same way and compared.
 from __future__ import annotations
 
 import re
+import urllib.parse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.resolution import mangle, quote_client_id
-from reconciler.traffic.sources.metric_encoding import encode_user
+
+_QUOTED: Final = re.compile(r'"(?:[^"\\*?\n]|\\[\\"*?n])*"', re.DOTALL)
+_ESCAPES: Final = re.compile(r"\\([\\\"*?n])")
+
+
+def encode_user(user: str) -> str:
+    """The user of a tag, as ``Sanitizer.sanitize`` writes it."""
+    return urllib.parse.quote(user, safe="", errors="replace").replace("~", "%7E")
+
+
+def decode_user(text: str) -> str:
+    """The user of a tag or label."""
+    return urllib.parse.unquote(text, errors="replace")
+
+
+def unquote_client_id(text: str) -> str:
+    """The client-id of a label. Text that ``ObjectName.quote`` cannot have made is the client-id itself."""
+    if not _QUOTED.fullmatch(text):
+        return text
+    return _ESCAPES.sub(lambda match: "\n" if match[1] == "n" else match[1], text[1:-1])
+
 
 _MOST_CANDIDATES: Final = 2
 """More need not be looked for: two are not one."""

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.client_names import ClientNames, NameIndex
-from reconciler.traffic.sources.metric_encoding import decode_user, unquote_client_id
+from reconciler.traffic.sources.client_names import ClientNames, NameIndex, decode_user, unquote_client_id
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher

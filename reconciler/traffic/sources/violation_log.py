@@ -1,4 +1,4 @@
-"""Reads the broker's log of quota violations: the throttled clients, moments and lengths. It has no traffic.
+"""Reads the broker's log of quota violations, and adds its throttles up by second. The log has no traffic.
 
 Lines such as ``[2026-11-22 14:03:00,123] DEBUG Quota violated for sensor (Produce-alice:app). Delay time: (7284) (...)`` of the
 loggers ``org.apache.kafka.server.quota.ClientQuotaManager`` and ``...ControllerMutationQuotaManager``; up to 4.1
@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.traffic.kinds import Kind
+from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.sources.client_names import decode_user
 from reconciler.traffic.sources.line_time import LineClock
-from reconciler.traffic.sources.metric_encoding import decode_user
 
 VIOLATION: Final = b"Quota violated for sensor ("
 _LINE: Final = re.compile(
@@ -29,6 +29,7 @@ _LINE: Final = re.compile(
 _KINDS: Final = {b"Produce": Kind.PRODUCE, b"Fetch": Kind.FETCH, b"Request": Kind.REQUEST, b"ControllerMutation": Kind.MUTATION}
 _SAMPLES: Final = 5
 _SHOWN: Final = 200
+_SECOND_US: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,3 +90,60 @@ def read_violations(
             client_id=match[3].decode("utf-8", "replace") if match[3] else None,
             delay_ms=int(match[4]),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThrottledSecond:
+    """What a broker logged about one client in one second: requests that it throttled, and until when.
+
+    Times are microseconds since 1970. ``throttle_ms``: of all these requests together. Of a violation log the names are those of
+    a quota group, and ``None`` is a name that its quota does not have.
+    """
+
+    broker: int
+    key: str
+    user: str | None
+    client_id: str | None
+    second: int
+    requests: int
+    throttle_ms: int
+    longest_ms: int
+    begin_us: int
+    end_us: int
+
+
+def throttled_seconds(violations: Iterable[QuotaViolation]) -> tuple[ThrottledSecond, ...]:
+    """The violations of brokers' logs by quota group and second, in order of time."""
+    by_place: dict[tuple[int, int, str, str | None, str | None], list[int]] = {}
+    for violation in violations:
+        place = (
+            violation.at_us // _SECOND_US,
+            violation.broker,
+            KEY_OF_KIND[violation.kind].value,
+            violation.user,
+            violation.client_id,
+        )
+        sums = by_place.setdefault(place, [0, 0, 0, violation.at_us, violation.until_us])
+        sums[0] += 1
+        sums[1] += violation.delay_ms
+        sums[2] = max(sums[2], violation.delay_ms)
+        sums[3] = min(sums[3], violation.at_us)
+        sums[4] = max(sums[4], violation.until_us)
+    made = (
+        ThrottledSecond(
+            broker=broker,
+            key=key,
+            user=user,
+            client_id=client_id,
+            second=second,
+            requests=requests,
+            throttle_ms=throttle_ms,
+            longest_ms=longest_ms,
+            begin_us=begin_us,
+            end_us=end_us,
+        )
+        for (second, broker, key, user, client_id), (requests, throttle_ms, longest_ms, begin_us, end_us) in by_place.items()
+    )
+    return tuple(
+        sorted(made, key=lambda second: (second.second, second.broker, second.key, second.user or "", second.client_id or ""))
+    )

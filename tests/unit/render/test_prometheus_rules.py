@@ -17,8 +17,7 @@ from reconciler.render.grafana_dashboard import render_grafana_dashboard
 from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
 from reconciler.render.rule_layouts import LAYOUT_NAMES, RuleLayout
 from reconciler.resolution.kafka_names import quote_client_id, sanitize_name
-from reconciler.traffic.sources.client_names import ClientNames, NameIndex
-from reconciler.traffic.sources.metric_encoding import unquote_client_id
+from reconciler.traffic.sources.client_names import ClientNames, NameIndex, unquote_client_id
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, read_series
 from tests.builders import client, ip, pair, user
 from tests.support.hostile_names import NAMES

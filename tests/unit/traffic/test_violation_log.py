@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.metric_encoding import encode_user
+from reconciler.traffic.sources.client_names import encode_user
 from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
 
 HEAD = b"[2026-11-22 14:03:00,123] DEBUG [ThrottledChannelReaper-Produce]: "
