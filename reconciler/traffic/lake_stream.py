@@ -27,8 +27,7 @@ from reconciler.errors import ReconcilerError, TrafficError, UsageError
 from reconciler.formats import document_text
 from reconciler.logs import log_event
 from reconciler.model import escaped
-from reconciler.traffic.lake_compaction import PROGRAM, LakeRequest, open_store
-from reconciler.traffic.lake_sources import ListedSources, some_sources
+from reconciler.traffic.lake_compaction import PROGRAM, LakeRequest, ListedSources, open_store, some_sources
 from reconciler.traffic.seconds.day_ledger import STREAM, LakeLedger, LakeSource, StreamPosition
 from reconciler.traffic.seconds.day_writer import DayStore, SummedRows, WriteOptions, WrittenDays, write_days
 from reconciler.traffic.seconds.lake_files import LakeFiles

@@ -18,13 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, join_rows, open_samples, sample_table
+from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, SampleTotals, join_rows, open_samples, sample_table
 from reconciler.traffic.sources.metric_answers import AnsweredSeries, AnswerReader, Samples, samples_of
 from reconciler.traffic.sources.metric_duplicates import drop_replicas
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, Unattributed
 from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 from reconciler.traffic.sources.remote_read import PackedAnswer
-from reconciler.traffic.stored_totals import SampleTotals
 
 _FACTS: Final = b"kafka-quotas.page"
 _ROWS_AT_ONCE: Final = 1 << 20

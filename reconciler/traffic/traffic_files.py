@@ -14,6 +14,7 @@ from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recording_gaps import read_gaps
 from reconciler.traffic.request_traffic import CONNECTION, open_rows
+from reconciler.traffic.sample_parquet import join_totals, stored_totals
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, RowsWithTotals
@@ -50,7 +51,6 @@ from reconciler.traffic.sources.parquet_parts import (
 from reconciler.traffic.sources.recorder_files import is_recorder_file, recorder_files_in, recorder_rows, require_one_recorder
 from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.sources.violation_log import VIOLATION
-from reconciler.traffic.stored_totals import join_totals, stored_totals
 from reconciler.traffic.traffic_source import Source, TrafficSource
 from reconciler.traffic.violation_traffic import ViolationTraffic, require_traffic
 

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, open_samples, sample_table
+from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, SampleTotals, open_samples, sample_table
 from reconciler.traffic.sources.metric_layouts import MetricSeries
-from reconciler.traffic.stored_totals import SampleTotals
 
 _HOUR_S: Final = 3600
 

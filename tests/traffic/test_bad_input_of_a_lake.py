@@ -92,7 +92,7 @@ def test_a_file_that_a_retry_wrote_twice_counts_once(tmp_path: Path, warm_comman
 
 def test_a_file_that_vanishes_after_it_was_listed_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
     from reconciler.errors import ReconcilerError
-    from reconciler.traffic.lake_sources import list_sources, some_sources
+    from reconciler.traffic.lake_compaction import list_sources, some_sources
     from reconciler.traffic.traffic_files import find_traffic
 
     log = tmp_path / "logs" / "a-request.log"

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sample_parquet import SampleRows, open_samples, sample_table
+from reconciler.traffic.sample_parquet import SampleRows, SampleTotals, open_samples, sample_table, stored_totals
 from reconciler.traffic.shuffle.rows import LocalRows, Totals
 from reconciler.traffic.sources.metric_layouts import MetricSeries
 from reconciler.traffic.sources.parquet_parts import footer_of, parts_of, read_part
-from reconciler.traffic.stored_totals import SampleTotals, stored_totals
 from tests.support.command import invoke
 from tests.support.gauge_pages import gauge_clients, random_rates, write_hour
 from tests.support.hostile_names import NAMES
