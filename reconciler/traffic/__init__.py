@@ -63,7 +63,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.contract_source import check_contract
+    from reconciler.traffic.contract_checks import check_contract
     from reconciler.traffic.incident import GroupTimeline, group_timelines, incident_report, recorded_throttles
     from reconciler.traffic.judging.grouping import BrokerRule
     from reconciler.traffic.judging.recommendations import safe_limit
@@ -76,8 +76,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.metric_targets import MetricTargets
-    from reconciler.traffic.recorded_folder import RecordedFolder, Retention
-    from reconciler.traffic.scraped_rows import PageColumns, ScrapedRows
+    from reconciler.traffic.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.day_ledger import LateRows
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder

@@ -1,27 +1,166 @@
-"""A folder of recorded gauges: whole Parquet files in the canonical schema, named by their first moment, and none too old."""
+"""A folder of recorded gauges: whole Parquet files in the canonical schema, named by their first moment, and none too old.
+
+``PageColumns`` makes the columns of metrics pages, which ``record`` keeps of each scrape until it writes a file. A page has the
+same series as the one before, so each series is looked up once, and a scrape costs a few operations on arrays. Times that
+``record`` did not observe are noted beside the files (``RecordingGap``).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
 import fcntl
+import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.errors import FileAccessError, LockedError
-from reconciler.traffic.recording_gaps import GAP_FILES
-from reconciler.traffic.sample_parquet import SampleRows, join_rows, open_samples, sample_table
-from reconciler.traffic.scraped_rows import ScrapedRows
-from reconciler.traffic.sources.metric_layouts import MetricSeries
+from reconciler.errors import FileAccessError, LockedError, TrafficError
+from reconciler.logs import log_event
+from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.sample_parquet import MOST_INTERVAL_MS, UNKNOWN, SampleRows, join_rows, open_samples, sample_table
+from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, SeriesReader, Unattributed
+from reconciler.traffic.sources.normal_form import MOST_AMOUNT
+
+_OTHER: Final = -1
+"""The slot of a series that is not used. Above it are rates, below it throttle times."""
+_SPARE: Final = 1000
+
+
+class LabelledSeries(Protocol):
+    """A series of a page: the same object on every page that has it."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """With ``__name__``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScrapedRows:
+    """The rates of one scrape. ``clients`` is shared by many scrapes, ``slots`` are places in it."""
+
+    at_us: int
+    clients: Sequence[MetricSeries]
+    slots: Integers
+    interval_ms: Integers
+    """Since the sample before of the same client; 0 when there is none."""
+    amounts: Integers
+    throttled: Integers
+    """1: the broker throttled the client in the last minute. 0: not. -1: the page has no throttle time of this client."""
+
+    @property
+    def count(self) -> int:
+        """How many rows."""
+        return len(self.slots)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnknownSeries:
+    """How many series, and the labels of one of them."""
+
+    count: int
+    example: Mapping[str, str]
+
+
+class PageColumns:
+    """Make rows of the pages of one exporter."""
+
+    def __init__(self, reader: SeriesReader | None = None) -> None:
+        self._reader = reader or SeriesReader()
+        self._slots: dict[LabelledSeries, int] = {}
+        self._clients: dict[MetricSeries, int] = {}
+        self._shared: list[MetricSeries] = []
+        self._units: list[float] = []
+        self._last_s = np.empty(0)
+        self._unknown: dict[LabelledSeries, Unattributed] = {}
+        self.unattributed: Mapping[Unattributed, UnknownSeries] = {}
+        """Series of the pages whose client is not known, by reason. Replaced as a whole, so any thread may read it."""
+
+    def rows(self, samples: Sequence[tuple[LabelledSeries, float]], *, at_s: float, monotonic_s: float) -> ScrapedRows:
+        """The rows of a page. NaN, infinite and negative rates are not samples; of a client's second rate the first one counts.
+
+        An amount is rounded down, so that it proves no more than the sample.
+        """
+        slots = self._slots
+        new = [series for series, _ in samples if series not in slots]
+        if new or len(slots) > 2 * len(samples) + _SPARE:
+            self._learn(new, samples)
+            slots = self._slots
+        places = np.fromiter((slots[series] for series, _ in samples), dtype=np.int64, count=len(samples))
+        values = np.fromiter((value for _, value in samples), dtype=np.float64, count=len(samples))
+        is_rate = places > _OTHER
+        rates, first = np.unique(places[is_rate], return_index=True)
+        with np.errstate(invalid="ignore"):
+            amounts = values[is_rate][first] * np.asarray(self._units)[rates]
+            kept = (amounts >= 0) & (amounts <= MOST_AMOUNT)
+            above = values > 0
+        states = np.full(len(self._shared), UNKNOWN, dtype=np.int64)
+        is_throttle = places < _OTHER
+        states[_OTHER - 1 - places[is_throttle]] = 0
+        states[_OTHER - 1 - places[is_throttle & above]] = 1
+        rates = rates[kept]
+        interval_ms = np.nan_to_num(np.rint((monotonic_s - self._last_s[rates]) * 1000), nan=0.0)
+        self._last_s[rates] = monotonic_s
+        return ScrapedRows(
+            at_us=round(at_s * 1_000_000),
+            clients=self._shared,
+            slots=rates,
+            interval_ms=np.clip(interval_ms, 0, MOST_INTERVAL_MS).astype(np.int64),
+            amounts=amounts[kept].astype(np.int64),
+            throttled=states[rates],
+        )
+
+    def _learn(self, new: Sequence[LabelledSeries], samples: Sequence[tuple[LabelledSeries, float]]) -> None:
+        """Give slots to new series; series that are gone leave theirs once they are many."""
+        if len(self._slots) + len(new) > 2 * len(samples) + _SPARE:
+            new = [series for series, _ in samples]
+            last = dict(zip(self._shared, self._last_s.tolist(), strict=True))
+            self._slots, self._clients, self._unknown = {}, {}, {}
+            self._shared, self._units = [], []
+            self._last_s = np.empty(0)
+        else:
+            last = {}
+        for series in new:
+            self._slots[series] = self._slot_of(series)
+        # A name that later series have made known decides about an earlier one.
+        for series in [series for series, reason in self._unknown.items() if reason is not Unattributed.NO_BROKER]:
+            self._slots[series] = self._slot_of(series)
+        self.unattributed = _count_unknown(self._unknown)
+        more = [last.get(client, np.nan) for client in self._shared[len(self._last_s) :]]
+        self._last_s = np.concatenate([self._last_s, np.asarray(more, dtype=np.float64)])
+
+    def _slot_of(self, labelled: LabelledSeries) -> int:
+        series = self._reader.read(labelled.labels)
+        self._unknown.pop(labelled, None)
+        if isinstance(series, Unattributed):
+            self._unknown[labelled] = series
+        if not isinstance(series, MetricSeries) or series.measure not in (Measure.RATE, Measure.THROTTLE_TIME):
+            return _OTHER
+        client = MetricSeries(broker=series.broker, kind=series.kind, user=series.user, client_id=series.client_id, ip=series.ip)
+        slot = self._clients.get(client)
+        if slot is None:
+            slot = self._clients[client] = len(self._shared)
+            self._shared.append(client)
+            self._units.append(client.amounts_a_unit)
+        return slot if series.measure is Measure.RATE else _OTHER - 1 - slot
+
+
+def _count_unknown(unknown: Mapping[LabelledSeries, Unattributed]) -> dict[Unattributed, UnknownSeries]:
+    counts = Counter(unknown.values())
+    examples = {reason: series for series, reason in reversed(list(unknown.items()))}
+    return {reason: UnknownSeries(count=count, example=examples[reason].labels) for reason, count in counts.items()}
+
 
 _FILE: Final = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{6}Z)(?:-\d+)?\.parquet")
 _FORM: Final = "%Y-%m-%dT%H%M%SZ"
@@ -160,3 +299,62 @@ def _our_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileAccessError(f"{path} cannot be written: {error.strerror or error}") from error
+
+
+_log: Final = logging.getLogger(__name__)
+GAP_FILES: Final = ("gaps.old.jsonl", "gaps.jsonl")
+"""Beside the Parquet files, one line a gap. The first one has the older lines."""
+_MINUTE_S: Final = 60
+_MOST_MINUTES: Final = 366 * 24 * 60
+"""Of one gap; more comes from a damaged line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingGap:
+    """A time without samples of one broker, in seconds since 1970."""
+
+    broker: int
+    begin_s: float
+    end_s: float
+
+
+class _GapLine(msgspec.Struct, gc=False):
+    broker: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    begin: datetime.datetime = msgspec.field(name="from")
+    until: datetime.datetime
+
+
+def read_gaps(folders: Iterable[Path]) -> tuple[RecordingGap, ...]:
+    """The gaps that are noted in these folders. Lines of other kinds are skipped. Raises ``TrafficError``."""
+    all_gaps = []
+    for folder in folders:
+        for name in GAP_FILES:
+            path = folder / name
+            try:
+                lines = path.read_bytes().splitlines()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror or error}") from error
+            gaps = [gap for line in lines if (gap := _gap(line)) is not None]
+            log_event(_log, "gaps read", file=str(path), lines=len(lines), gaps=len(gaps))
+            all_gaps += gaps
+    return tuple(all_gaps)
+
+
+def gap_minutes(gaps: Iterable[RecordingGap]) -> Mapping[int, Integers]:
+    """By broker the minutes since 1970 in its gaps, rising. Both ends of a gap count to the nearest minute."""
+    ranges: dict[int, list[Integers]] = defaultdict(list)
+    for gap in gaps:
+        begin, end = round(gap.begin_s / _MINUTE_S), round(gap.end_s / _MINUTE_S)
+        ranges[gap.broker].append(np.arange(begin, min(end, begin + _MOST_MINUTES), dtype=np.int64))
+    return {broker: np.unique(np.concatenate(some)) for broker, some in ranges.items()}
+
+
+def _gap(line: bytes) -> RecordingGap | None:
+    try:
+        read = msgspec.json.decode(line, type=_GapLine)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    begin, end = (at if at.tzinfo is not None else at.replace(tzinfo=datetime.UTC) for at in (read.begin, read.until))
+    return RecordingGap(broker=read.broker, begin_s=begin.timestamp(), end_s=end.timestamp())

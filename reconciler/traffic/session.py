@@ -23,9 +23,16 @@ import reconciler
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
-from reconciler.traffic.class_archive import NO_ARCHIVE, ClassArchive, class_archive, keep_classes
 from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences
-from reconciler.traffic.spark_setup import require_java, require_packages, require_remote_packages
+from reconciler.traffic.spark_setup import (
+    NO_ARCHIVE,
+    ClassArchive,
+    class_archive,
+    keep_classes,
+    require_java,
+    require_packages,
+    require_remote_packages,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

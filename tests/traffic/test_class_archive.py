@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.sandbox.jars import pyspark_folder
 from reconciler.sandbox.java import find_java
-from reconciler.traffic.class_archive import MOST_ARCHIVES, NO_ARCHIVE, ClassArchive, class_archive, keep_classes
+from reconciler.traffic.spark_setup import MOST_ARCHIVES, NO_ARCHIVE, ClassArchive, class_archive, keep_classes
 from tests.support.command import environment
 
 SESSION = """

@@ -15,7 +15,7 @@ from reconciler.integrations import ExporterPage
 from reconciler.integrations.exporter_page import PageSeries
 from reconciler.service.polling import Poller, ScrapeGap
 from reconciler.traffic import PageColumns, RecordedFolder, Retention, Unattributed
-from reconciler.traffic.scraped_rows import UnknownSeries
+from reconciler.traffic.recorded_folder import UnknownSeries
 from tests.support.metrics_exporter import served
 from tests.support.polling import wait_until
 
