@@ -62,7 +62,7 @@ from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Wi
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.no_cycles import no_search_for_cycles
-from reconciler.traffic.recorded_folder import gap_minutes
+from reconciler.traffic.recording_gaps import gap_minutes
 from reconciler.traffic.sources.normal_form import DUPLICATE
 from reconciler.traffic.traffic_source import (
     RequestSource,

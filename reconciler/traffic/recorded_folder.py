@@ -1,8 +1,7 @@
 """A folder of recorded gauges: whole Parquet files in the canonical schema, named by their first moment, and none too old.
 
 ``PageColumns`` makes the columns of metrics pages, which ``record`` keeps of each scrape until it writes a file. A page has the
-same series as the one before, so each series is looked up once, and a scrape costs a few operations on arrays. Times that
-``record`` did not observe are noted beside the files (``RecordingGap``).
+same series as the one before, so each series is looked up once, and a scrape costs a few operations on arrays.
 """
 
 from __future__ import annotations
@@ -10,24 +9,22 @@ from __future__ import annotations
 import contextlib
 import datetime
 import fcntl
-import logging
 import os
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from typing import Final, Protocol
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.errors import FileAccessError, LockedError, TrafficError
-from reconciler.logs import log_event
+from reconciler.errors import FileAccessError, LockedError
 from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.recording_gaps import GAP_FILES
 from reconciler.traffic.sample_parquet import MOST_INTERVAL_MS, UNKNOWN, SampleRows, join_rows, open_samples, sample_table
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, SeriesReader, Unattributed
 from reconciler.traffic.sources.normal_form import MOST_AMOUNT
@@ -299,62 +296,3 @@ def _our_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise FileAccessError(f"{path} cannot be written: {error.strerror or error}") from error
-
-
-_log: Final = logging.getLogger(__name__)
-GAP_FILES: Final = ("gaps.old.jsonl", "gaps.jsonl")
-"""Beside the Parquet files, one line a gap. The first one has the older lines."""
-_MINUTE_S: Final = 60
-_MOST_MINUTES: Final = 366 * 24 * 60
-"""Of one gap; more comes from a damaged line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingGap:
-    """A time without samples of one broker, in seconds since 1970."""
-
-    broker: int
-    begin_s: float
-    end_s: float
-
-
-class _GapLine(msgspec.Struct, gc=False):
-    broker: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
-    begin: datetime.datetime = msgspec.field(name="from")
-    until: datetime.datetime
-
-
-def read_gaps(folders: Iterable[Path]) -> tuple[RecordingGap, ...]:
-    """The gaps that are noted in these folders. Lines of other kinds are skipped. Raises ``TrafficError``."""
-    all_gaps = []
-    for folder in folders:
-        for name in GAP_FILES:
-            path = folder / name
-            try:
-                lines = path.read_bytes().splitlines()
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise TrafficError(f"recorded traffic {path} cannot be read: {error.strerror or error}") from error
-            gaps = [gap for line in lines if (gap := _gap(line)) is not None]
-            log_event(_log, "gaps read", file=str(path), lines=len(lines), gaps=len(gaps))
-            all_gaps += gaps
-    return tuple(all_gaps)
-
-
-def gap_minutes(gaps: Iterable[RecordingGap]) -> Mapping[int, Integers]:
-    """By broker the minutes since 1970 in its gaps, rising. Both ends of a gap count to the nearest minute."""
-    ranges: dict[int, list[Integers]] = defaultdict(list)
-    for gap in gaps:
-        begin, end = round(gap.begin_s / _MINUTE_S), round(gap.end_s / _MINUTE_S)
-        ranges[gap.broker].append(np.arange(begin, min(end, begin + _MOST_MINUTES), dtype=np.int64))
-    return {broker: np.unique(np.concatenate(some)) for broker, some in ranges.items()}
-
-
-def _gap(line: bytes) -> RecordingGap | None:
-    try:
-        read = msgspec.json.decode(line, type=_GapLine)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-    begin, end = (at if at.tzinfo is not None else at.replace(tzinfo=datetime.UTC) for at in (read.begin, read.until))
-    return RecordingGap(broker=read.broker, begin_s=begin.timestamp(), end_s=end.timestamp())

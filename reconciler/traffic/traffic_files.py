@@ -12,7 +12,7 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.recorded_folder import read_gaps
+from reconciler.traffic.recording_gaps import read_gaps
 from reconciler.traffic.request_traffic import CONNECTION, open_rows
 from reconciler.traffic.sample_parquet import join_totals, stored_totals
 from reconciler.traffic.seconds.folder import SegmentFolder

@@ -17,7 +17,7 @@ from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.recorded_folder import RecordingGap
+from reconciler.traffic.recording_gaps import RecordingGap
 from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.sources.normal_form import CHARGED, EMPTY_THROTTLED, UNREADABLE
 
