@@ -14,10 +14,11 @@ import reconciler
 from reconciler.errors import FileAccessError
 
 
-def write_whole(path: Path, chunks: Iterable[str]) -> None:
+def write_whole(path: Path, chunks: Iterable[str], *, mode: int | None = None) -> None:
     """Replace a file by UTF-8 text; a reader sees the old one or the new one, also after a crash.
 
-    Raises ``FileAccessError``; whatever ``chunks`` raises comes through, and then the old file is still there.
+    ``mode``: its permissions; ``None``: those of a new file. Raises ``FileAccessError``; whatever ``chunks`` raises comes
+    through, and then the old file is still there.
     """
     partial: Path | None = None
     try:
@@ -25,6 +26,8 @@ def write_whole(path: Path, chunks: Iterable[str]) -> None:
         # The kernel takes the process umask off this mode. Asking for the umask would set it for every thread for a moment.
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         partial = beside
+        if mode is not None:
+            os.fchmod(handle, mode)
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(chunks)
             file.flush()

@@ -100,6 +100,18 @@ def print_lines(args: OutputArguments, lines: Sequence[Block], stream: TextIO | 
         raise OutputError(msg) from error
 
 
+def print_text(text: str, stream: TextIO) -> None:
+    """Print text as it is, and flush it. Raises ``OutputError`` when stdout takes no more."""
+    try:
+        stream.write(text)
+        stream.flush()
+    except OSError as error:
+        if stream is not sys.stdout:
+            raise
+        msg = f"cannot print the result: {error.strerror}"
+        raise OutputError(msg) from error
+
+
 def tell(message: str) -> None:
     """Print one line for the user on stderr. A stderr that takes nothing must not change the exit code."""
     with contextlib.suppress(OSError):

@@ -149,6 +149,7 @@ if TYPE_CHECKING:
         Reason,
         Summary,
     )
+    from reconciler.model.proposed_value import FileRevision, ProposedValue, UnwrittenValue, ValueProposals
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
     from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, any_matches, compile_regex
     from reconciler.model.state import (
@@ -247,6 +248,7 @@ __all__ = [
     "Explanation",
     "FailRule",
     "FailedBucket",
+    "FileRevision",
     "Filling",
     "Finding",
     "Fit",
@@ -301,6 +303,7 @@ __all__ = [
     "Plan",
     "PlanEffects",
     "ProfileChoice",
+    "ProposedValue",
     "Provenance",
     "Prune",
     "QuotaFit",
@@ -335,6 +338,8 @@ __all__ = [
     "UnreadableNode",
     "UnusedQuota",
     "UnusedReason",
+    "UnwrittenValue",
+    "ValueProposals",
     "ValueType",
     "Verdict",
     "VolumeLimit",

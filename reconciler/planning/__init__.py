@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         overriding_entities,
         undeclared_in_scope,
     )
+    from reconciler.planning.proposed_values import propose_values
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.way_back import plan_way_back
 
@@ -30,6 +31,7 @@ __all__ = [
     "nothing_to_do_notes",
     "overriding_entities",
     "plan_way_back",
+    "propose_values",
     "quotas_after",
     "read_saved_plan",
     "require_current",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from reconciler.render.plan_page import findings_html, plan_html
     from reconciler.render.plan_text import MANY_CHANGES, apply_report_lines, failure_lines, join_parts, plan_lines
     from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
+    from reconciler.render.proposed_values_text import proposal_lines, revision_diff
     from reconciler.render.report_page import overview_lines, report_html
     from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
@@ -115,6 +116,7 @@ __all__ = [
     "plan_markdown",
     "plan_outputs",
     "plan_to_sarif",
+    "proposal_lines",
     "read_content",
     "read_marker",
     "render_backtest_markdown",
@@ -125,6 +127,7 @@ __all__ = [
     "render_sticky_comment",
     "report_html",
     "resolution_lines",
+    "revision_diff",
     "shown_findings",
     "size",
     "state_as_csv",

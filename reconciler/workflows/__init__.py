@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         is_prometheus,
         prometheus_address,
     )
+    from reconciler.workflows.propose import ManifestFiles, write_revisions
     from reconciler.workflows.quotas_then import QuotaSources
     from reconciler.workflows.reconcile import Observation, observe, write_observed
     from reconciler.workflows.references import References
@@ -129,6 +130,7 @@ __all__ = [
     "IncidentRequest",
     "Intent",
     "Made",
+    "ManifestFiles",
     "ModelOptions",
     "Observation",
     "PrometheusRequest",
@@ -238,6 +240,7 @@ __all__ = [
     "verify_reference",
     "write_baseline",
     "write_observed",
+    "write_revisions",
 ]
 
 __getattr__ = lazy_face(__name__)

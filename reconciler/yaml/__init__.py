@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
+    from reconciler.yaml.editing import ScalarEdit, ScalarEditError, edit_scalars
     from reconciler.yaml.nodes import Plain, YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence
     from reconciler.yaml.reading import read_yaml
     from reconciler.yaml.writing import scalar_text
 
 __all__ = [
     "Plain",
+    "ScalarEdit",
+    "ScalarEditError",
     "YamlMapping",
     "YamlNode",
     "YamlProblem",
     "YamlScalar",
     "YamlSequence",
+    "edit_scalars",
     "read_yaml",
     "scalar_text",
 ]

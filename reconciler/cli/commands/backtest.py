@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconciler.model import BacktestReport, ClusterSpec, CurrentState
-    from reconciler.workflows import Intent, ModelOptions, TrustedTree
+    from reconciler.workflows import Intent, ManifestFiles, ModelOptions, TrustedTree
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
@@ -47,6 +48,8 @@ class BacktestArguments(ClusterArguments):
     """The command line of ``backtest``. ``settings``: those of ``--set``."""
 
     settings: tuple[str, ...]
+    propose: bool
+    dry_run: bool
     traffic: tuple[str, ...]
     current: str | None
     kafka_version: str | None
@@ -124,6 +127,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_reading_options(parser)
     add_spark_options(parser)
     add_broker_model_options(parser)
+    changes = options.section(parser, "Changes")
+    changes.add_argument(
+        "--propose",
+        action="store_true",
+        help="write the recommended values of quotas that throttle, or may, into the manifests, and print the diff",
+    )
+    changes.add_argument("--dry-run", action="store_true", help="with --propose: print the diff, and write nothing")
     add_set_option(parser, without="Without PATH, it changes the quotas of --current or --bootstrap-server")
     options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
@@ -147,6 +157,7 @@ def run(args: BacktestArguments) -> int:
     from reconciler.model import ClusterSpec, Severity
     from reconciler.workflows import (
         BacktestOptions,
+        ManifestFiles,
         configured_server,
         proposal_of,
         proposal_of_settings,
@@ -159,6 +170,7 @@ def run(args: BacktestArguments) -> int:
         raise UsageError(_NO_SQL)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
     options.check_one_state(args, args.current)
+    _check_propose(args)
     settings = parse_settings(args.settings)
     for warning in default_in_text_warnings(settings):
         output.tell(f"warning: {warning}")
@@ -197,12 +209,36 @@ def run(args: BacktestArguments) -> int:
         known_clients=Path(args.known_clients) if args.known_clients else None,
         between=dataset_time(args.traffic, since=args.since, until=args.until),
     )
+    manifests = ManifestFiles(intent) if args.propose and intent is not None else None
     current = _current(args, spec, trusted)
     proposal = proposal_of_settings(settings, current) if intent is None else set_quotas(proposal_of(intent, current), settings)
     report = run_backtest(proposal, chosen, progress=output.StderrProgress(args, every_s=30.0))
     print_backtest(args, report, files)
+    if manifests is not None:
+        _propose(args, manifests, report)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE
+
+
+def _check_propose(args: BacktestArguments) -> None:
+    if args.dry_run and not args.propose:
+        raise UsageError("--dry-run is for --propose: give --propose, too")
+    if args.propose and args.settings:
+        raise UsageError("--propose writes into manifests, and values of --set are in none. Give one of the two")
+
+
+def _propose(args: BacktestArguments, manifests: ManifestFiles, report: BacktestReport) -> None:
+    """Write, then print: on stderr where another format than text is on stdout. Raises ``FileAccessError``."""
+    from reconciler.render import proposal_lines, revision_diff
+    from reconciler.workflows import write_revisions
+
+    proposals = manifests.propose(report)
+    revisions = manifests.revise(proposals)
+    if not args.dry_run:
+        write_revisions(revisions)
+    stream = sys.stdout if args.format == "text" else sys.stderr
+    output.print_lines(args, proposal_lines(proposals, written=not args.dry_run), stream)
+    output.print_text(revision_diff(revisions), stream)
 
 
 def _noise(args: BacktestArguments) -> int | None:

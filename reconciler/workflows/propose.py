@@ -1,0 +1,126 @@
+"""Write the values that a backtest recommends into the manifests, where each value stands."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import FileAccessError, GitError
+from reconciler.files import write_whole
+from reconciler.logs import log_event
+from reconciler.model import BacktestReport, FileRevision, Span, ValueProposals, escaped
+from reconciler.planning import propose_values
+from reconciler.text import shown
+from reconciler.workflows.git_repository import nearest_repository
+from reconciler.workflows.load import LoadedManifests
+from reconciler.workflows.plan import Intent
+from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars
+
+_log: Final = logging.getLogger(__name__)
+
+
+class ManifestFiles:
+    """The files of manifests as they were when these were read: a backtest takes minutes, in which a file may change."""
+
+    def __init__(self, intent: Intent) -> None:
+        """Reads the files that declare a value. Raises ``FileAccessError``."""
+        self._intent = intent
+        places = {quota.source.file for declared in intent.desired.entities.values() for quota in declared.quotas.values()}
+        self._contents: Mapping[str, bytes] = {file: _read(file) for file in sorted(places)}
+
+    def propose(self, report: BacktestReport) -> ValueProposals:
+        """What the report recommends for the values of these files, with the other clusters that each value is of."""
+        proposals = propose_values(report, self._intent.desired)
+        loaded = self._intent.others.loaded
+        elsewhere = _clusters_of_values(loaded, leave_out=self._intent.spec.name)
+        values = (replace(value, clusters=elsewhere.get(value.source, ())) for value in proposals.values)
+        return replace(proposals, values=tuple(values))
+
+    def revise(self, proposals: ValueProposals) -> tuple[FileRevision, ...]:
+        """The files with the values of ``proposals``, in the order of their names; nothing is written.
+
+        Raises ``FileAccessError`` for a file that has changed, cannot be written, or is a link that leads out of the repository.
+        """
+        edits: dict[str, list[ScalarEdit]] = {}
+        for value in proposals.values:
+            place = value.source
+            edit = ScalarEdit(line=place.line, column=place.column, old=value.before, new=value.after)
+            edits.setdefault(place.file, []).append(edit)
+        return tuple(self._revised(file, edits[file]) for file in sorted(edits))
+
+    def _revised(self, file: str, edits: Sequence[ScalarEdit]) -> FileRevision:
+        before = self._contents[file]
+        self._require_unchanged(file, before)
+        target = self._target(file)
+        _require_writable(file, target)
+        try:
+            return FileRevision(path=file, target=target, before=before, after=edit_scalars(before, edits))
+        except ScalarEditError as error:
+            place = Span(file=file, line=error.edit.line, column=error.edit.column)
+            msg = f"{place}: {shown(error.edit.old)} cannot be replaced in place. Write {error.edit.new} there by hand"
+            raise FileAccessError(msg) from None
+
+    def _target(self, file: str) -> str:
+        """Where links lead to. Raises ``FileAccessError`` for a place outside of the repository and of the named folders."""
+        target = os.path.realpath(file)
+        folders = [path if Path(path).is_dir() else str(Path(path).parent) for path in self._intent.paths]
+        with contextlib.suppress(GitError):
+            folders.append(nearest_repository(folders[0]).top)
+        allowed = [os.path.realpath(folder) for folder in folders]
+        if not any(target.startswith(folder.rstrip(os.sep) + os.sep) for folder in allowed):
+            msg = f"{escaped(file)} is a symbolic link to {escaped(target)}, outside of the repository. Nothing was written"
+            raise FileAccessError(msg)
+        return target
+
+    def _require_unchanged(self, file: str, before: bytes) -> None:
+        if _read(file) != before:
+            msg = f"{escaped(file)} changed while the backtest ran. Nothing was written: run the command again"
+            raise FileAccessError(msg)
+
+
+def write_revisions(revisions: Sequence[FileRevision]) -> None:
+    """Write each file whole, with its permissions. Raises ``FileAccessError``; the message names files written before it."""
+    written: list[str] = []
+    for revision in revisions:
+        target = Path(revision.target)
+        try:
+            mode = stat.S_IMODE(target.stat().st_mode)
+            write_whole(target, [revision.after.decode("utf-8")], mode=mode)
+        except (OSError, FileAccessError) as error:
+            before = f". Written before it: {', '.join(map(escaped, written))}" if written else ". Nothing was written"
+            msg = f"{escaped(revision.path)}: {error}{before}"
+            raise FileAccessError(msg) from error
+        written.append(revision.path)
+        log_event(_log, "manifest written", level=logging.INFO, file=revision.path, target=revision.target)
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        msg = f"{escaped(file)} cannot be read: {error.strerror}"
+        raise FileAccessError(msg) from error
+
+
+def _require_writable(file: str, target: str) -> None:
+    # A file without any permission to write is protected on purpose, also from root.
+    has_permission = bool(Path(target).stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
+    if not has_permission or not os.access(target, os.W_OK) or not os.access(Path(target).parent, os.W_OK):
+        msg = f"{escaped(file)} is read-only. Nothing was written: allow writing, or change the values by hand"
+        raise FileAccessError(msg)
+
+
+def _clusters_of_values(loaded: LoadedManifests, *, leave_out: str | None) -> Mapping[Span, tuple[str, ...]]:
+    clusters: dict[Span, list[str]] = {}
+    for name, spec in sorted(loaded.clusters.items()):
+        if name == leave_out:
+            continue
+        for span in {quota.source for each in loaded.desired(spec).entities.values() for quota in each.quotas.values()}:
+            clusters.setdefault(span, []).append(name)
+    return {span: tuple(names) for span, names in clusters.items()}

@@ -1,0 +1,100 @@
+"""Scalars of a YAML file replaced where they stand: every other character stays as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reconciler.yaml.nodes import YamlMapping, YamlNode, YamlScalar
+from reconciler.yaml.reading import read_yaml
+
+_BREAKS: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_PROPERTIES: Final = re.compile(r"(?:[&!]\S+\s+)*")
+"""An anchor and a tag before a scalar."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarEdit:
+    """One scalar, at a line and column that count from 1, its text without quotes, and the text that takes its place."""
+
+    line: int
+    column: int
+    old: str
+    new: str
+
+
+class ScalarEditError(ValueError):
+    """The scalar of ``edit`` is not there, or is written in a way that cannot be replaced in place."""
+
+    def __init__(self, edit: ScalarEdit) -> None:
+        super().__init__(f"line {edit.line}: the value {edit.old!r} cannot be replaced in place")
+        self.edit = edit
+
+
+def edit_scalars(content: bytes, edits: Sequence[ScalarEdit]) -> bytes:
+    """The file with other texts as values, in the quotes that it has. ``content``: a file without problems, UTF-8.
+
+    Raises ``ScalarEditError`` for the first scalar that is not there, and where the result would differ in anything else.
+    """
+    text = content.decode("utf-8")
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    text = text.removeprefix(mark)
+    starts = [0, *(match.end() for match in _BREAKS.finditer(text))]
+    pieces, done = [mark], 0
+    for edit in sorted(edits, key=lambda each: (each.line, each.column)):
+        begin, end = _extent(text, starts, edit)
+        if begin < done:
+            raise ScalarEditError(edit)
+        pieces += (text[done:begin], edit.new)
+        done = end
+    edited = "".join((*pieces, text[done:])).encode("utf-8")
+    _require_only(content, edited, edits)
+    return edited
+
+
+def _extent(text: str, starts: Sequence[int], edit: ScalarEdit) -> tuple[int, int]:
+    """Where the text of a scalar begins and ends, without its quotes."""
+    if not 0 < edit.line <= len(starts):
+        raise ScalarEditError(edit)
+    begin = starts[edit.line - 1] + edit.column - 1
+    properties = _PROPERTIES.match(text, begin)
+    begin = properties.end() if properties else begin
+    quote = text[begin : begin + 1]
+    if quote in ('"', "'"):
+        begin += 1
+        if text[begin + len(edit.old) : begin + len(edit.old) + 1] != quote:
+            raise ScalarEditError(edit)
+    if not edit.old or not text.startswith(edit.old, begin):
+        raise ScalarEditError(edit)
+    return begin, begin + len(edit.old)
+
+
+def _require_only(before: bytes, after: bytes, edits: Sequence[ScalarEdit]) -> None:
+    """Raise ``ScalarEditError`` unless the documents are equal but for these scalars, which have their new texts."""
+    old, new = read_yaml(before), read_yaml(after)
+    wanted = {(edit.line, edit.column): edit for edit in edits}
+    texts = [[scalar for document in stream.documents for scalar in _scalars(document)] for stream in (old, new)]
+    if not new.problems and len(texts[0]) == len(texts[1]):
+        changed = {
+            (place[0], place[1]): (was, becomes)
+            for (place, was), (_, becomes) in zip(texts[0], texts[1], strict=True)
+            if was != becomes
+        }
+        if changed == {place: (edit.old, edit.new) for place, edit in wanted.items() if edit.old != edit.new}:
+            return
+    raise ScalarEditError(edits[0])
+
+
+def _scalars(node: YamlNode) -> Iterator[tuple[tuple[int, int], str]]:
+    """Places and texts of all keys and values, in the order of the file."""
+    if isinstance(node, YamlScalar):
+        yield (node.line, node.column), node.text
+    elif isinstance(node, YamlMapping):
+        for key, value in node.items.items():
+            yield node.keys[key], key
+            yield from _scalars(value)
+    else:
+        for item in node.items:
+            yield from _scalars(item)
