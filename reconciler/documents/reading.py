@@ -7,13 +7,13 @@ can refuse (a time without a zone, a number that no double has) is a ``FieldErro
 from __future__ import annotations
 
 import datetime
-import gc
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeVar
 
+from reconciler.collector import pause_collector
 from reconciler.errors import DocumentVersionError, FileAccessError
 from reconciler.formats import document_problem, entity_from_json, load_schema, quoted_json
 from reconciler.model import ClusterIdentity, Entity, ManifestCommit, Observed, ObservedFrom, escaped
@@ -52,7 +52,7 @@ def read_document(text: str | bytes, build: Callable[[Any], T], *, name: str, ki
     text: where it is not JSON or ``build`` raises another ``ValueError``.
     """
     try:
-        with cyclic_collector_paused():
+        with pause_collector():
             return build(parse(text))
     except ForeignVersionError as error:
         raise DocumentVersionError(f"{name} is {kind} {error}") from error
@@ -63,7 +63,7 @@ def read_document(text: str | bytes, build: Callable[[Any], T], *, name: str, ki
 def parse(text: str | bytes, *, unique: bool = False) -> Any:
     """The data of a JSON text. Raises ``ValueError`` or ``RecursionError``; with ``unique`` also for a key that occurs twice."""
     hook = _unique if unique else None
-    with cyclic_collector_paused():
+    with pause_collector():
         return json.loads(text, object_pairs_hook=hook, parse_constant=_refuse_constant)
 
 
@@ -80,18 +80,6 @@ def checked(data: object, schema_name: str) -> dict[str, Any]:
     if problem := document_problem(data, schema_name):
         raise FieldError("", problem)
     return data
-
-
-@contextmanager
-def cyclic_collector_paused() -> Iterator[None]:
-    """Pause the cyclic garbage collector: documents have no cycles, and looking for them is a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 @contextmanager

@@ -13,12 +13,12 @@ from json.encoder import encode_basestring_ascii as _string
 from pathlib import Path
 from typing import Final
 
+from reconciler.collector import pause_collector
 from reconciler.documents.reading import (
     FieldError,
     ForeignVersionError,
     checked,
     cluster_from_json,
-    cyclic_collector_paused,
     moment_from_json,
     number_from_json,
     parse,
@@ -103,7 +103,7 @@ def parse_snapshot(content: bytes, path: Path) -> CurrentState:
     except UnicodeDecodeError:
         raise ManifestError(f"{path} is not a snapshot: it is not UTF-8 text") from None
     try:
-        with cyclic_collector_paused():
+        with pause_collector():
             return snapshot_from_json(parse(text, unique=True))
     except json.JSONDecodeError as error:
         raise ManifestError(f"{path}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}") from None

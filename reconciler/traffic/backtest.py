@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from reconciler.collector import pause_collector
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import timed_event
 from reconciler.model import (
@@ -61,7 +62,6 @@ from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.recording_gaps import gap_minutes
 from reconciler.traffic.sources.normal_form import DUPLICATE
 from reconciler.traffic.traffic_source import (
@@ -111,7 +111,7 @@ class BacktestRequest:
 class Backtest:
     """One run: ``report`` judges, ``request_lines`` then gives every request."""
 
-    @no_search_for_cycles()
+    @pause_collector()
     def __init__(self, recorded: TrafficSource, question: BacktestRequest) -> None:
         self._recorded = recorded
         self._question = question
@@ -133,7 +133,7 @@ class Backtest:
         """The numbers of the targets whose traffic is not accounted for in another one."""
         return tuple(number for number in range(len(self._grouping.targets)) if number not in self._twice)
 
-    @no_search_for_cycles()
+    @pause_collector()
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
         question, series = self._question, self._recorded.series

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from reconciler.collector import pause_collector
 from reconciler.errors import FileAccessError
 from reconciler.model import DEFAULT, Entity, EntityName, Known, escaped
 from reconciler.resolution import client_of
@@ -37,18 +37,15 @@ def parse_clients(stream: BinaryIO, name: str) -> list[AskedClient]:
     An empty client id is a client that sends none. Raises ``FileAccessError`` with ``name`` and the line for the first line that
     is not such an object.
     """
-    was_on = gc.isenabled()
-    gc.disable()  # This makes many objects and no garbage.
     lines = io.TextIOWrapper(stream, encoding="utf-8-sig")
     try:
-        return _parsed(lines, escaped(name))
+        with pause_collector():
+            return _parsed(lines, escaped(name))
     except UnicodeDecodeError:
         raise FileAccessError(f"{escaped(name)} is not UTF-8 text") from None
     finally:
         with contextlib.suppress(ValueError):
             lines.detach()
-        if was_on:
-            gc.enable()
 
 
 def _parsed(lines: Iterable[str], name: str) -> list[AskedClient]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import logging
 import os
 from collections import Counter
@@ -12,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Final
 
+from reconciler.collector import pause_collector
 from reconciler.errors import ManifestError, UntrustedError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
@@ -106,7 +105,7 @@ def load_manifests(paths: Sequence[str], *, trust: Trust | None = None, within: 
     """
     trusted = None if trust is None else trust.ref
     with timed_event(_log, "manifests read", level=logging.INFO, paths=list(paths), trusted_ref=trusted) as data:
-        with _without_collector():
+        with pause_collector():
             loaded = _load(paths, trust, within)
         data["root"] = loaded.root
         data["files"] = len(loaded.files)
@@ -145,18 +144,6 @@ def _with_owners_above(root: str, contents: dict[str, FileContent], within: str 
             if repository and repository.owners and not path_matcher(repository.exclude)(file.relative_to(above).as_posix()):
                 root = str(above)
     return root
-
-
-@contextlib.contextmanager
-def _without_collector() -> Iterator[None]:
-    """Reading makes many objects and no cycles; the collector, looking at them again and again, would cost a third more time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> LoadedManifests:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
 from reconciler.backends.broker.error_messages import (
@@ -23,6 +22,7 @@ from reconciler.backends.broker.requests import FullDescribe, alter_request, bro
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.backends.broker.wire import MalformedAnswerError
+from reconciler.collector import pause_collector
 from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import (
@@ -109,7 +109,8 @@ class BrokerCluster:
         Raises ``AuthorizationError``, ``RequestRefusedError`` (a filter that Kafka does not take, or error -1 when the answer is
         too large for the broker's memory), ``UnsupportedClusterError`` or ``UnreachableError``.
         """
-        with _collector_paused():
+        # Decoding 100,000 entities makes millions of objects.
+        with pause_collector():
             return self._require_entities(
                 self._read(lambda: describe_request(entity_filter), read_describe_answer, broker=broker),
             )
@@ -243,18 +244,6 @@ class BrokerCluster:
             raise UnreachableError(f"the cluster did not answer a request: {error}") from error
         except MalformedAnswerError as error:
             raise UnsupportedClusterError(f"the cluster's answer to a request is malformed: {error}") from error
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Decoding makes millions of objects and no garbage; looking for some would take half of the time (100,000 entities)."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _require_known_outcome(alterations: Sequence[Alteration], answer: Mapping[Entity, tuple[int, str | None]]) -> None:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from reconciler.collector import pause_collector
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
 from reconciler.model import BucketVerdict, Observations
@@ -36,7 +37,6 @@ from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.no_cycles import no_search_for_cycles
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, add_up
 from reconciler.traffic.sources.normal_form import IDENTITY
@@ -135,7 +135,7 @@ class History:
         ]
 
 
-@no_search_for_cycles()
+@pause_collector()
 def open_history(folder: SegmentFolder) -> History:
     """Raises ``TrafficError`` when the folder has no totals, or a segment has one number for two clients."""
     segments = folder.segments()

@@ -1,11 +1,11 @@
-"""Python's search for cycles: off inside, afterwards as before, and nothing is kept that it would have found."""
+"""The cyclic garbage collector: off inside, afterwards as before, and nothing that it would have collected is kept."""
 
 import gc
 import weakref
 
 import pytest
 
-from reconciler.traffic.no_cycles import no_search_for_cycles
+from reconciler.collector import pause_collector
 
 
 class Knot:
@@ -16,10 +16,10 @@ class Knot:
 
 
 def test_it_is_off_inside_and_what_is_tied_in_a_knot_is_found_later() -> None:
-    with no_search_for_cycles():
+    with pause_collector():
         assert not gc.isenabled()
         inside = weakref.ref(Knot())
-        with no_search_for_cycles():
+        with pause_collector():
             pass
         assert not gc.isenabled(), "the inner one leaves it as it was"
     assert gc.isenabled()
@@ -28,10 +28,10 @@ def test_it_is_off_inside_and_what_is_tied_in_a_knot_is_found_later() -> None:
     assert inside() is None
 
 
-def test_it_is_on_again_after_a_failure_and_what_somebody_froze_stays_so() -> None:
+def test_it_is_on_again_after_a_failure_and_frozen_objects_stay_frozen() -> None:
     gc.freeze()
     try:
-        with pytest.raises(KeyError), no_search_for_cycles():
+        with pytest.raises(KeyError), pause_collector():
             raise KeyError
         assert gc.isenabled()
         assert gc.get_freeze_count() > 0
