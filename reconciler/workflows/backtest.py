@@ -27,9 +27,8 @@ from reconciler.planning import difference, quotas_after
 from reconciler.policy import judged_by_rules
 from reconciler.ports import Progress
 from reconciler.workflows.broker_model import ModelOptions, broker_model
-from reconciler.workflows.client_names import names_of, read_client_names
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
-from reconciler.workflows.traffic_mapping import metric_rules, read_trusted_mapping
+from reconciler.workflows.traffic_inputs import metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from reconciler.errors import UsageError
 from reconciler.model import Message
 from reconciler.ports import Progress
 from reconciler.text import list_some
-from reconciler.workflows.client_names import read_client_names
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
-from reconciler.workflows.traffic_mapping import metric_rules, read_trusted_mapping
+from reconciler.workflows.traffic_inputs import metric_rules, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.traffic import Segment, SegmentFolder, SourceFile, Traffic

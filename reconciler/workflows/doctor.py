@@ -26,13 +26,12 @@ from reconciler.model import (
 )
 from reconciler.ports import Progress
 from reconciler.text import count_of, list_some
-from reconciler.workflows.client_names import names_of, read_client_names
 from reconciler.workflows.exporters import open_page
 from reconciler.workflows.headroom_sources import is_page, split_page
 from reconciler.workflows.prometheus_login import read_login
 from reconciler.workflows.prometheus_reading import Piece, PieceReader
 from reconciler.workflows.prometheus_traffic import trusted_reader
-from reconciler.workflows.traffic_mapping import metric_rules, read_trusted_mapping
+from reconciler.workflows.traffic_inputs import metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:

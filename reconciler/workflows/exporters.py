@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import UsageError
 from reconciler.integrations import PAGE_PREFIX, ExporterPage
 from reconciler.model import escaped
-from reconciler.workflows.client_names import read_client_names
+from reconciler.workflows.traffic_inputs import read_client_names
 
 if TYPE_CHECKING:
     from reconciler.integrations import HttpLogin

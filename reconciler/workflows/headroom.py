@@ -24,7 +24,6 @@ from reconciler.model import (
 )
 from reconciler.resolution import Candidate, EffectiveQuotas, QuotaView
 from reconciler.text import count_of
-from reconciler.workflows.client_names import names_of, read_client_names
 from reconciler.workflows.headroom_sources import (
     LoadOptions,
     LoadReading,
@@ -36,7 +35,7 @@ from reconciler.workflows.headroom_sources import (
 )
 from reconciler.workflows.prometheus_traffic import configured_server, trusted_reader
 from reconciler.workflows.resolve import Sources
-from reconciler.workflows.traffic_mapping import read_trusted_mapping
+from reconciler.workflows.traffic_inputs import names_of, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher

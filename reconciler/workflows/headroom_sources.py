@@ -18,7 +18,7 @@ from reconciler.model import Message, compose, escaped, name_part
 from reconciler.workflows.exporters import open_page
 from reconciler.workflows.prometheus_login import ReadFile, read_login
 from reconciler.workflows.prometheus_traffic import is_prometheus, prometheus_address
-from reconciler.workflows.traffic_mapping import metric_rules
+from reconciler.workflows.traffic_inputs import metric_rules
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher, MetricServer

@@ -14,7 +14,7 @@ from reconciler.workflows.connect import read_state, snapshot_reader
 from reconciler.workflows.load import load_manifest_text, stop_on
 from reconciler.workflows.plan import intent_of, load_intent
 from reconciler.workflows.references import ReadReferences
-from reconciler.workflows.traffic_mapping import read_trusted_mapping
+from reconciler.workflows.traffic_inputs import read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.traffic import Between, SessionFrames

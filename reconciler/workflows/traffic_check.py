@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from reconciler.errors import UsageError
 from reconciler.model import ContractReport
 from reconciler.ports import Progress
-from reconciler.workflows.traffic_mapping import read_trusted_mapping
+from reconciler.workflows.traffic_inputs import read_trusted_mapping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,7 +29,6 @@ from reconciler.ports import Progress
 from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
 from reconciler.workflows.backtest import BacktestOptions, backtest_request, fetch_samples, open_recorded
-from reconciler.workflows.client_names import names_of
 from reconciler.workflows.incident_groups import add_origins, group_of, groups_of, order_of_groups
 from reconciler.workflows.incident_times import (
     TrafficEvidence,
@@ -42,6 +41,7 @@ from reconciler.workflows.incident_times import (
 from reconciler.workflows.next_steps import StepContext, next_steps
 from reconciler.workflows.prometheus_traffic import configured_server
 from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, proposal_or_empty, read_quotas_then
+from reconciler.workflows.traffic_inputs import names_of
 
 if TYPE_CHECKING:
     from reconciler.traffic import BacktestRequest, GroupTimeline, TrafficSource
