@@ -100,7 +100,13 @@ if TYPE_CHECKING:
         selector_of,
     )
     from reconciler.traffic.sources.parquet_parts import Between
-    from reconciler.traffic.sources.remote_read import PackedAnswer, PackedAnswerError, read_request
+    from reconciler.traffic.sources.remote_read import (
+        LongAnswerError,
+        PackedAnswer,
+        PackedAnswerError,
+        PackedReader,
+        read_request,
+    )
     from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
@@ -131,12 +137,14 @@ __all__ = [
     "LakeRequest",
     "LakeResult",
     "LateRows",
+    "LongAnswerError",
     "Measure",
     "MetricRule",
     "MetricSeries",
     "MetricTargets",
     "PackedAnswer",
     "PackedAnswerError",
+    "PackedReader",
     "PageColumns",
     "PageFacts",
     "PageWriter",

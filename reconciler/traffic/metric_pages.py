@@ -138,7 +138,7 @@ class PageWriter:
         down, so that it proves no more than the sample. A sample is ``throttled`` when the client's throttle time of the same
         scrape is above 0, and null when there is no such series.
 
-        Raises ``ForeignAnswerError``, ``SeveralClustersError``, and ``PackedAnswerError``, after which nothing of it was added.
+        Raises ``ForeignAnswerError`` and ``SeveralClustersError``.
         """
         answer = self._answers.read(body)
         self._warnings |= dict.fromkeys(answer.warnings)

@@ -13,6 +13,7 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.metric_answers import AnswerReader, samples_of
 from reconciler.traffic.sources.metric_layouts import Layout, Measure, MetricSeries, SeriesReader, Unattributed, layout_of
+from reconciler.traffic.sources.remote_read import PackedAnswer
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 _TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
@@ -102,7 +103,7 @@ class MetricTargets:
         self.warnings: dict[str, None] = {}
         """Of a server that has left something out, each once."""
 
-    def add_answer(self, body: bytes) -> None:
+    def add_answer(self, body: bytes | PackedAnswer) -> None:
         """An answer of the server. Raises ``ForeignAnswerError``."""
         answer = self._answers.read(body)
         self.warnings |= dict.fromkeys(answer.warnings)

@@ -178,8 +178,8 @@ def _read_series(
     targets: MetricTargets, reader: PieceReader, piece: Piece, server: PrometheusRequest, progress: Progress | None = None
 ) -> None:
     for answered in reader.read([piece]):
-        for _, raw in answered.bodies:
-            targets.add_answer(raw.body)
+        for _, answer in answered.answers:
+            targets.add_answer(answer)
         if progress is not None:
             share = (answered.piece.end_s - piece.begin_s) / (piece.end_s - piece.begin_s)
             progress.step(f"reading {server.address}: {share:.0%}")

@@ -8,10 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from reconciler.errors import TrafficError
 from reconciler.integrations import PrometheusApi, TooManySamplesError
+
+if TYPE_CHECKING:
+    from reconciler.traffic import PackedAnswer
 
 _SHORTEST_S: Final = 60
 _FIRST_S: Final = 300
@@ -19,11 +22,11 @@ _FIRST_S: Final = 300
 _BYTES_AT_ONCE: Final = 48 * 1024 * 1024
 _AHEAD: Final = 2
 """The server works on so many pieces while this process decodes another one."""
-_PACKED: Final = 2
-"""A byte of remote read takes so many times the memory of one of JSON."""
+_SAMPLE_BYTES: Final = 16
+"""A sample of remote read, which is decoded already, in memory."""
 Result = TypeVar("Result")
-PackedRequest: TypeAlias = Callable[[int, int], bytes]
-"""Of the first and the last millisecond."""
+ReadPacked: TypeAlias = "Callable[[int, int], PackedAnswer | None]"
+"""From the first to the last millisecond; ``None`` where the server has no remote read, or another form of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +44,8 @@ class AnsweredPiece:
     page: int
     piece: Piece
     last: bool
-    bodies: tuple[tuple[Piece, SampleAnswer], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SampleAnswer:
-    """``is_packed``: of remote read, else JSON."""
-
-    body: bytes
-    is_packed: bool = False
+    answers: tuple[tuple[Piece, bytes | PackedAnswer], ...]
+    """JSON that is not decoded, or samples of remote read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +53,15 @@ class _Waiting:
     page: int
     piece: Piece
     last: bool
-    result: Callable[[], tuple[tuple[Piece, SampleAnswer], ...]]
+    result: Callable[[], tuple[tuple[Piece, bytes | PackedAnswer], ...]]
 
 
 class PieceReader:
     """Reads pages of one selector."""
 
-    def __init__(self, api: PrometheusApi, selector: str, packed: PackedRequest | None = None) -> None:
-        """``packed``: makes requests of remote read, which take half of the time, as long as the server answers them."""
-        self._api, self._selector, self._packed = api, selector, packed
+    def __init__(self, api: PrometheusApi, selector: str, read_packed: ReadPacked | None = None) -> None:
+        """``read_packed``: remote read takes a fifth of the server's time. It is used as long as the server answers it."""
+        self._api, self._selector, self._read_packed = api, selector, read_packed
         self._length_s = _FIRST_S
         self._longest_s: float = float("inf")
 
@@ -76,16 +72,11 @@ class PieceReader:
         self._begin(plan, waiting, 1)
         while waiting:
             first = waiting.popleft()
-            bodies = first.result()
+            answers = first.result()
             # The length of later pieces depends on the answers so far.
-            self._adapt(first.piece, sum(len(raw.body) * (_PACKED if raw.is_packed else 1) for _, raw in bodies))
+            self._adapt(first.piece, sum(map(_size, (answer for _, answer in answers))))
             self._begin(plan, waiting, _AHEAD)
-            yield AnsweredPiece(first.page, first.piece, first.last, bodies)
-
-    def read_as_json(self, piece: Piece) -> tuple[tuple[Piece, SampleAnswer], ...]:
-        """The answers for a piece anew, after one of remote read that cannot be decoded; no other is asked for."""
-        self._packed = None
-        return self._answers(piece)
+            yield AnsweredPiece(first.page, first.piece, first.last, answers)
 
     def _begin(self, plan: Iterator[tuple[int, Piece, bool]], waiting: deque[_Waiting], count: int) -> None:
         while len(waiting) < count and (planned := next(plan, None)) is not None:
@@ -105,7 +96,7 @@ class PieceReader:
         wanted = (piece.end_s - piece.begin_s) * _BYTES_AT_ONCE / max(1, size)
         self._length_s = max(_SHORTEST_S, min(86_400, int(wanted)))
 
-    def _answers(self, piece: Piece) -> tuple[tuple[Piece, SampleAnswer], ...]:
+    def _answers(self, piece: Piece) -> tuple[tuple[Piece, bytes | PackedAnswer], ...]:
         """The answer for a piece; for its halves where that is too much at once."""
         length_s = max(1, round(piece.end_s - piece.begin_s))
         try:
@@ -123,13 +114,17 @@ class PieceReader:
             return (*self._answers(Piece(piece.begin_s, middle)), *self._answers(Piece(middle, piece.end_s)))
         return ((piece, answer),)
 
-    def _answer(self, piece: Piece, length_s: int) -> SampleAnswer:
-        if (packed := self._packed) is not None:
-            body = self._api.read_raw(packed(round(piece.end_s * 1000) - length_s * 1000, round(piece.end_s * 1000)))
-            if body is not None:
-                return SampleAnswer(body, is_packed=True)
-            self._packed = None
-        return SampleAnswer(self._api.range_samples(self._selector, end_s=piece.end_s, length_s=length_s))
+    def _answer(self, piece: Piece, length_s: int) -> bytes | PackedAnswer:
+        if (read_packed := self._read_packed) is not None:
+            until_ms = round(piece.end_s * 1000)
+            if (answer := read_packed(until_ms - length_s * 1000, until_ms)) is not None:
+                return answer
+            self._read_packed = None
+        return self._api.range_samples(self._selector, end_s=piece.end_s, length_s=length_s)
+
+
+def _size(answer: bytes | PackedAnswer) -> int:
+    return len(answer) if isinstance(answer, bytes) else answer.samples * _SAMPLE_BYTES
 
 
 def _in_background(work: Callable[[], Result]) -> Callable[[], Result]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FileAccessError, TrafficError, UsageError
 from reconciler.files import write_whole
-from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi
+from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi, TooManySamplesError
 from reconciler.logs import log_event
 from reconciler.model import (
     ClusterSpec,
@@ -32,11 +32,11 @@ from reconciler.model import (
 from reconciler.ports import Progress
 from reconciler.text import list_some
 from reconciler.workflows.prometheus_login import ReadFile, read_login, read_login_file
-from reconciler.workflows.prometheus_reading import PackedRequest, Piece, PieceReader, SampleAnswer
+from reconciler.workflows.prometheus_reading import Piece, PieceReader, ReadPacked
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, ClientNames, MetricRule, PageFacts, PageWriter, SeriesReader
+    from reconciler.traffic import Between, ClientNames, MetricRule, PackedAnswer, PageFacts, SeriesReader
 
 _HOUR_S: Final = 3600
 _LATE_S: Final = 300
@@ -155,7 +155,8 @@ def fetch_prometheus(
     missing = [(path, hour) for path, hour in zip(paths, hours, strict=True) if path not in facts]
     try:
         _describe(folder, api.address, request.match)
-        read = dict(_read_pages(api, _selector(request), _packed(request), missing, names=reader, now=now, progress=progress))
+        pages = _read_pages(api, _selector(request), _packed(api, request), missing, names=reader, now=now, progress=progress)
+        read = dict(pages)
     except OSError as error:
         raise FileAccessError(f"{folder} cannot be written: {error.strerror or error}") from error
     finally:
@@ -175,14 +176,14 @@ def fetch_prometheus(
 def _read_pages(
     api: PrometheusApi,
     selector: str,
-    packed: PackedRequest,
+    packed: ReadPacked,
     pages: Sequence[tuple[Path, datetime.datetime]],
     *,
     names: _NameReader,
     now: datetime.datetime,
     progress: Progress | None,
 ) -> Iterator[tuple[Path, PageFacts]]:
-    from reconciler.traffic import AnswerReader, PageWriter
+    from reconciler.traffic import AnswerReader, ForeignAnswerError, PageWriter
 
     answers, pace = AnswerReader(names.reader()), _Pace(api.address, len(pages), progress)
     reader = PieceReader(api, selector, packed if pages and api.can_read_raw() else None)
@@ -190,8 +191,10 @@ def _read_pages(
     for path, hour in pages:
         with PageWriter(path, answers) as page:
             for answered in pieces:
-                for piece, raw in answered.bodies:
-                    pace.add(_add(page, piece, raw, reader, api))
+                try:
+                    pace.add(sum(page.add(answer, after_s=piece.begin_s) for piece, answer in answered.answers))
+                except ForeignAnswerError as error:
+                    raise api.foreign(str(error)) from error
                 end_s = answered.piece.end_s
                 pace.show(1 if answered.last else (end_s - hour.timestamp()) / _HOUR_S)
                 if answered.last:
@@ -200,19 +203,6 @@ def _read_pages(
             facts = page.finish(until_s=end_s, complete=whole, names=names.digest)
         log_event(_log, "wrote a page of samples", file=str(path), rows=facts.rows, series=facts.clients)
         yield path, facts
-
-
-def _add(page: PageWriter, piece: Piece, raw: SampleAnswer, reader: PieceReader, api: PrometheusApi) -> int:
-    """Add an answer, or as JSON what remote read gives in another form; the number of samples."""
-    from reconciler.traffic import ForeignAnswerError, PackedAnswer, PackedAnswerError
-
-    try:
-        return page.add(PackedAnswer(raw.body) if raw.is_packed else raw.body, after_s=piece.begin_s)
-    except PackedAnswerError as error:
-        log_event(_log, "remote read not understood", address=api.address, error=str(error))
-    except ForeignAnswerError as error:
-        raise api.foreign(str(error)) from error
-    return sum(_add(page, part, again, reader, api) for part, again in reader.read_as_json(piece))
 
 
 class _NameReader:
@@ -288,13 +278,24 @@ def _selector(request: PrometheusRequest) -> str:
     return selector_of(request.rules, request.match)
 
 
-def _packed(request: PrometheusRequest) -> PackedRequest:
-    """The same as ``_selector`` for remote read."""
-    from reconciler.traffic import names_to_read, read_request
+def _packed(api: PrometheusApi, request: PrometheusRequest) -> ReadPacked:
+    """Reads the series of ``_selector`` by remote read."""
+    from reconciler.traffic import LongAnswerError, PackedAnswerError, PackedReader, names_to_read, read_request
 
     names = LabelMatcher(label="__name__", operator="=~", value="|".join(names_to_read(request.rules)))
-    matchers = (names, *request.match)
-    return lambda from_ms, until_ms: read_request(matchers, from_ms=from_ms, until_ms=until_ms)
+    matchers, reader = (names, *request.match), PackedReader()
+
+    def read(from_ms: int, until_ms: int) -> PackedAnswer | None:
+        body = api.read_raw(read_request(matchers, from_ms=from_ms, until_ms=until_ms))
+        try:
+            return None if body is None else reader.read(body, from_ms=from_ms, until_ms=until_ms)
+        except LongAnswerError as error:
+            raise TooManySamplesError(str(error)) from error
+        except PackedAnswerError as error:
+            log_event(_log, "remote read not understood", address=api.address, error=str(error))
+            return None
+
+    return read
 
 
 def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> str:

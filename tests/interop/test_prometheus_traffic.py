@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.integrations import PrometheusApi
 from reconciler.model import LabelMatcher
-from reconciler.traffic import AnswerReader, PackedAnswer, PageWriter, names_to_read, read_request, selector_of
+from reconciler.traffic import AnswerReader, PackedReader, PageWriter, names_to_read, read_request, selector_of
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served
@@ -61,12 +61,13 @@ def test_remote_read_and_json_make_the_same_page(tmp_path: Path) -> None:
         )
         api = PrometheusApi(f"http://127.0.0.1:{server.port}")
         end_s = int(time.time())
-        packed = api.read_raw(read_request([names], from_ms=(end_s - 60) * 1000, until_ms=end_s * 1000))
+        times = {"from_ms": (end_s - 60) * 1000, "until_ms": end_s * 1000}
+        packed = api.read_raw(read_request([names], **times))
         plain = api.range_samples(selector_of(), end_s=end_s, length_s=60)
         assert api.can_read_raw()
     assert packed is not None
     pages = []
-    for number, body in enumerate((plain, PackedAnswer(packed))):
+    for number, body in enumerate((plain, PackedReader().read(packed, **times))):
         path = tmp_path / f"{number}.parquet"
         with PageWriter(path, AnswerReader()) as page:
             assert page.add(body, after_s=end_s - 60) >= 200

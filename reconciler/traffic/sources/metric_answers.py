@@ -22,7 +22,7 @@ from reconciler.errors import TrafficError
 from reconciler.model import escaped
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.sources.metric_layouts import Layout, MetricSeries, SeriesReader, Unattributed, layout_of
-from reconciler.traffic.sources.remote_read import Floats, PackedAnswer, PackedSeries, read_labels, read_packed
+from reconciler.traffic.sources.remote_read import Floats, PackedAnswer, PackedSeries
 
 _LINES: Final = bytes.maketrans(b"]", b"\n")
 _SAMPLES_AT_ONCE: Final = 200_000
@@ -118,16 +118,13 @@ class AnswerReader:
         """``series``: knows more layouts, or names of clients that are in metric names only."""
         self._reader = series or SeriesReader()
         self._known: dict[bytes, _Known] = {}
-        self._packed: dict[bytes, bytes] = {}
         self._known_bytes = 0
         self._decoder = msgspec.json.Decoder(_Document)
 
     def read(self, body: bytes | PackedAnswer) -> MatrixAnswer:
-        """The series of an answer. Raises ``ForeignAnswerError``, and ``PackedAnswerError`` for one of remote read."""
+        """The series of an answer. Raises ``ForeignAnswerError``."""
         if isinstance(body, PackedAnswer):
-            return MatrixAnswer(
-                series=tuple(self._again(self._packed_series(packed)) for packed in read_packed(body)), warnings=()
-            )
+            return MatrixAnswer(series=tuple(self._again(self._packed_series(packed)) for packed in body.series), warnings=())
         try:
             document = self._decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -159,13 +156,7 @@ class AnswerReader:
         return AnsweredSeries(labels, *self._whose(labels), raw.values, text.count(b"[") - 1)
 
     def _packed_series(self, packed: PackedSeries) -> AnsweredSeries:
-        labels = self._packed.get(packed.labels)
-        if labels is None:
-            labels = msgspec.json.encode(read_labels(packed.labels))
-            if len(self._packed) * len(labels) > _MOST_KNOWN:
-                self._packed = {}
-            self._packed[packed.labels] = labels
-        return AnsweredSeries(labels, *self._whose(labels), packed, len(packed.ts_ms))
+        return AnsweredSeries(packed.labels, *self._whose(packed.labels), packed, len(packed.ts_ms))
 
     def _whose(self, labels: bytes) -> _Known:
         known = self._known.get(labels)

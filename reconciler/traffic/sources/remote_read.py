@@ -1,10 +1,9 @@
-"""Prometheus's remote read protocol: the same raw samples as those of a query, as doubles instead of text.
+"""Prometheus's remote read protocol: the same raw samples as those of a query, as the compressed chunks that the server stores.
 
-A sample takes 9 bytes where its value is 0 and 18 otherwise, as long as its time is between 2004 and 2109: the message's tag and
-length, the value's tag and eight bytes unless it is 0, the time's tag and six bytes. So samples of all series are decoded at once
-by numpy, and whatever has another form is refused: the caller then asks for JSON.
+The server decodes nothing. An answer is a sequence of frames: a length, a checksum, and a message with the chunks of some series.
+Whatever has another form is refused: the caller then asks for JSON. The checksum (CRC-32C) is left to TCP and TLS.
 
-Source: Prometheus documentation, "Remote Read API", and its ``prompb/remote.proto`` and ``prompb/types.proto``.
+Source: Prometheus documentation, "Remote Read API" (``STREAMED_XOR_CHUNKS``), ``prompb/remote.proto`` and ``prompb/types.proto``.
 """
 
 from __future__ import annotations
@@ -13,55 +12,66 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from reconciler.errors import TrafficError
 from reconciler.model import LabelMatcher
-from reconciler.traffic.kernels.sampled_rate import Flags, Integers
+from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.sources.xor_chunks import Unsigned, decode_chunks
 
 Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
-Bytes = np.ndarray[tuple[int], np.dtype[np.uint8]]
-Unsigned = np.ndarray[tuple[int], np.dtype[np.uint64]]
 _OPERATORS: Final = {"=": 0, "!=": 1, "=~": 2, "!~": 3}
-_MOST_BYTES: Final = 512 * 1024 * 1024
+_STREAMED: Final = b"\x12\x01\x01"
+"""The only accepted type of answers: ``STREAMED_XOR_CHUNKS``."""
 _MOST_VARINT: Final = 10
+_CHECKSUM_BYTES: Final = 4
 _LABEL: Final = 0x0A
-_SAMPLE: Final = 0x12
-_UNIT: Final = 9
-_TIME_TAG: Final = 0x10
-_VALUE_FOLLOWS: Final = 0x0910
-"""Behind the tag of a sample: a length of 16, and the tag of the value. Little-endian."""
-_ONLY_TIME: Final = 0x1007
-"""A length of 7, and the tag of the time."""
-_EVEN: Final = np.uint64(0x007F_007F_007F)
-_ODD: Final = np.uint64(0x7F00_7F00_7F00)
-_IN_CACHE: Final = 1 << 15
-_MORE_BITS: Final = np.uint64(0x8080_8080_8080)
-"""Of a time's six bytes: set in all but the last one."""
-_LAST_BIT: Final = np.uint64(0x8000_0000_0000)
+_SERIES: Final = 0x0A
+_QUERY: Final = 0x10
+_CHUNK: Final = 0x12
+_IS_XOR: Final = b"\x18\x01"
+_CHUNKS_AT_ONCE: Final = 8192
+_MOST_SAMPLES: Final = 16_000_000
+_MOST_KNOWN: Final = 32 * 1024 * 1024
+"""Bytes of labels that are remembered from answer to answer."""
 _STALE: Final = np.uint64(0x7FF0_0000_0000_0002)
 """The bits of the NaN with which Prometheus marks the end of a series: no sample."""
 
 
 class PackedAnswerError(TrafficError):
-    """An answer that is not one of remote read, or that has samples in another form than the usual ones."""
+    """An answer that is not one of remote read, or that has samples in another form than the usual one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PackedAnswer:
-    """The body of an answer, as it came."""
-
-    body: bytes
+class LongAnswerError(TrafficError):
+    """More samples than fit into memory: ask for a shorter time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackedSeries:
-    """``labels``: the encoded labels, for ``read_labels``."""
+    """A series with samples. ``labels``: as JSON."""
 
     labels: bytes
     ts_ms: Integers
     values: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class PackedAnswer:
+    """The series that have samples, in the order of the answer."""
+
+    series: tuple[PackedSeries, ...]
+    samples: int
+
+
+@dataclass(slots=True)
+class _Chunks:
+    """Chunks of an answer; ``counts``: how many each series has."""
+
+    labels: list[bytes]
+    counts: list[int]
+    data: list[bytes]
 
 
 def read_request(matchers: Sequence[LabelMatcher], *, from_ms: int, until_ms: int) -> bytes:
@@ -73,62 +83,133 @@ def read_request(matchers: Sequence[LabelMatcher], *, from_ms: int, until_ms: in
         query += _field(
             0x1A, kind + _field(0x12, matcher.label.encode()) + _field(0x1A, matcher.value.encode("utf-8", "replace"))
         )
-    return bytes(pa.Codec("snappy").compress(_field(0x0A, query), asbytes=True))
+    return bytes(pa.Codec("snappy").compress(_field(0x0A, query) + _STREAMED, asbytes=True))
 
 
-def read_packed(answer: PackedAnswer) -> list[PackedSeries]:
-    """The series that have samples, in the order of the answer. Raises ``PackedAnswerError``."""
-    data = _unpacked(answer.body)
-    try:
-        spans = list(_series(data))
-    except (IndexError, ValueError) as error:
-        raise PackedAnswerError("the answer of remote read is cut short") from error
-    spans = [span for span in spans if span[2] > span[1]]
-    if not spans:
-        return []
-    whole = np.frombuffer(data, dtype=np.uint8)
-    lengths = np.asarray([end - begin for _, begin, end in spans], dtype=np.int64)
-    if np.any(lengths % _UNIT):
-        raise PackedAnswerError("remote read answers with samples in another form")
-    ts_ms, values, counts = _samples(np.concatenate([whole[begin:end] for _, begin, end in spans]), lengths // _UNIT)
-    ends = np.cumsum(counts)
-    places = zip((ends - counts).tolist(), ends.tolist(), strict=True)
-    return [
-        PackedSeries(labels, ts_ms[begin:end], values[begin:end])
-        for (labels, _, _), (begin, end) in zip(spans, places, strict=True)
-        if end > begin
+class PackedReader:
+    """Decodes answers, and remembers the labels that it has seen. Threads may share it."""
+
+    def __init__(self, *, most_samples: int = _MOST_SAMPLES) -> None:
+        """``most_samples``: of an answer."""
+        self._most_samples = most_samples
+        self._known: dict[bytes, bytes] = {}
+        self._known_bytes = 0
+
+    def read(self, body: bytes, *, from_ms: int, until_ms: int) -> PackedAnswer:
+        """The samples of this time; a chunk may have others. Raises ``PackedAnswerError`` and ``LongAnswerError``."""
+        chunks = _Chunks([], [], [])
+        try:
+            for begin, end in _frames(body):
+                _add_frame(chunks, body, begin, end, from_ms, until_ms)
+            ts_ms, values, counts = _samples(chunks.data, from_ms, until_ms, self._most_samples)
+            labels = [self._labels(encoded) for encoded in chunks.labels]
+        except (IndexError, ValueError) as error:
+            raise PackedAnswerError(f"the answer is not one of remote read ({error})") from error
+        of_chunks = np.concatenate([[0], np.cumsum(counts)])
+        places = of_chunks[np.concatenate([[0], np.cumsum(chunks.counts, dtype=np.int64)])].tolist()
+        series = [
+            PackedSeries(json, ts_ms[begin:end], values[begin:end])
+            for json, begin, end in zip(labels, places, places[1:], strict=False)
+            if end > begin
+        ]
+        return PackedAnswer(tuple(series), len(ts_ms))
+
+    def _labels(self, encoded: bytes) -> bytes:
+        known = self._known.get(encoded)
+        if known is None:
+            known = msgspec.json.encode(dict(_labels(encoded)))
+            if self._known_bytes > _MOST_KNOWN:
+                self._known, self._known_bytes = {}, 0
+            self._known[encoded] = known
+            self._known_bytes += len(encoded) + len(known)
+        return known
+
+
+def _frames(data: bytes) -> Iterator[tuple[int, int]]:
+    at = 0
+    while at < len(data):
+        length, at = _read_varint(data, at)
+        at += _CHECKSUM_BYTES
+        if at + length > len(data):
+            raise ValueError("a frame is cut short")
+        yield at, at + length
+        at += length
+
+
+def _add_frame(chunks: _Chunks, data: bytes, at: int, end: int, from_ms: int, until_ms: int) -> None:
+    while at < end:
+        tag = data[at]
+        length, at = _read_varint(data, at + 1)
+        if tag == _QUERY:
+            continue
+        if tag != _SERIES or at + length > end:
+            raise ValueError("a field is not known")
+        _add_series(chunks, data, at, at + length, from_ms, until_ms)
+        at += length
+
+
+def _add_series(chunks: _Chunks, data: bytes, at: int, end: int, from_ms: int, until_ms: int) -> None:
+    """A frame goes on with the last series of the one before, where that has more chunks than one frame has room for."""
+    first = at
+    while at < end and data[at] == _LABEL:
+        length, at = _read_varint(data, at + 1)
+        at += length
+    if at > end:
+        raise ValueError("a label is cut short")
+    labels = data[first:at]
+    before = len(chunks.data)
+    while at < end:
+        if data[at] != _CHUNK:
+            raise ValueError("a field is not known")
+        length, at = _read_varint(data, at + 1)
+        if at + length > end:
+            raise ValueError("a chunk is cut short")
+        if (chunk := _chunk(data, at, at + length, from_ms, until_ms)) is not None:
+            chunks.data.append(chunk)
+        at += length
+    if chunks.labels and chunks.labels[-1] == labels:
+        chunks.counts[-1] += len(chunks.data) - before
+    else:
+        chunks.labels.append(labels)
+        chunks.counts.append(len(chunks.data) - before)
+
+
+def _chunk(data: bytes, at: int, end: int, from_ms: int, until_ms: int) -> bytes | None:
+    """The bytes of a chunk, ``None`` without a sample in this time."""
+    if data[at] != 0x08:
+        raise ValueError("a chunk is of another form")
+    first_ms, at = _read_varint(data, at + 1)
+    if data[at] != 0x10:
+        raise ValueError("a chunk is of another form")
+    last_ms, at = _read_varint(data, at + 1)
+    if data[at : at + 2] != _IS_XOR or data[at + 2] != 0x22:
+        raise ValueError("a chunk is of another form")
+    length, at = _read_varint(data, at + 3)
+    if at + length != end:
+        raise ValueError("a chunk is of another form")
+    return data[at:end] if first_ms <= until_ms and last_ms >= from_ms else None
+
+
+def _samples(chunks: Sequence[bytes], from_ms: int, until_ms: int, most: int) -> tuple[Integers, Floats, Integers]:
+    """Times and values of the samples in this time, and how many each chunk has."""
+    parts: list[tuple[Integers, Unsigned, Integers]] = [
+        (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
     ]
-
-
-def read_labels(encoded: bytes) -> dict[str, str]:
-    """The labels of a series, with ``__name__``. Raises ``PackedAnswerError``."""
-    try:
-        return dict(_labels(encoded))
-    except (IndexError, ValueError) as error:
-        raise PackedAnswerError("the labels of a series cannot be read") from error
-
-
-def _unpacked(body: bytes) -> bytes:
-    try:
-        size, _ = _read_varint(body, 0)
-        if size > _MOST_BYTES:
-            raise PackedAnswerError(f"remote read answers with more than {_MOST_BYTES >> 20} MiB")
-        return bytes(pa.Codec("snappy").decompress(body, size, asbytes=True))
-    except (IndexError, ValueError, OSError) as error:
-        raise PackedAnswerError("the answer is not one of remote read") from error
-
-
-def _series(data: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Encoded labels, and where the samples begin and end. Raises ``IndexError`` and ``ValueError``."""
-    for begin, end in _messages(data, 0, len(data)):
-        for first, last in _messages(data, begin, end):
-            at = first
-            while at < last and data[at] == _LABEL:
-                length, at = _read_varint(data, at + 1)
-                at += length
-            if at > last:
-                raise ValueError
-            yield data[first:at], at, last
+    total = 0
+    for begin in range(0, len(chunks), _CHUNKS_AT_ONCE):
+        some = decode_chunks(chunks[begin : begin + _CHUNKS_AT_ONCE])
+        kept = (some.ts_ms >= from_ms) & (some.ts_ms <= until_ms) & (some.bits != _STALE)
+        ts_ms, bits, counts = some.ts_ms, some.bits, some.counts
+        if not kept.all():
+            before = np.concatenate([[0], np.cumsum(kept)])
+            ends = np.cumsum(counts)
+            ts_ms, bits, counts = ts_ms[kept], bits[kept], before[ends] - before[ends - counts]
+        total += len(ts_ms)
+        if total > most:
+            raise LongAnswerError(f"The server answers with more than {most:,} samples")
+        parts.append((ts_ms, bits, counts))
+    times, values, of_chunks = (np.concatenate(some) for some in zip(*parts, strict=True))
+    return times, values.view(np.float64), of_chunks
 
 
 def _messages(data: bytes, at: int, end: int) -> Iterator[tuple[int, int]]:
@@ -155,58 +236,6 @@ def _labels(encoded: bytes) -> Iterable[tuple[str, str]]:
             texts[tag] = encoded[at : at + length].decode("utf-8", "replace")
             at += length
         yield texts[0x0A], texts[0x12]
-
-
-def _samples(data: Bytes, units: Integers) -> tuple[Integers, Floats, Integers]:
-    """Times, values, and how many samples each series has, of series with so many units of nine bytes."""
-    count = len(data) // _UNIT
-    starts = np.cumsum(units) - units
-    tags = np.ndarray(count, dtype=np.uint8, buffer=data.data, strides=(_UNIT,)).copy()
-    words = np.ndarray(count, dtype="<u8", buffer=data.data, offset=1, strides=(_UNIT,)).copy()
-    # The bytes behind the tag decide: no other unit can have these two there.
-    kinds = words.astype(np.uint16)
-    has_value = kinds == _VALUE_FOLLOWS
-    second = np.zeros(count, dtype=np.bool_)
-    second[1:] = has_value[:-1]
-    last = ~has_value
-    times = words[last] >> np.uint64(16)
-    is_usual = (
-        not has_value[-1]
-        and not np.any(second & has_value)
-        and not np.any(second[starts])
-        and np.all((tags == _SAMPLE) | second)
-        and np.all(np.where(second, kinds >> 8 == _TIME_TAG, has_value | (kinds == _ONLY_TIME)))
-        and np.all(times & _MORE_BITS == _MORE_BITS ^ _LAST_BIT)
-    )
-    if not is_usual:
-        raise PackedAnswerError("remote read answers with samples in another form")
-    values = np.zeros(len(times))
-    if count > 1:
-        doubles = np.ndarray(count - 1, dtype="<f8", buffer=data.data, offset=3, strides=(_UNIT,))
-        values[second[last]] = doubles[has_value[:-1]]
-    counts = np.add.reduceat(last, starts, dtype=np.int64)
-    return _without_stale(_without_more_bits(times), values, counts)
-
-
-def _without_more_bits(times: Unsigned) -> Integers:
-    """Six groups of seven bits, the lowest one first, each in a byte of its own, as one number."""
-    packed = np.empty(len(times), dtype=np.int64)
-    for begin in range(0, len(times), _IN_CACHE):
-        part = times[begin : begin + _IN_CACHE]
-        pairs = part & _EVEN | (part & _ODD) >> np.uint64(1)
-        packed[begin : begin + _IN_CACHE] = (
-            pairs & np.uint64(0x3FFF)
-            | (pairs & np.uint64(0x3FFF << 16)) >> np.uint64(2)
-            | (pairs & np.uint64(0x3FFF << 32)) >> np.uint64(4)
-        )
-    return packed
-
-
-def _without_stale(ts_ms: Integers, values: Floats, counts: Integers) -> tuple[Integers, Floats, Integers]:
-    kept: Flags = values.view(np.uint64) != _STALE
-    if kept.all():
-        return ts_ms, values, counts
-    return ts_ms[kept], values[kept], np.add.reduceat(kept.astype(np.int64), np.cumsum(counts) - counts)
 
 
 def _varint(number: int) -> bytes:

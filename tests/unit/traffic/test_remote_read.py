@@ -15,102 +15,155 @@ from hypothesis import strategies as st
 from reconciler.model import LabelMatcher
 from reconciler.traffic.metric_pages import PageWriter
 from reconciler.traffic.sources.metric_answers import AnswerReader
-from reconciler.traffic.sources.remote_read import PackedAnswer, PackedAnswerError, read_labels, read_packed, read_request
+from reconciler.traffic.sources.remote_read import (
+    LongAnswerError,
+    PackedAnswer,
+    PackedAnswerError,
+    PackedReader,
+    read_request,
+)
+from reconciler.traffic.sources.xor_chunks import decode_chunks
+from tests.support.xor_encoding import (
+    TimedValues,
+    encode_chunk,
+    encode_chunk_message,
+    encode_frame,
+    encode_labels,
+    message,
+    varint,
+)
 
 NOW_MS = 1_763_424_000_000
 STALE = struct.unpack("<d", struct.pack("<Q", 0x7FF0_0000_0000_0002))[0]
 RATE = {"__name__": "kafka_server_quota_byte_rate", "resource": "Produce", "user": "alice", "broker_id": "1"}
-Samples = list[tuple[int, float]]
-TIMES = st.integers(2**35, 2**42 - 1)
-VALUES = st.one_of(st.just(0.0), st.floats(), st.floats(0, 1e7), st.just(STALE), st.sampled_from([2.0e-274, 4.9e-275, 1e-230]))
+FROM_MS, UNTIL_MS = 0, 2**62
+DISTANCES = st.one_of(
+    st.sampled_from([0, 15_000, 15_001, 14_999]), st.integers(0, 2**14), st.integers(0, 2**21), st.integers(0, 2**40)
+)
+VALUES = st.one_of(st.just(0.0), st.floats(), st.floats(0, 1e7), st.just(STALE), st.sampled_from([1.0, 2.0, 3.0, -0.0]))
 
 
-def varint(number: int) -> bytes:
-    rest, low = divmod(number, 0x80)
-    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
+@st.composite
+def timed_values(draw: st.DrawFn, *, most: int = 12) -> list[tuple[int, float]]:
+    """Samples in the order of time."""
+    at_ms = draw(st.integers(0, 2**42))
+    samples = []
+    for _ in range(draw(st.integers(1, most))):
+        samples.append((at_ms, draw(VALUES)))
+        at_ms += draw(DISTANCES)
+    return samples
 
 
-def message(tag: int, content: bytes) -> bytes:
-    return bytes([tag]) + varint(len(content)) + content
+def bits(value: float) -> int:
+    return int.from_bytes(struct.pack(">d", value))
 
 
-def sample(at_ms: int, value: float) -> bytes:
-    bits = struct.pack("<d", value)
-    return message(0x12, (b"\x09" + bits if value != 0 else b"") + b"\x10" + varint(at_ms))
+def read(body: bytes, from_ms: int = FROM_MS, until_ms: int = UNTIL_MS) -> PackedAnswer:
+    return PackedReader().read(body, from_ms=from_ms, until_ms=until_ms)
 
 
-def answer(*series: tuple[dict[str, str], Samples], more: bytes = b"") -> PackedAnswer:
-    encoded = b""
-    for labels, samples in series:
-        pairs = (message(0x0A, message(0x0A, name.encode()) + message(0x12, text.encode())) for name, text in labels.items())
-        encoded += message(0x0A, b"".join(pairs) + b"".join(sample(*one) for one in samples) + more)
-    return packed(message(0x0A, encoded))
-
-
-def packed(document: bytes) -> PackedAnswer:
-    return PackedAnswer(pa.Codec("snappy").compress(document, asbytes=True))
+@given(st.lists(timed_values(), max_size=8))
+def test_every_sample_of_a_chunk_is_decoded_to_the_bit(chunks: list[TimedValues]) -> None:
+    decoded = decode_chunks([encode_chunk(chunk) for chunk in chunks])
+    assert decoded.counts.tolist() == [len(chunk) for chunk in chunks]
+    assert decoded.ts_ms.tolist() == [at_ms for chunk in chunks for at_ms, _ in chunk]
+    assert decoded.bits.tolist() == [bits(value) for chunk in chunks for _, value in chunk]
 
 
 @given(
-    st.lists(
-        st.tuples(
-            st.dictionaries(st.text("ab\u00e9_", min_size=1), st.text(), max_size=3),
-            st.lists(st.tuples(TIMES, VALUES), max_size=9),
-        ),
-        max_size=6,
-    )
+    st.lists(st.lists(timed_values(), max_size=3), max_size=5), st.integers(1, 5), st.integers(0, 2**42), st.integers(0, 2**43)
 )
-def test_every_sample_is_read_and_stale_markers_are_none(series: list[tuple[dict[str, str], Samples]]) -> None:
-    found = read_packed(answer(*series))
-    wanted = [
-        (labels, [(at, v) for at, v in samples if struct.pack("<d", v) != struct.pack("<d", STALE)]) for labels, samples in series
+def test_an_answer_has_the_samples_of_its_time_and_no_stale_markers(
+    series: list[list[TimedValues]], frames: int, from_ms: int, length_ms: int
+) -> None:
+    until_ms = from_ms + length_ms
+    named = [({**RATE, "user": f"u{number}"}, chunks) for number, chunks in enumerate(series)]
+    # A series whose chunks are in two frames is one series.
+    parts = [named[begin : begin + frames] for begin in range(0, len(named), frames)]
+    body = b"".join(
+        encode_frame([(labels, chunks[:1]) for labels, chunks in part]) + encode_frame([(part[-1][0], part[-1][1][1:])])
+        if len(part) == 1
+        else encode_frame(part)
+        for part in parts
+    )
+    expected = [
+        (
+            labels,
+            [
+                (at_ms, bits(value))
+                for chunk in chunks
+                for at_ms, value in chunk
+                if from_ms <= at_ms <= until_ms and bits(value) != bits(STALE)
+            ],
+        )
+        for labels, chunks in named
     ]
-    wanted = [(labels, samples) for labels, samples in wanted if samples]
-    assert [read_labels(one.labels) for one in found] == [labels for labels, _ in wanted]
-    for one, (_, samples) in zip(found, wanted, strict=True):
-        assert one.ts_ms.tolist() == [at for at, _ in samples]
-        for value, (_, expected) in zip(one.values.tolist(), samples, strict=True):
-            assert value == expected or (math.isnan(value) and math.isnan(expected))
+    answer = read(body, from_ms, until_ms)
+    decoded = [
+        (json.loads(some.labels), list(zip(some.ts_ms.tolist(), map(bits, some.values.tolist()), strict=True)))
+        for some in answer.series
+    ]
+    assert [(labels, [at for at, _ in pairs]) for labels, pairs in decoded] == [
+        (labels, [at for at, _ in pairs]) for labels, pairs in expected if pairs
+    ]
+    assert answer.samples == sum(len(pairs) for _, pairs in expected)
 
 
-@given(st.lists(st.tuples(TIMES, VALUES), min_size=1, max_size=9), st.data())
-def test_damaged_answers_are_refused_or_read_and_nothing_else(samples: Samples, data: st.DataObject) -> None:
-    document = bytearray(pa.Codec("snappy").decompress(answer((RATE, samples)).body, len(unpacked(samples)), asbytes=True))
-    place = data.draw(st.integers(0, len(document) - 1))
-    document[place] = data.draw(st.integers(0, 255))
-    cut = data.draw(st.integers(0, len(document)))
-    for body in (bytes(document), bytes(document[:cut])):
+@given(timed_values(), st.data())
+def test_damaged_answers_are_refused_or_read_and_nothing_else(samples: TimedValues, data: st.DataObject) -> None:
+    body = bytearray(encode_frame([(RATE, [samples]), (RATE | {"user": "bob"}, [samples])]))
+    place = data.draw(st.integers(0, len(body) - 1))
+    body[place] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, len(body)))
+    for damaged in (bytes(body), bytes(body[:cut])):
         try:
-            for one in read_packed(packed(body)):
-                assert len(one.ts_ms) == len(one.values) > 0
-                read_labels(one.labels)
+            for series in read(damaged).series:
+                assert len(series.ts_ms) == len(series.values) > 0
+                assert isinstance(json.loads(series.labels), dict)
         except PackedAnswerError:
             pass
 
 
-def unpacked(samples: Samples) -> bytes:
-    pairs = (message(0x0A, message(0x0A, name.encode()) + message(0x12, text.encode())) for name, text in RATE.items())
-    return message(0x0A, message(0x0A, b"".join(pairs) + b"".join(sample(*one) for one in samples)))
+def framed(content: bytes) -> bytes:
+    return varint(len(content)) + b"\x00" * 4 + content
+
+
+WHOLE = encode_frame([(RATE, [[(NOW_MS, 5.0), (NOW_MS + 15_000, 6.0), (NOW_MS + 30_000, 8.5)]])])
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        answer((RATE, [(2**43, 5.0)])),
-        answer((RATE, [(7, 5.0)])),
-        answer((RATE, [(NOW_MS, 5.0)]), more=message(0x1A, b"\x09exemplar")),
-        answer((RATE, [(NOW_MS, 5.0)]), more=message(0x22, b"histogram")),
-        PackedAnswer(b"<html>login</html>"),
-        PackedAnswer(b""),
-        PackedAnswer(b"\xff\xff\xff\xff\x7f" + b"x" * 9),
+        WHOLE[:-1],
+        WHOLE + b"remote read: a storage failed",
+        b"<html>login</html>",
+        pa.Codec("snappy").compress(message(0x0A, message(0x0A, encode_labels(RATE))), asbytes=True),
+        framed(message(0x0A, encode_labels(RATE) + encode_chunk_message([(NOW_MS, 5.0)], kind=2))),
+        framed(message(0x0A, encode_labels(RATE) + message(0x1A, b"exemplar"))),
+        framed(message(0x0A, encode_labels(RATE) + message(0x12, b"\x08\x01\x10\x02\x18\x01" + message(0x22, b"\xff\xff\x00")))),
+        framed(message(0x12, b"unknown")),
     ],
+    ids=["cut short", "an error behind it", "HTML", "samples without chunks", "histograms", "exemplars", "a count", "a field"],
 )
-def test_another_form_is_refused(body: PackedAnswer) -> None:
+def test_another_form_is_refused(body: bytes) -> None:
     with pytest.raises(PackedAnswerError):
-        read_packed(body)
+        read(body)
 
 
-def test_a_request_names_times_and_matchers() -> None:
+def test_more_samples_than_memory_has_room_for_are_asked_for_in_parts() -> None:
+    samples = [(NOW_MS + n, 5.0) for n in range(9)]
+    body = encode_frame([(RATE, [samples]), (RATE | {"user": "bob"}, [samples])])
+    assert PackedReader(most_samples=18).read(body, from_ms=FROM_MS, until_ms=UNTIL_MS).samples == 18
+    with pytest.raises(LongAnswerError):
+        PackedReader(most_samples=17).read(body, from_ms=FROM_MS, until_ms=UNTIL_MS)
+
+
+def test_a_chunk_of_more_samples_than_prometheus_writes_is_refused() -> None:
+    with pytest.raises(PackedAnswerError, match="more than 2,048 samples"):
+        read(encode_frame([(RATE, [[(NOW_MS + n, 0.0) for n in range(2049)]])]))
+
+
+def test_a_request_names_times_and_matchers_and_asks_for_chunks() -> None:
     matchers = [
         LabelMatcher(label="__name__", operator="=~", value="kafka_.+"),
         LabelMatcher(label="env", operator="=", value="p"),
@@ -118,25 +171,27 @@ def test_a_request_names_times_and_matchers() -> None:
     request = read_request(matchers, from_ms=300, until_ms=70_000)
     query = b"\x08\xac\x02\x10\xf0\xa2\x04" + message(0x1A, b"\x08\x02" + message(0x12, b"__name__") + message(0x1A, b"kafka_.+"))
     query += message(0x1A, message(0x12, b"env") + message(0x1A, b"p"))
-    assert pa.Codec("snappy").decompress(request, len(query) + 2, asbytes=True) == message(0x0A, query)
+    whole = message(0x0A, query) + b"\x12\x01\x01"
+    assert pa.Codec("snappy").decompress(request, len(whole), asbytes=True) == whole
 
 
 def test_a_page_of_remote_read_is_that_of_json(tmp_path: Path) -> None:
     samples = [(NOW_MS + 15_000 * n + 7, value) for n, value in enumerate([5.9, 0.0, math.nan, 1.25e6, -1.0, math.inf])]
     throttle = {**RATE, "__name__": "kafka_server_quota_throttle_time"}
-    series = (
+    series: list[tuple[dict[str, str], list[tuple[int, float]]]] = [
         (RATE, samples),
         ({**RATE, "user": "bob"}, samples[:2]),
         (throttle, [(NOW_MS + 7, 7284.0), (NOW_MS + 15_007, math.nan)]),
-    )
+    ]
     shown = {"nan": "NaN", "inf": "+Inf"}
     rows = [{"metric": labels, "values": [[at / 1000, shown.get(repr(v), repr(v))] for at, v in some]} for labels, some in series]
     body = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": rows}}).encode()
+    packed = read(encode_frame([(labels, [some]) for labels, some in series]))
     pages = []
-    for number, one in enumerate((body, answer(*series))):
+    for number, answer in enumerate((body, packed)):
         path = tmp_path / f"{number}.parquet"
         with PageWriter(path, AnswerReader()) as page:
-            page.add(one, after_s=NOW_MS / 1000)
+            page.add(answer, after_s=NOW_MS / 1000)
             page.finish(until_s=NOW_MS / 1000 + 3600, complete=True)
         pages.append(path.read_bytes())
     assert pages[0] == pages[1]
