@@ -255,7 +255,11 @@ class DefaultQuotaCallback:
     def remove_quota(self, quota_type: QuotaType, entity: Entity) -> None:
         """Forget it."""
         pair = _pair(entity)
-        if self._quotas[quota_type].pop(pair, None) is not None and not self._remembers:
+        existed = self._quotas[quota_type].pop(pair, None) is not None
+        if self._remembers:
+            # Such brokers remember the kind of a quota that there never was, too.
+            self._kinds[quota_type][_kind(pair)] += not existed
+        elif existed:
             self._kinds[quota_type][_kind(pair)] -= 1
 
     def quota_reset_required(self, quota_type: QuotaType) -> bool:

@@ -86,7 +86,8 @@ def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[
 def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
     runtime = runtime_for(spec.kafka_version, progress=progress)
     # Behind Kafka's jars: a JVM takes the archive of their classes only when they come first.
-    return replace(runtime, jars=(*runtime.jars, recorder_jar(runtime, progress=progress))) if spec.record else runtime
+    recorder = (recorder_jar(runtime, progress=progress),) if spec.record else ()
+    return replace(runtime, jars=(*runtime.jars, *recorder, *spec.plugins))
 
 
 def stop(sandbox: Sandbox) -> None:

@@ -114,7 +114,7 @@ class NodeFiles:
         """Runs the node in the foreground."""
         options = (*spec.java_options, *spec.node_java_options.get(self.id, ()))
         # The nodes of a quorum wait for each other when they stop: they would not end in time to write an archive.
-        writes = spec.nodes == 1 and not options and not spec.record
+        writes = spec.nodes == 1 and not options and not spec.record and not spec.plugins
         archive = class_writing_options(runtime, self.folder) if writes else ()
         jvm = self._jvm(spec, runtime, heap_mb=spec.heap_mb)
         return [*jvm, *archive, *options, "kafka.Kafka", str(self.properties)]

@@ -5,28 +5,17 @@ A jar would have to be built wherever the package is built. Compiling takes two 
 
 from __future__ import annotations
 
-import hashlib
-import logging
-import shutil
-import subprocess
-import tempfile
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import MissingDependencyError, SandboxError
-from reconciler.files import bundled_folder, cache_folder
-from reconciler.logs import log_event
+from reconciler.files import bundled_folder
 from reconciler.ports import Progress
-from reconciler.sandbox.jars import exclusive
 from reconciler.sandbox.java import Runtime
+from reconciler.sandbox.plugin_jar import plugin_jar
 
-_log: Final = logging.getLogger(__name__)
 _SOURCES: Final = "recorder/src/main/java"
 _PLUGIN: Final = "kafkaquotas/recorder/QuotaRecorder.java"
-_RELEASE: Final = "11"
-_COMPILE_S: Final = 120.0
 _REPORTERS: Final = "org.apache.kafka.common.metrics.JmxReporter,kafkaquotas.recorder.QuotaRecorder"
 
 
@@ -45,55 +34,5 @@ def recorder_jar(runtime: Runtime, *, progress: Progress | None = None, cache: P
 
     Raises ``MissingDependencyError`` without a compiler, ``SandboxError`` when it fails.
     """
-    root = bundled_folder(_SOURCES, with_file=_PLUGIN)
-    sources = sorted(root.rglob("*.java"))
-    digest = hashlib.sha256(b"".join(source.name.encode() + source.read_bytes() for source in sources)).hexdigest()[:16]
-    home = (cache_folder() if cache is None else cache) / "recorder"
-    jar = home / f"recorder-{digest}.jar"
-    if jar.is_file():
-        return jar
-    compiler = _compiler(runtime.java)
-    with exclusive(home / "recorder.lock"):
-        if not jar.is_file():
-            if progress:
-                progress.step("compiling the recorder")
-            _compile(compiler, sources, runtime, jar)
-            log_event(_log, "recorder compiled", jar=str(jar), compiler=str(compiler))
-    return jar
-
-
-def _compiler(java: Path) -> Path:
-    """``javac`` of the Java that runs the brokers, else on ``PATH``."""
-    beside = java.resolve().with_name("javac")
-    compiler = str(beside) if beside.is_file() else shutil.which("javac")
-    if compiler is None:
-        raise MissingDependencyError(
-            f"--record compiles the recorder, and {java} has no javac: install a JDK (on Debian and Ubuntu: "
-            "apt install openjdk-17-jdk-headless), or point JAVA_HOME at one"
-        )
-    return Path(compiler)
-
-
-def _compile(compiler: Path, sources: list[Path], runtime: Runtime, jar: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix=".recorder-", dir=jar.parent) as made:
-        classes, partial = Path(made) / "classes", Path(made) / jar.name
-        command = [str(compiler), "--release", _RELEASE, "-d", str(classes), "-cp", ":".join(map(str, runtime.jars))]
-        try:
-            done = subprocess.run(
-                [*command, *map(str, sources)],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=_COMPILE_S,
-                check=False,
-                stdin=subprocess.DEVNULL,
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise SandboxError(f"cannot compile the recorder: {error}") from error
-        if done.returncode != 0:
-            lines = "\n".join(f"  {line[:300]}" for line in done.stderr.splitlines()[:8])
-            raise SandboxError(f"{compiler} could not compile the recorder:\n{lines}")
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
-            for file in sorted(classes.rglob("*.class")):
-                archive.write(file, file.relative_to(classes))
-        partial.replace(jar)
+    sources = bundled_folder(_SOURCES, with_file=_PLUGIN)
+    return plugin_jar("recorder", sources, runtime, needed_by="--record", progress=progress, cache=cache)

@@ -89,6 +89,7 @@ class SandboxSpec:
 
     With ``record``, the recorder writes what each node charges. With ``users``, a SASL/PLAIN listener stands beside the plaintext
     one; ``listeners`` come beside both. ``properties`` are further broker settings, which win over the sandbox's own defaults.
+    ``plugins`` are further jars for every node.
     ``java_options`` come last on the JVM's command line,
     and after them the ``node_java_options`` of that node (by id).
     Raises ``UsageError`` for values that cannot work.
@@ -101,6 +102,7 @@ class SandboxSpec:
     record: bool = False
     heap_mb: int = 512
     properties: Mapping[str, str] = field(default_factory=_no_properties)
+    plugins: tuple[Path, ...] = ()
     java_options: tuple[str, ...] = ()
     node_java_options: Mapping[int, tuple[str, ...]] = field(default_factory=_no_node_options)
     listeners: tuple[Listener, ...] = ()

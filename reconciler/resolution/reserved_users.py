@@ -1,0 +1,129 @@
+"""Groups and totals as quotas of reserved users, which the broker plugin in ``callback/`` reads (its class ``StoredRule``).
+
+Kafka replicates quotas to every broker and applies those of one request together. Without the plugin they have no effect, because
+no client is authenticated as such a user.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from reconciler.model import DEFAULT, Entity, EntityName, EntityType
+from reconciler.resolution.kafka_names import sanitize_name, unsanitize_name
+
+RESERVED_USERS: Final = "kafka-quotas:"
+"""The beginning of every reserved user's name."""
+_GROUP: Final = RESERVED_USERS + "group:"
+_PROPORTIONAL: Final = RESERVED_USERS + "proportional:"
+_LEADERS: Final = "leaders"
+_TOPIC: Final = "topic:"
+_GROUP_PART: Final = "group"
+_DEFAULT: Final = "<default>"
+_USER: Final = EntityType.USER.value
+_CLIENT_ID: Final = EntityType.CLIENT_ID.value
+
+
+class MemberKind(enum.StrEnum):
+    """How a group names a member."""
+
+    USER = "user"
+    CLIENT_ID = "client-id"
+    USER_PREFIX = "user-prefix"
+    CLIENT_ID_PREFIX = "client-id-prefix"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupLimit:
+    """The entity has the limits of a group."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """The entity names a member of a group, or the prefix of members. Its value has no weight."""
+
+    group: str
+    kind: MemberKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProportionalTotal:
+    """The entity has the total that brokers share by the partitions they lead: of all topics (``topic`` is ``None``), or of one.
+
+    ``subject`` is the entity whose limit it is, or the name of a group.
+    """
+
+    subject: Entity | str
+    topic: str | None
+
+
+StoredRule: TypeAlias = GroupLimit | GroupMember | ProportionalTotal
+
+
+def is_reserved(entity: Entity) -> bool:
+    """Whether the entity is one of the plugin's, understood or not."""
+    user = entity.name(_USER)
+    return isinstance(user, str) and user.startswith(RESERVED_USERS)
+
+
+def reserved_entity(rule: StoredRule) -> Entity:
+    """The entity in which a cluster stores a rule."""
+    match rule:
+        case GroupLimit(group=group):
+            return Entity.of({_USER: _GROUP + group})
+        case GroupMember(group=group, kind=kind, name=name):
+            return Entity.of({_USER: _GROUP + group, _CLIENT_ID: f"{kind.value}:{name}"})
+        case ProportionalTotal(subject=subject, topic=topic):
+            target = _LEADERS if topic is None else _TOPIC + topic
+            return Entity.of({_USER: _PROPORTIONAL + _subject_text(subject), _CLIENT_ID: target})
+
+
+def stored_rule(entity: Entity) -> StoredRule | None:
+    """The rule of a reserved entity. ``None`` for names that follow no rule, which the plugin ignores."""
+    user, client_id = entity.name(_USER), entity.name(_CLIENT_ID)
+    if not isinstance(user, str) or client_id is DEFAULT:
+        return None
+    group = user.removeprefix(_GROUP) if user.startswith(_GROUP) else ""
+    if group:
+        return GroupLimit(group=group) if client_id is None else _member(group, client_id)
+    if not user.startswith(_PROPORTIONAL) or client_id is None:
+        return None
+    topic = client_id.removeprefix(_TOPIC) if client_id.startswith(_TOPIC) else None
+    subject = _subject(user.removeprefix(_PROPORTIONAL))
+    if subject is None or topic == "" or (topic is None and client_id != _LEADERS):
+        return None
+    return ProportionalTotal(subject=subject, topic=topic)
+
+
+def _member(group: str, text: str) -> GroupMember | None:
+    kind, _, name = text.partition(":")
+    if not name or kind not in {member.value for member in MemberKind}:
+        return None
+    return GroupMember(group=group, kind=MemberKind(kind), name=name)
+
+
+def _subject_text(subject: Entity | str) -> str:
+    parts: tuple[tuple[str, EntityName], ...] = ((_GROUP_PART, subject),) if isinstance(subject, str) else subject.parts
+    return ",".join(f"{kind}={_DEFAULT if name is DEFAULT else sanitize_name(name)}" for kind, name in parts)
+
+
+def _subject(text: str) -> Entity | str | None:
+    names: dict[str, EntityName] = {}
+    for part in text.split(","):
+        kind, _, encoded = part.partition("=")
+        if kind not in (_USER, _CLIENT_ID, _GROUP_PART) or kind in names or not encoded:
+            return None
+        if encoded == _DEFAULT and kind != _GROUP_PART:
+            names[kind] = DEFAULT
+        elif (name := unsanitize_name(encoded)) is not None:
+            names[kind] = name
+        else:
+            return None
+    group = names.pop(_GROUP_PART, None)
+    if group is None:
+        return Entity.of(names)
+    return group if isinstance(group, str) and not names else None

@@ -1,0 +1,39 @@
+"""The quota callback of ``callback/`` for brokers of the sandbox."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from reconciler.resolution.group_callback import BROKER_CLASS
+from reconciler.sandbox.cluster import runtime_for
+from reconciler.sandbox.plugin_jar import plugin_jar
+from reconciler.sandbox.spec import SandboxSpec
+
+SOURCES = Path(__file__).parents[2] / "callback" / "src"
+SETTINGS = {"client.quota.callback.class": BROKER_CLASS}
+
+
+def callback_jar(kafka_version: str) -> Path:
+    """Compiled unless these sources were before; one jar for every version of Kafka."""
+    return plugin_jar("callback", SOURCES / "main" / "java", runtime_for(kafka_version), needed_by="the test")
+
+
+def with_callback(spec: SandboxSpec) -> SandboxSpec:
+    """The same sandbox, its brokers with the callback."""
+    from dataclasses import replace
+
+    return replace(spec, plugins=(callback_jar(spec.kafka_version),), properties={**spec.properties, **SETTINGS})
+
+
+def ask_java(kafka_version: str, folder: Path, lines: list[str], *, remembers_kinds: bool) -> list[str]:
+    """The answers of the Java class, called as ``lines`` say (``Answers.java`` has their form)."""
+    runtime = runtime_for(kafka_version)
+    path = ":".join(map(str, (folder, callback_jar(kafka_version), *runtime.jars)))
+    sources = [SOURCES / "test" / "java" / "kafkaquotas" / "callback" / name for name in ("Answers.java", "Entities.java")]
+    compiler = runtime.java.resolve().with_name("javac")
+    subprocess.run([compiler, "-proc:none", "-d", folder, "-cp", path, *sources], check=True, timeout=120)
+    command = [runtime.java, "-Dfile.encoding=UTF-8", "-cp", path, "kafkaquotas.callback.Answers", str(remembers_kinds).lower()]
+    done = subprocess.run(command, input="\n".join(lines), capture_output=True, encoding="utf-8", timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
