@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from reconciler.errors import BackendError
-from reconciler.model import Alteration, AlterationResult, ClusterIdentity, CurrentState, Entity, QuotaKey, Quotas
+from reconciler.model import Alteration, AlterationResult, ClusterIdentity, CurrentState, Entity, LeaderSpread, QuotaKey, Quotas
 
 
 class FilterKind(enum.IntEnum):
@@ -127,6 +127,15 @@ class StaticDefaultsInspector(Protocol):
 
         Raises ``BackendError`` when the broker does not answer this.
         """
+        ...
+
+
+@runtime_checkable
+class LeaderInspector(Protocol):
+    """A reader that can report which brokers lead partitions; ask with ``isinstance``."""
+
+    def leader_spread(self) -> LeaderSpread | None:
+        """How many partitions each broker leads now; ``None`` when that is not known. Raises ``BackendError``."""
         ...
 
 

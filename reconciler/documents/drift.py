@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.documents.findings import finding_to_json, span_to_json
+from reconciler.documents.units import unit_to_json
 from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import BaselineOrigin, Drift, EntityDrift, KeyDrift, Limit
 
@@ -52,6 +53,8 @@ def _key(key: KeyDrift) -> Json:
         "live": value_to_json(key.live),
         "source": span_to_json(key.source) if key.source else None,
         "overrides": _limit(key.overrides) if key.overrides else None,
+        **({} if key.unit is None else {"declared": unit_to_json(key.unit)}),
+        **({} if key.brokers_before is None else {"brokers_before": key.brokers_before}),
     }
 
 

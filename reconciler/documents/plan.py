@@ -31,6 +31,7 @@ from reconciler.documents.reading import (
     value_from_json,
     within,
 )
+from reconciler.documents.units import brokers_to_json, leaders_from_json, unit_from_json, unit_to_json
 from reconciler.errors import AlteredDocumentError
 from reconciler.formats import (
     FORMAT_VERSION,
@@ -95,6 +96,7 @@ def plan_to_json(plan: Plan) -> dict[str, Json]:
         "findings": [finding_to_json(finding) for finding in plan.findings],
         **effects,
         **unmanaged,
+        **brokers_to_json(plan.brokers, plan.leaders),
         "digest": plan.digest,
     }
 
@@ -118,6 +120,8 @@ def _key_to_json(key: KeyChange) -> dict[str, Json]:
         "reason": key.reason.value,
         "source": span_to_json(key.source) if key.source else None,
         **({} if key.profile is None else {"profile": key.profile}),
+        **({} if key.unit is None else {"declared": unit_to_json(key.unit)}),
+        **({} if key.brokers_before is None else {"brokers_before": key.brokers_before}),
     }
 
 
@@ -161,6 +165,8 @@ def plan_from_json(data: object) -> Plan:
         findings=items_from_json(document["findings"], finding_from_json, "findings"),
         effects=effects_from_json(document["effects"]) if "effects" in document else None,
         unmanaged=tuple(entity_from_json(row) for row in document["unmanaged"]) if "unmanaged" in document else None,
+        brokers=tuple(sorted(document.get("brokers", ()))),
+        leaders=leaders_from_json(document),
     )
     for field, derived in (("applyable", plan.applyable), ("errored", plan.errored)):
         if document[field] is not derived:
@@ -210,7 +216,19 @@ def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
     if source is not None:
         with within("source"):
             source = span_from_json(source)
-    return key_change_from_json(row, key, reason=Reason(row["reason"]), source=source, profile=row.get("profile"))
+    unit = None
+    if "declared" in row:
+        with within("declared"):
+            unit = unit_from_json(row["declared"])
+    return key_change_from_json(
+        row,
+        key,
+        reason=Reason(row["reason"]),
+        source=source,
+        profile=row.get("profile"),
+        unit=unit,
+        brokers_before=row.get("brokers_before"),
+    )
 
 
 def _guard_from_json(row: Mapping[str, Any]) -> GuardResult:

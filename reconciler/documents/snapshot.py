@@ -1,8 +1,8 @@
 """Snapshots as JSON documents (``schemas/snapshot.v1.schema.json``): the quotas of a cluster at one moment.
 
-The document is ``{format_version, cluster: {name, id, kafka_version}, observed: {at, from}, brokers: [id], entities: [{entity,
-quotas}]}``, with ``brokers`` only where they are known, and the entities in canonical order. Values that JSON cannot express are
-the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
+The document is ``{format_version, cluster: {name, id, kafka_version}, observed: {at, from}, brokers: [id], leaders,
+entities: [{entity, quotas}]}``, with ``brokers`` and ``leaders`` only where they are known, and the entities in canonical
+order. Values that JSON cannot express are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from reconciler.documents.reading import (
     number_from_json,
     parse,
 )
+from reconciler.documents.units import brokers_to_json, leaders_from_json
 from reconciler.errors import FileAccessError, ManifestError
 from reconciler.files import write_whole
 from reconciler.formats import (
@@ -73,9 +74,7 @@ def _head(state: CurrentState) -> dict[str, Json]:
         "cluster": cluster_to_json(state.cluster),
         "observed": {"at": moment_to_json(state.observed.at), "from": state.observed.origin.value},
     }
-    if state.brokers:
-        head["brokers"] = list(state.brokers)
-    return head
+    return {**head, **brokers_to_json(state.brokers, state.leaders)}
 
 
 def write_snapshot(state: CurrentState, path: Path) -> None:
@@ -136,6 +135,7 @@ def snapshot_from_json(data: object) -> CurrentState:
         observed=Observed(at=at, origin=ObservedFrom.SNAPSHOT),
         entities=entities,
         brokers=tuple(sorted(document.get("brokers", ()))),
+        leaders=leaders_from_json(document),
     )
 
 

@@ -20,12 +20,26 @@ if TYPE_CHECKING:
         find_root,
         read_file,
     )
-    from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, Document, Owner, RepositoryDocument
+    from reconciler.manifest.documents import (
+        ClientQuotasDocument,
+        ClusterDocument,
+        Document,
+        Owner,
+        RepositoryDocument,
+        ValueLimit,
+    )
     from reconciler.manifest.examples import MANIFEST_EXAMPLES
     from reconciler.manifest.names import name_problems
-    from reconciler.manifest.ownership import clusters_without_id, endpoints, misplaced_clusters, ownership_findings
+    from reconciler.manifest.ownership import (
+        clusters_without_id,
+        endpoints,
+        limit_findings,
+        misplaced_clusters,
+        ownership_findings,
+    )
     from reconciler.manifest.reading import FileContent, read_documents
     from reconciler.manifest.repository_document import path_matcher
+    from reconciler.manifest.unit_limits import BrokerFacts, compute_units, part_of_total
     from reconciler.manifest.yaml_output import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit, emit_clusters, entries_document
 
 __all__ = [
@@ -35,6 +49,7 @@ __all__ = [
     "RULES",
     "SCHEMA_FOLDER",
     "UNREAD",
+    "BrokerFacts",
     "ClientQuotasDocument",
     "ClusterDocument",
     "Discovery",
@@ -46,8 +61,10 @@ __all__ = [
     "Owner",
     "RepositoryDocument",
     "UnreadableError",
+    "ValueLimit",
     "cluster_findings",
     "clusters_without_id",
+    "compute_units",
     "desired_state",
     "discover",
     "emit",
@@ -57,9 +74,11 @@ __all__ = [
     "file_span",
     "find_root",
     "finding",
+    "limit_findings",
     "misplaced_clusters",
     "name_problems",
     "ownership_findings",
+    "part_of_total",
     "path_matcher",
     "read_documents",
     "read_file",

@@ -232,6 +232,31 @@ _ENTITIES: Final = (
         "circular-profile",
         "A profile is based on itself, directly or through others, so it has no values to begin with. Remove one of the bases.",
     ),
+    _error(
+        "invalid-unit",
+        "A value is a mapping, and not one of {clusterTotal: 60MiB} and {shares: 2, of: 200MiB}, or its shares are not a number "
+        "above 0.",
+    ),
+    _error(
+        "unit-not-for-key",
+        "The total of this key is not a sum over brokers: a percentage is of one thread of a broker, and only the active "
+        "controller counts mutations. Write the number.",
+    ),
+    _error(
+        "part-too-small",
+        "A total divided by the brokers, or a share of a capacity, is less than the smallest limit that Kafka takes. Raise the "
+        "total, or declare the limit of each broker.",
+    ),
+    _error(
+        "unknown-capacity",
+        "A value is a number of shares, and their capacity is not declared. Write of beside shares, or the key in spec.capacity "
+        "of the Cluster manifest.",
+    ),
+    _error(
+        "unknown-brokers",
+        "A value is a total of the cluster, and the brokers are not known: the snapshot has none. Record it again with "
+        "kafka-quotas export --snapshot.",
+    ),
     _error("outside-scope", "An entity is declared that the cluster's scope does not own. It could never be written."),
     _error("unknown-cluster", "A document or an override names a cluster that no Cluster document has."),
     _error("overlapping-overrides", "Two overrides of one entry match one cluster, so their order would decide the limit."),

@@ -34,6 +34,7 @@ from reconciler.model import (
     OwnerChoice,
     Prune,
     QuotaKey,
+    RebalancePolicy,
     Recurrence,
     ReductionLimit,
     Scope,
@@ -48,6 +49,7 @@ from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
 _PRUNE: Final = {prune.value: prune for prune in Prune}
+_REBALANCE: Final = {policy.value: policy for policy in RebalancePolicy}
 
 
 def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
@@ -65,6 +67,7 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
             exclude=selectors(scope.items.get("exclude") if scope else None, out),
         ),
         prune=_PRUNE.get(text(spec, "prune") or "", Prune.NEVER),
+        rebalance=_REBALANCE.get(text(spec, "rebalance") or "", RebalancePolicy.CONFIRM),
         protected=selectors(spec.items.get("protected") if spec else None, out),
         guards=guard_limits(mapping(spec, "guards"), out),
         freeze=freeze_windows(spec, out),

@@ -9,10 +9,11 @@ from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry, ValueLimit
 from reconciler.manifest.ownership import limit_findings
 from reconciler.manifest.profiles import ProfileTable
+from reconciler.manifest.quota_entries import split_units
+from reconciler.manifest.unit_limits import UnitLimits, share_totals
 from reconciler.model import (
     ClusterSpec,
     DesiredEntity,
-    DesiredQuota,
     DesiredState,
     Entity,
     Finding,
@@ -20,6 +21,7 @@ from reconciler.model import (
     QuotaProfile,
     Related,
     Scope,
+    WrittenQuota,
     compose,
     display_name,
 )
@@ -66,11 +68,24 @@ def desired_state(
             elif not everything and not cluster.scope.contains(entity):
                 findings.append(_outside(declared, cluster))
     findings += table.findings
+    units = _with_shares(entities, cluster, findings)
     findings += limit_findings(entities.values(), limits, cluster)
     if shown_files is not None:
         chosen = {entity: quotas for entity, quotas in entities.items() if shown_files(quotas.source.file)}
-        return DesiredResult(state=DesiredState(entities=chosen, complete=False), findings=tuple(findings))
-    return DesiredResult(state=DesiredState(entities=entities), findings=tuple(findings))
+        units = tuple(entity for entity in units if entity in chosen)
+        return DesiredResult(state=DesiredState(entities=chosen, complete=False, with_units=units), findings=tuple(findings))
+    return DesiredResult(state=DesiredState(entities=entities, with_units=units), findings=tuple(findings))
+
+
+def _with_shares(entities: dict[Entity, DesiredEntity], cluster: ClusterSpec, findings: list[Finding]) -> tuple[Entity, ...]:
+    """Put numbers in place of shares: only the manifests decide about those. The entities that still have other units."""
+    with_units = [declared for declared in entities.values() if declared.units]
+    if not with_units:
+        return ()
+    limits = UnitLimits(capacity=cluster.capacity, shares=share_totals(with_units))
+    entities.update((declared.entity, limits.computed(declared)) for declared in with_units)
+    findings += limits.findings
+    return tuple(declared.entity for declared in with_units if entities[declared.entity].units)
 
 
 def _override(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) -> Override | None:
@@ -96,8 +111,11 @@ def _merged(entry: QuotaEntry, override: Override | None, table: ProfileTable) -
     if profile is None and override is None:
         return declared
     values = table.values(profile, declared.entity) if profile is not None else {}
-    merged: dict[QuotaKey, DesiredQuota | None] = {**values, **declared.quotas, **(override.quotas if override else {})}
-    return replace(declared, quotas={key: quota for key, quota in merged.items() if quota is not None})
+    merged: dict[QuotaKey, WrittenQuota | None] = {**values, **declared.quotas, **declared.units}
+    if override is not None:
+        merged.update(override.quotas)
+    quotas, units = split_units(merged.items())
+    return replace(declared, quotas=quotas, units=units)
 
 
 def _claimed_twice(later: DesiredEntity, first: DesiredEntity, cluster: ClusterSpec) -> Finding:

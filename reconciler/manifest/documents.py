@@ -16,6 +16,7 @@ from reconciler.model import (
     Selector,
     Severity,
     Span,
+    WrittenQuota,
 )
 
 
@@ -39,7 +40,7 @@ class Override:
     """Other values for some clusters; ``None`` drops a key. ``profile``: instead of that of the entry."""
 
     clusters: ClusterChoice
-    quotas: Mapping[QuotaKey, DesiredQuota | None]
+    quotas: Mapping[QuotaKey, WrittenQuota | None]
     profile: ProfileChoice | None = None
     span: Span
 

@@ -198,6 +198,21 @@ _ENTITIES: Final = {
             _GOOD.replace("quotas: {producer", "profile: gold\n      quotas: {producer"),
         ),
     ),
+    "invalid-unit": Example(
+        bad=_GOOD.replace("1MiB", "{shares: 0, of: 10MiB}"), good=_GOOD.replace("1MiB", "{shares: 2, of: 10MiB}")
+    ),
+    "unit-not-for-key": Example(
+        bad=_GOOD.replace("producer_byte_rate: 1MiB", "request_percentage: {clusterTotal: 200}"),
+        good=_GOOD.replace("1MiB", "{clusterTotal: 10MiB}"),
+    ),
+    "part-too-small": Example(
+        bad=_GOOD.replace("{user: orders}", "{user: [orders, refunds]}").replace("1MiB", "{shares: 1, of: 1B}"),
+        good=_GOOD.replace("{user: orders}", "{user: [orders, refunds]}").replace("1MiB", "{shares: 1, of: 1MiB}"),
+    ),
+    "unknown-capacity": Example(
+        bad=_GOOD.replace("1MiB", "{shares: 1}"),
+        good=join_manifests(cluster_manifest("capacity: {producer_byte_rate: 100MiB}"), _GOOD.replace("1MiB", "{shares: 1}")),
+    ),
     "outside-scope": Example(
         bad=join_manifests(cluster_manifest("scope: {include: [{user: {prefix: payments-}}]}"), _GOOD),
         good=join_manifests(cluster_manifest("scope: {include: [{user: {prefix: ord}}]}"), _GOOD),

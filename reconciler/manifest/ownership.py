@@ -36,7 +36,7 @@ from reconciler.model import (
     compose,
     display_name,
 )
-from reconciler.text import did_you_mean, shown, shown_part
+from reconciler.text import amount_part, did_you_mean, shown, shown_part
 
 
 def ownership_findings(
@@ -262,7 +262,7 @@ def _beyond(
                 "{key} of {entity} is {quota}, {direction} the limit{whose}, {bound}",
                 key=key,
                 entity=declared.entity,
-                quota=shown_part(quota.text),
+                quota=shown_part(quota.text) if quota.unit is None else amount_part(key.value, quota.value),
                 direction=direction,
                 whose=whose,
                 bound=shown_part(bound.text),

@@ -9,7 +9,6 @@ from typing import Final, TypeAlias
 from reconciler.manifest.collector import Collector, finding
 from reconciler.manifest.quota_entries import parse_quotas, profile_choice
 from reconciler.model import (
-    DesiredQuota,
     Entity,
     EntityType,
     Finding,
@@ -19,6 +18,7 @@ from reconciler.model import (
     QuotaProfile,
     Related,
     Span,
+    WrittenQuota,
     compose,
     key_part,
     legal_keys,
@@ -26,7 +26,7 @@ from reconciler.model import (
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping
 
-ProfileValues: TypeAlias = Mapping[QuotaKey, DesiredQuota]
+ProfileValues: TypeAlias = Mapping[QuotaKey, WrittenQuota]
 
 _IP: Final = (EntityType.IP.value,)
 _LEGAL: Final = {is_ip: frozenset(legal_keys(_IP if is_ip else (EntityType.USER.value,))) for is_ip in (False, True)}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from reconciler.formats import ValueRefusedError, parse_value
 from reconciler.manifest.collector import Collector, mapping, scalar, text
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry
 from reconciler.manifest.names import name_problems
+from reconciler.manifest.unit_syntax import unit_quota
 from reconciler.model import (
     DEFAULT,
     DesiredEntity,
@@ -21,6 +22,8 @@ from reconciler.model import (
     ProfileChoice,
     QuotaKey,
     Span,
+    UnitQuota,
+    WrittenQuota,
     compose,
     key_part,
     legal_keys,
@@ -77,12 +80,12 @@ def _entries(node: YamlNode, owner: str | None, out: Collector) -> Iterator[Quot
     entities = list(_entities(match, out))
     first = entities[0][0] if entities else None
     written = parse_quotas(node.items.get("quotas"), first, out)
-    quotas = {key: value for key, value in written if value is not None}
+    quotas, units = split_units(written)
     overrides = tuple(_overrides(node.items.get("overrides"), first, out))
     profile, note = profile_choice(node, out), text(node, "note")
     _require_values(node, "this entry", out)
     for entity, source in entities:
-        declared = DesiredEntity(entity=entity, quotas=quotas, source=source, owner=owner, note=note)
+        declared = DesiredEntity(entity=entity, quotas=quotas, source=source, owner=owner, note=note, units=units)
         yield QuotaEntry(declared=declared, profile=profile, overrides=overrides)
 
 
@@ -136,14 +139,14 @@ def _require_values(node: YamlMapping, what: str, out: Collector) -> None:
         out.add("missing-field", f"{what} has neither quotas nor a profile", node)
 
 
-def parse_quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Iterator[tuple[QuotaKey, DesiredQuota | None]]:
+def parse_quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Iterator[tuple[QuotaKey, WrittenQuota | None]]:
     """The keys of one ``quotas:``; ``None`` for a null, which only overrides and profiles may have."""
     if not isinstance(node, YamlMapping):
         return
     legal = _IP_KEYS if entity is not None and entity.parts[0][0] == _IP else _CLIENT_KEYS
     for name, value in node.items.items():
         key = _KEYS.get(name)
-        if key is None or not isinstance(value, YamlScalar):
+        if key is None or not isinstance(value, YamlScalar | YamlMapping):
             continue
         if entity is not None and key not in legal:
             line, column = node.keys[name]
@@ -154,10 +157,27 @@ def parse_quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -
                 legal=", ".join(sorted(legal)),
             )
             out.add("key-not-for-entity", message, Span(file=out.file, line=line, column=column), entity=entity, key=name)
+        elif isinstance(value, YamlMapping):
+            if (unit := unit_quota(key, value, entity, out)) is not None:
+                yield key, unit
         elif value.data is None:
             yield key, None
         elif (quota := quota_value(key, value, entity, out)) is not None:
             yield key, quota
+
+
+def split_units(
+    written: Iterable[tuple[QuotaKey, WrittenQuota | None]],
+) -> tuple[dict[QuotaKey, DesiredQuota], dict[QuotaKey, UnitQuota]]:
+    """Numbers, and values that are computed for a cluster; without the keys that are dropped."""
+    quotas: dict[QuotaKey, DesiredQuota] = {}
+    units: dict[QuotaKey, UnitQuota] = {}
+    for key, value in written:
+        if value.__class__ is DesiredQuota:
+            quotas[key] = value
+        elif isinstance(value, UnitQuota):
+            units[key] = value
+    return quotas, units
 
 
 def quota_value(key: QuotaKey, node: YamlScalar, entity: Entity | None, out: Collector) -> DesiredQuota | None:

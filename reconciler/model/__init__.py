@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Once,
         OwnerChoice,
         Prune,
+        RebalancePolicy,
         Recurrence,
         ReductionLimit,
         Scope,
@@ -164,6 +165,7 @@ if TYPE_CHECKING:
         QuotaProfile,
         Quotas,
         UnreadableNode,
+        WrittenQuota,
         same_value,
     )
     from reconciler.model.traffic_contract import CheckState, ContractCheck, ContractReport
@@ -177,6 +179,7 @@ if TYPE_CHECKING:
         TrafficRepair,
         UnattributedSeries,
     )
+    from reconciler.model.units import ClusterTotal, LeaderSpread, QuotaUnit, Shares, UnitQuota
 
 __all__ = [
     "CLIENT_KEYS",
@@ -226,6 +229,7 @@ __all__ = [
     "ClusterIdentity",
     "ClusterOverview",
     "ClusterSpec",
+    "ClusterTotal",
     "Connection",
     "ContractCheck",
     "ContractReport",
@@ -276,6 +280,7 @@ __all__ = [
     "KnownOwner",
     "LabelMatcher",
     "LayoutUse",
+    "LeaderSpread",
     "Limit",
     "LimitOrigin",
     "LoggedThrottles",
@@ -309,10 +314,12 @@ __all__ = [
     "QuotaFit",
     "QuotaKey",
     "QuotaProfile",
+    "QuotaUnit",
     "Quotas",
     "RateSeries",
     "RateTrend",
     "Reason",
+    "RebalancePolicy",
     "Recurrence",
     "ReductionLimit",
     "Regrouped",
@@ -323,6 +330,7 @@ __all__ = [
     "Scope",
     "Selector",
     "Severity",
+    "Shares",
     "SourceForm",
     "Span",
     "Summary",
@@ -334,6 +342,7 @@ __all__ = [
     "TrafficRepair",
     "TypeMatch",
     "UnattributedSeries",
+    "UnitQuota",
     "UnjudgedChange",
     "UnreadableNode",
     "UnusedQuota",
@@ -346,6 +355,7 @@ __all__ = [
     "Waiting",
     "Weekly",
     "WindowKind",
+    "WrittenQuota",
     "any_matches",
     "broker_words",
     "by_owner",

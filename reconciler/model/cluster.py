@@ -121,6 +121,18 @@ class Prune(enum.StrEnum):
     ALWAYS = "always"
 
 
+class RebalancePolicy(enum.StrEnum):
+    """What happens to parts of a total when brokers come or go.
+
+    ``never``: a part that the cluster has stays. ``confirm``: it changes once guard ``rebalance`` is accepted. ``always``: it
+    changes with the next apply.
+    """
+
+    NEVER = "never"
+    CONFIRM = "confirm"
+    ALWAYS = "always"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """What this repository owns on a cluster; nothing outside is ever written."""
@@ -269,6 +281,7 @@ class ClusterSpec:
     connection: Connection | None = None
     scope: Scope = field(default_factory=Scope)
     prune: Prune = Prune.NEVER
+    rebalance: RebalancePolicy = RebalancePolicy.CONFIRM
     protected: tuple[Selector, ...] = ()
     guards: GuardLimits = field(default_factory=GuardLimits)
     freeze: tuple[FreezeWindow, ...] = ()

@@ -12,6 +12,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity, Observed
+from reconciler.model.units import QuotaUnit
 
 
 class DriftClass(enum.StrEnum):
@@ -47,6 +48,10 @@ class KeyDrift:
     """Where the manifest declares it."""
     overrides: Limit | None = None
     """Of an undeclared entity under ``prune: never``: a declared limit that this key overrides for some client."""
+    unit: QuotaUnit | None = None
+    """What ``desired`` was computed from."""
+    brokers_before: int | None = None
+    """``live`` is the part of the same total for so many brokers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

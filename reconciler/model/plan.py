@@ -11,6 +11,7 @@ from reconciler.model.effect import PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Severity, Span
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
+from reconciler.model.units import LeaderSpread, QuotaUnit
 
 NO_LONGER_DECLARED: Final = "no-longer-declared"
 """The finding about an entity that left the manifests and that ``prune: never`` keeps."""
@@ -51,6 +52,10 @@ class KeyChange:
     source: Span | None = None
     profile: str | None = None
     """The profile that sets the value. Then ``source`` is a place in it."""
+    unit: QuotaUnit | None = None
+    """What ``after`` was computed from."""
+    brokers_before: int | None = None
+    """``before`` is the part of the same total for so many brokers: the value changes because brokers came or went."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +161,10 @@ class Plan:
     """Which clients move to other limits; only when asked for."""
     unmanaged: tuple[Entity, ...] | None = None
     """Entities that are left because no manifest declares them, sorted; only when asked for."""
+    brokers: tuple[int, ...] = ()
+    """Ids of the brokers among which totals are divided, sorted. Empty when the manifests declare no total."""
+    leaders: LeaderSpread | None = None
+    """Which of them lead partitions, where that was read."""
 
     @property
     def tripped(self) -> tuple[GuardResult, ...]:
@@ -228,6 +237,8 @@ class ApplyReport:
     """How long writing and reading back took; ``None``: not known, or nothing was to be written."""
     brokers: int | None = None
     """How many brokers showed what was written; ``None``: not verified, or read from ZooKeeper."""
+    divided_among: tuple[int, ...] = ()
+    """Ids of the brokers among which totals were divided. Empty when the manifests declare no total."""
     findings: tuple[Finding, ...] = ()
     """About undeclared entities that the run left as they are although they differ from what the manifests declare."""
 

@@ -6,11 +6,12 @@ import datetime
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from reconciler.model.entity import Entity, ForeignText, escaped
 from reconciler.model.finding import Span
 from reconciler.model.quota import QuotaKey
+from reconciler.model.units import LeaderSpread, QuotaUnit, UnitQuota
 
 Quotas: TypeAlias = Mapping[str, float]
 """Quota key (wire name) to value; keys may be unknown to this tool when they come from a cluster."""
@@ -26,6 +27,14 @@ class DesiredQuota:
     """The value as written, e.g. ``10MiB``."""
     profile: str | None = None
     """The profile that sets it. Then ``source`` is a place in that profile."""
+    unit: QuotaUnit | None = None
+    """What ``value`` was computed from, for a value that is not written as a number."""
+
+
+WrittenQuota: TypeAlias = DesiredQuota | UnitQuota
+"""A value as a manifest has it."""
+
+_NO_UNITS: Final[Mapping[QuotaKey, UnitQuota]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +42,7 @@ class QuotaProfile:
     """Named values for many entities. ``base``: the profile whose values it changes. ``None`` as a value drops a key of those."""
 
     name: str
-    quotas: Mapping[QuotaKey, DesiredQuota | None]
+    quotas: Mapping[QuotaKey, WrittenQuota | None]
     base: ProfileChoice | None = None
     source: Span
 
@@ -55,6 +64,8 @@ class DesiredEntity:
     source: Span
     owner: str | None = None
     note: str | None = None
+    units: Mapping[QuotaKey, UnitQuota] = field(default_factory=lambda: _NO_UNITS)
+    """Values that still have to be computed. Their keys are not in ``quotas``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +75,8 @@ class DesiredState:
     entities: Mapping[Entity, DesiredEntity] = field(default_factory=dict)
     complete: bool = True
     """False when the user named files: then only their entities are planned, and nothing is pruned."""
+    with_units: tuple[Entity, ...] = ()
+    """Entities with values that still have to be computed: the state can be planned once they are computed."""
 
     def values(self) -> dict[Entity, dict[str, float]]:
         """Bare numbers, for resolution and the backtest."""
@@ -135,6 +148,8 @@ class CurrentState:
     """What a cluster in ZooKeeper has beside ``entities``, sorted by path."""
     brokers: tuple[int, ...] = ()
     """Ids of the brokers that were up, sorted; empty: not known."""
+    leaders: LeaderSpread | None = None
+    """Which of them lead partitions; ``None``: not asked."""
 
 
 def same_value(value: float | None, other: float | None) -> bool:

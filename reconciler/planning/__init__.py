@@ -17,16 +17,20 @@ if TYPE_CHECKING:
         undeclared_in_scope,
     )
     from reconciler.planning.proposed_values import propose_values
+    from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_parts, rebalances
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.way_back import plan_way_back
 
 __all__ = [
+    "Rebalance",
+    "brokers_of_part",
     "change_of_one",
     "compare",
     "difference",
     "forgotten_entities",
     "forgotten_note",
     "is_applied",
+    "keep_parts",
     "kept_entities",
     "nothing_to_do_notes",
     "overriding_entities",
@@ -34,6 +38,7 @@ __all__ = [
     "propose_values",
     "quotas_after",
     "read_saved_plan",
+    "rebalances",
     "require_current",
     "sort_for_writing",
     "undeclared_in_scope",

@@ -31,6 +31,7 @@ from reconciler.model import (
     key_part,
     same_value,
 )
+from reconciler.planning.rebalance import brokers_of_part
 from reconciler.resolution import CLIENT_PRECEDENCE, level_of, named_or_other, weaker_levels
 from reconciler.text import amount_part
 
@@ -50,8 +51,9 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
 
     A declared entity owns all its known keys; keys that this tool does not know are left. Whole undeclared entities go
     only when the scope has them, ``prune`` is not ``never``, and the desired state is complete. Entities outside the scope
-    never appear.
+    never appear. Raises ``ValueError`` while values of the desired state are not computed yet.
     """
+    require_computed(desired)
     changes: list[Change] = []
     unmanaged: list[Entity] = []
     unchanged = 0
@@ -77,6 +79,13 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     return Difference(changes=tuple(changes), summary=summary, unmanaged=tuple(unmanaged))
 
 
+def require_computed(desired: DesiredState) -> None:
+    """Raise ``ValueError`` while a value has to be computed: it would be taken for one that is not declared, and removed."""
+    if desired.with_units:
+        msg = f"the values of {desired.with_units[0]} have to be computed first"
+        raise ValueError(msg)
+
+
 def _is_as_declared(wanted: DesiredEntity, live: Quotas) -> bool:
     """The quick answer for what most entities are: unchanged. A key is its own wire name."""
     if len(live) != len(wanted.quotas):
@@ -99,7 +108,14 @@ def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
         if before != quota.value:
             reason = Reason.NOT_IN_CURRENT if before is None else Reason.VALUE_DIFFERS
             yield KeyChange(
-                key=key.value, before=before, after=quota.value, reason=reason, source=quota.source, profile=quota.profile
+                key=key.value,
+                before=before,
+                after=quota.value,
+                reason=reason,
+                source=quota.source,
+                profile=quota.profile,
+                unit=quota.unit,
+                brokers_before=brokers_of_part(quota.unit, before),
             )
     declared = {key.value for key in wanted.quotas}
     for name, value in live.items():

@@ -44,6 +44,8 @@ from reconciler.model import (
     name_part,
     same_value,
 )
+from reconciler.planning.diff import require_computed
+from reconciler.planning.rebalance import brokers_of_part
 from reconciler.resolution import DeclaredLimits
 
 _NOTHING: Final[Mapping[str, float]] = {}
@@ -68,8 +70,9 @@ def compare(
     """Classify every entity that any side has.
 
     When only some manifests were read (``desired`` is not complete), only what they declare is looked at: of the rest it is not
-    known whether another manifest has it.
+    known whether another manifest has it. Raises ``ValueError`` while values of the desired state are not computed yet.
     """
+    require_computed(desired)
     candidates = set(desired.entities)
     if desired.complete:
         candidates |= live.keys() | (baseline or {}).keys()
@@ -170,7 +173,17 @@ def _keys(
             continue
         quota = declared.quotas.get(QuotaKey(key)) if declared is not None and key in KNOWN_KEYS else None
         source = quota.source if quota else None
-        yield KeyDrift(key=key, desired=sides[0], baseline=sides[1], live=sides[2], source=source, overrides=overrides.get(key))
+        unit = quota.unit if quota else None
+        yield KeyDrift(
+            key=key,
+            desired=sides[0],
+            baseline=sides[1],
+            live=sides[2],
+            source=source,
+            overrides=overrides.get(key),
+            unit=unit,
+            brokers_before=brokers_of_part(unit, sides[2]),
+        )
 
 
 def undeclared_in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope) -> tuple[Entity, ...]:

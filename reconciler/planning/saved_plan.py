@@ -35,9 +35,16 @@ def require_current(saved: Plan, plan: Plan) -> None:
         msg = f"the saved plan is of cluster {of}, and {answers} answers; plan again"
         raise StalePlanError(msg)
     if saved.digest != plan.digest:
-        lines = tuple(differences(saved, plan))
+        lines = (*_brokers_differ(saved, plan), *differences(saved, plan))
         msg = f"the saved plan is stale: {list_some(lines, _SHOWN, between='; ')}; plan again"
         raise StalePlanError(msg)
+
+
+def _brokers_differ(saved: Plan, plan: Plan) -> Iterator[str]:
+    """Why totals give other values now: other brokers."""
+    if saved.brokers != plan.brokers and saved.brokers and plan.brokers:
+        were, are = (", ".join(map(str, brokers)) for brokers in (saved.brokers, plan.brokers))
+        yield f"totals were divided among brokers {were} when it was made, and now among {are}"
 
 
 def is_applied(saved: Plan, current: CurrentState) -> bool:

@@ -10,6 +10,7 @@ from reconciler.model import (
     Message,
     Prune,
     Reason,
+    RebalancePolicy,
     any_matches,
     compose,
     display_name,
@@ -62,6 +63,23 @@ def prune(context: GuardContext) -> Measurement:
             them="its limits" if len(gone) == 1 else "their limits",
         ),
         set_in=context.spec.place("prune"),
+    )
+
+
+def rebalance(context: GuardContext) -> Measurement:
+    """Parts of a total that change because brokers came or went, under ``rebalance: confirm``."""
+    moved: tuple[Entity, ...] = ()
+    if context.spec.rebalance is RebalancePolicy.CONFIRM:
+        moved = tuple(c.entity for c in context.changes if any(k.brokers_before is not None for k in c.keys))
+    return Measurement(
+        entities=moved,
+        measured=entity_count(len(moved)),
+        limit="0 entities",
+        why=compose(
+            "The number of brokers changed. Each broker would get another part of the total of {names}.",
+            names=name_entities(moved),
+        ),
+        set_in=context.spec.place("rebalance"),
     )
 
 

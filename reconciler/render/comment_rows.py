@@ -32,6 +32,7 @@ from reconciler.render.markdown_text import code, in_cell, prose
 from reconciler.render.metric_sentences import has_only_metrics, short_metrics_words
 from reconciler.render.plan_text import ChangeDirection, direction
 from reconciler.render.repository_links import RepositoryLinks
+from reconciler.render.unit_sentences import change_sentences
 from reconciler.text import amount, duration, factor, rate
 
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
@@ -110,6 +111,8 @@ class ChangeRow:
     unjudged: UnjudgedChange | None = None
     profile: str | None = None
     """The profile that sets the limit."""
+    declared: tuple[str, ...] = ()
+    """What the limit was computed from, and why it changes when brokers came or went."""
 
     @property
     def unknown(self) -> bool:
@@ -247,6 +250,7 @@ def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
                 entity=change.entity,
                 source=key.source,
                 profile=key.profile,
+                declared=change_sentences(key, plan.leaders),
                 removed=key.after is None,
                 direction=direction(key),
                 groups=groups,
@@ -340,7 +344,8 @@ def _after(row: ChangeRow) -> str:
     if before and 0 < before < math.inf and not 1 / _FAR < row.after / before < _FAR:
         far = f" {factor(before, row.after)}"
     profile = "" if row.profile is None else f" (profile {code(row.profile, limit=_PROFILE)})"
-    return f"**{amount_markdown(row.key, row.after)}**{far}{profile}"
+    declared = "".join(f", {sentence}" for sentence in row.declared)
+    return f"**{amount_markdown(row.key, row.after)}**{far}{profile}{declared}"
 
 
 def _result(row: ChangeRow) -> str:

@@ -9,6 +9,7 @@ from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, Key
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, message_segments, table
 from reconciler.render.markdown_text import code, in_cell, list_section, prose, rows_that_fit, size
 from reconciler.render.plan_text import cluster_title
+from reconciler.render.unit_sentences import drift_sentences
 from reconciler.text import amount, rate
 
 _LOOK: Final = {
@@ -130,6 +131,7 @@ def _entity(entity_drift: EntityDrift, drift: Drift) -> Iterator[Line | tuple[st
     )
     for key in entity_drift.keys:
         yield _key(key, entity_drift.drift, has_baseline=drift.baseline is not None)
+        yield from (line((f"      {words}", Style.FAINT), hang=8) for words in drift_sentences(key))
 
 
 def _key(key: KeyDrift, drift: DriftClass, *, has_baseline: bool) -> tuple[str | tuple[str, Style], ...]:
@@ -180,7 +182,7 @@ def _drift_row(entity_drift: EntityDrift, key: KeyDrift, *, has_baseline: bool) 
         code(key.key),
         amount(key.key, key.live),
         amount(key.key, key.baseline) if has_baseline else "not known",
-        amount(key.key, key.desired) + prose(overrides_words(key)),
+        amount(key.key, key.desired) + prose(overrides_words(key)) + "".join(f", {words}" for words in drift_sentences(key)),
         code(str(key.source)) if key.source else "no manifest declares it",
     )
     return "| " + " | ".join(in_cell(cell) for cell in cells) + " |"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model import Change, Finding, GuardResult, GuardStatus, KeyChange, Plan, display_name
+from reconciler.model import Change, Finding, GuardResult, GuardStatus, KeyChange, LeaderSpread, Plan, display_name
 from reconciler.render.derived_findings import acceptance
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import counts_sentence
@@ -43,6 +43,7 @@ from reconciler.render.plan_text import (
     summary_sentence,
 )
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
+from reconciler.render.unit_sentences import change_sentences
 from reconciler.text import count_of, factor
 
 _HEADS: Final = ("Entity", "Change", "Key", "Now", "Planned", "Factor", "Declared at", "Note")
@@ -129,7 +130,7 @@ def _sections(plan: Plan, links: RepositoryLinks) -> Iterator[PageSection]:
         order = sorted(plan.guards, key=lambda guard: list(_GUARDS).index(guard.status))
         yield PageSection(place="guards", title="Guards", count=len(order), body=items(_guard(guard, links) for guard in order))
     if plan.changes:
-        rows = [_row(change, key, links) for change in plan.changes for key in change.keys]
+        rows = [_row(change, key, links, plan.leaders) for change in plan.changes for key in change.keys]
         more = f'<p class="faint">{len(rows) - _ROWS:,} more are not listed here.</p>' if len(rows) > _ROWS else ""
         body = (
             *filter_form("Search", "Change", (direction.value for direction in ChangeDirection)),
@@ -153,18 +154,19 @@ def _sections(plan: Plan, links: RepositoryLinks) -> Iterator[PageSection]:
 _OPEN_LINES: Final = 40
 
 
-def _row(change: Change, key: KeyChange, links: RepositoryLinks) -> FoundRow:
+def _row(change: Change, key: KeyChange, links: RepositoryLinks, leaders: LeaderSpread | None) -> FoundRow:
     way = direction(key)
     undeclared = "no manifest declares it" if way is ChangeDirection.REMOVED else ""
     where = place_html(key.source, links) if key.source else undeclared
     if key.profile is not None:
         where = f"{where}, profile {name(key.profile)}"
+    declared = "".join(f"<br>{text(sentence)}" for sentence in change_sentences(key, leaders))
     cells = (
         name(str(change.entity)),
         f"{chip(way.value, _DIRECTIONS[way])} ({change.action.value})",
         key_name(key.key),
         amount_html(key.key, key.before),
-        f"<strong>{amount_html(key.key, key.after)}</strong>",
+        f"<strong>{amount_html(key.key, key.after)}</strong>{declared}",
         text(factor(key.before, key.after)),
         where,
         text(" ".join((change.note or "").splitlines())) if key is change.keys[0] else "",

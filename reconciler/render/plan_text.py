@@ -31,6 +31,7 @@ from reconciler.model import (
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.layout import Block, Column, Line, Style, Table, labelled, line, message_segments, table
+from reconciler.render.unit_sentences import change_sentences
 from reconciler.text import amount, count_of, duration, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
@@ -130,7 +131,9 @@ def _changes(plan: Plan) -> Iterator[Table]:
         for change in changes:
             sign, style = _SIGN[change.action]
             rows.append(line((f"  {sign} {change.entity}", style)))
-            rows += [_key(key, file, headed=headed) for key in change.keys]
+            for key in change.keys:
+                rows.append(_key(key, file, headed=headed))
+                rows += [line((f"        {words}", Style.FAINT), hang=10) for words in change_sentences(key, plan.leaders)]
             if change.note:
                 rows.append(labelled("      note: ", Style.FAINT, (change.note, Style.FAINT)))
     yield table(_KEYS, rows, indent=6, titled=False)

@@ -12,7 +12,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, Entity, EntityType, Known, KnownAddress, KnownClient
+from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, Entity, EntityType, Known, KnownAddress, KnownClient, QuotaUnit
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, unclear_addresses
 from reconciler.resolution.clients import client_of
 from reconciler.resolution.kafka_names import address_of
@@ -59,6 +59,8 @@ class KeyAnswer:
     shared_with: SharedWith | None = None
     profile: str | None = None
     """The profile from which a manifest has the value."""
+    unit: QuotaUnit | None = None
+    """What a manifest's value was computed from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +86,22 @@ class Resolution:
 _PLAIN: Final = ResolveOptions()
 _NONE: Final = Caveats()
 _NO_PROFILES: Final[Mapping[tuple[Entity, str], str]] = MappingProxyType({})
+_NO_UNITS: Final[Mapping[tuple[Entity, str], QuotaUnit]] = MappingProxyType({})
 
 
 class EffectiveQuotas:
     """The quotas of one state by client; built once, then a few look-ups a client and key."""
 
     def __init__(
-        self, quotas: QuotaTable, caveats: Caveats = _NONE, profiles: Mapping[tuple[Entity, str], str] = _NO_PROFILES
+        self,
+        quotas: QuotaTable,
+        caveats: Caveats = _NONE,
+        profiles: Mapping[tuple[Entity, str], str] = _NO_PROFILES,
+        units: Mapping[tuple[Entity, str], QuotaUnit] = _NO_UNITS,
     ) -> None:
-        """``profiles``: by entity and key, from which profile a manifest has the value."""
+        """By entity and key: ``profiles``, from which a manifest has the value, ``units``, what it was computed from."""
         self.quotas = quotas
+        self._units = units
         self._profiles = profiles
         self.caveats = caveats
         self.resolvers: Final = Resolver.by_key(quotas, KEYS)
@@ -172,6 +180,7 @@ class EffectiveQuotas:
             overridden=overridden,
             shared_with=shared,
             profile=self._profiles.get((winner.entity, key)),
+            unit=self._units.get((winner.entity, key)),
         )
 
     def _about_address(self, entity: Entity, address: KnownAddress, options: ResolveOptions) -> Resolution:
@@ -187,6 +196,7 @@ class EffectiveQuotas:
                 overridden=self.addresses.resolve(address.ip).candidates[1:] if options.include_overrides else None,
                 shared_with=SharedWith() if options.members else None,
                 profile=self._profiles.get((winner.entity, ADDRESS_KEY)),
+                unit=self._units.get((winner.entity, ADDRESS_KEY)),
             )
         return Resolution(
             entity=entity,

@@ -20,6 +20,7 @@ from reconciler.model import (
     KnownClient,
     Observed,
     Quotas,
+    QuotaUnit,
 )
 from reconciler.resolution.addresses import ADDRESS_KEY, unclear_addresses
 from reconciler.resolution.clients import entity_of
@@ -51,10 +52,14 @@ class QuotaView:
     notes: tuple[str, ...] = ()
     profiles: Mapping[tuple[Entity, str], str] = field(default_factory=dict)
     """By entity and key, from which profile a manifest has the value."""
+    units: Mapping[tuple[Entity, str], QuotaUnit] = field(default_factory=dict)
+    """By entity and key, what a manifest's value was computed from."""
+    brokers: tuple[int, ...] = ()
+    """Ids of the brokers that were up. Empty: not known."""
 
     def answers(self) -> EffectiveQuotas:
         """Its tables, built anew; keep them for many questions."""
-        return EffectiveQuotas(self.entities, self.caveats, self.profiles)
+        return EffectiveQuotas(self.entities, self.caveats, self.profiles, self.units)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

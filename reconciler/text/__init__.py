@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         shown_part,
         word,
     )
+    from reconciler.text.unit_words import rebalance_text, shares_text, unit_text
 
 __all__ = [
     "DEFAULT_TEXT",
@@ -39,8 +40,11 @@ __all__ = [
     "quoted",
     "rate",
     "rate_part",
+    "rebalance_text",
+    "shares_text",
     "shown",
     "shown_part",
+    "unit_text",
     "word",
 ]
 

@@ -34,9 +34,9 @@ from reconciler.planning import is_applied, require_current
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, plan_from
+from reconciler.workflows.units import read_for
 
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
@@ -92,7 +92,7 @@ def apply_manifests(
     ``ManifestError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
-    current = read_state(intent.spec, cluster)
+    current = read_for(intent, cluster)
     plan = plan_from(intent, current, accepted=approval.accepted, source=intent.source(), clock=clock, given=given)
     plan = in_steps(plan, approval.step_down)
     stop_on(plan.findings, intent.fail_on)
@@ -100,7 +100,7 @@ def apply_manifests(
     if saved is not None and approval.expected_digest in (None, saved.digest) and is_applied(saved, current):
         return already_applied(plan)
     report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=on_refusal)
-    return replace(report, findings=plan.undecided)
+    return replace(report, findings=plan.undecided, divided_among=plan.brokers)
 
 
 def write(

@@ -30,6 +30,7 @@ from reconciler.workflows.broker_model import ModelOptions, broker_model
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
 from reconciler.workflows.traffic_inputs import metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.units import at_brokers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,6 +93,7 @@ class Proposal:
 
 def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     """The quotas that an intent proposes and the current ones, with the cluster's backtest policy and owners."""
+    intent = at_brokers(intent, current)
     owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
     return replace(
         propose(intent.desired, current, intent.spec),

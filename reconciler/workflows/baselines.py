@@ -11,6 +11,7 @@ from reconciler.documents import RecordedBaseline, baseline_to_json, read_baseli
 from reconciler.errors import BaselineError, FileAccessError, GitError, UsageError
 from reconciler.files import write_whole
 from reconciler.formats import document_text
+from reconciler.manifest import BrokerFacts, compute_units
 from reconciler.model import (
     ApplyReport,
     ApplyResult,
@@ -18,15 +19,14 @@ from reconciler.model import (
     BaselineKind,
     BaselineOrigin,
     ClusterIdentity,
-    DesiredState,
-    Entity,
-    Quotas,
+    CurrentState,
 )
 from reconciler.text import shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
 from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.references import declared_at
 from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.units import declared_values
 
 if TYPE_CHECKING:
     from reconciler.workflows.plan import Intent
@@ -56,7 +56,8 @@ def is_clean(report: ApplyReport) -> bool:
 
 def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
     """Write the baseline whole or not at all. Raises ``FileAccessError``."""
-    write_whole(path, [document_text(baseline_to_json(intent.desired, report.cluster, intent.source()))])
+    desired, _ = compute_units(intent.desired, BrokerFacts(brokers=report.divided_among))
+    write_whole(path, [document_text(baseline_to_json(desired, report.cluster, intent.source()))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +68,13 @@ class GivenBaseline:
     recorded: RecordedBaseline | None = None
     at: ManifestsAt | None = None
 
-    def of(self, name: str | None, cluster: ClusterIdentity) -> Baseline:
+    def of(self, name: str | None, current: CurrentState) -> Baseline:
         """The baseline for the cluster that the manifests call ``name``. Raises ``BaselineError`` for the file of another one."""
         if self.at is not None:
             origin = BaselineOrigin(kind=BaselineKind.REF, name=self.name, commit=self.at.commit)
-            return Baseline(entities=_values(declared_at(self.at, name)), origin=origin)
+            return Baseline(entities=declared_values(declared_at(self.at, name), current), origin=origin)
         assert self.recorded is not None
-        _require_same_cluster(self.name, self.recorded, cluster)
+        _require_same_cluster(self.name, self.recorded, current.cluster)
         origin = BaselineOrigin(kind=BaselineKind.FILE, name=self.name, commit=self.recorded.commit)
         return Baseline(entities=self.recorded.entities, origin=origin)
 
@@ -90,13 +91,6 @@ def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | No
         msg = f"{shown(name)} is a file and a git reference; write ./{name} for the file, or refs/heads/{name}"
         raise UsageError(msg)
     return GivenBaseline(name=name, recorded=read_baseline(_text(name, trusted), name=name))
-
-
-def _values(state: DesiredState) -> dict[Entity, Quotas]:
-    """With the entities that were declared without any key."""
-    return {
-        entity: {key.value: quota.value for key, quota in desired.quotas.items()} for entity, desired in state.entities.items()
-    }
 
 
 def _require_same_cluster(name: str, recorded: RecordedBaseline, cluster: ClusterIdentity) -> None:

@@ -14,8 +14,8 @@ from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Sele
 from reconciler.planning import compare, forgotten_entities, forgotten_note
 from reconciler.ports import QuotaReader
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.connect import read_state
 from reconciler.workflows.plan import Intent
+from reconciler.workflows.units import at_brokers, read_for
 
 _log: Final = logging.getLogger(__name__)
 _NO_BASELINE: Final = (
@@ -32,7 +32,7 @@ def find_drift(
     Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and ``BaselineError`` for the
     baseline of another one.
     """
-    return drift_from(intent, read_state(intent.spec, reader), given, ignore=ignore, source=intent.source())
+    return drift_from(intent, read_for(intent, reader), given, ignore=ignore, source=intent.source())
 
 
 def drift_from(
@@ -44,7 +44,8 @@ def drift_from(
     source: ManifestCommit,
 ) -> Drift:
     """The drift between two states, without reading anything. Raises ``BaselineError`` for the baseline of another cluster."""
-    baseline = given.of(intent.spec.name, current.cluster) if given is not None else None
+    intent = at_brokers(intent, current)
+    baseline = given.of(intent.spec.name, current) if given is not None else None
     spec = intent.spec
     declared_then = baseline.entities if baseline else None
     compared = compare(intent.desired, current.entities, declared_then, scope=spec.scope, prune=spec.prune)

@@ -16,6 +16,7 @@ from reconciler.model import ClusterSpec, Connection, CurrentState
 from reconciler.ports import QuotaReader
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+from reconciler.workflows.units import with_leaders
 
 _SCHEMAS = ("client-quotas", "cluster", "repository")
 
@@ -88,7 +89,7 @@ def export_cluster(
         raise UsageError(msg)
     if folder is not None:
         require_free(folder, overwrite=overwrite)
-    state = read_state(spec, reader)
+    state = with_leaders(read_state(spec, reader), reader)
     if spec.name is not None:
         state = replace(state, cluster=state.cluster.named(spec.name))
     made = None

@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.documents import plan_digest
 from reconciler.errors import BackendError, FileAccessError, UsageError
 from reconciler.logs import log_event
-from reconciler.manifest import Owner
+from reconciler.manifest import Owner, ValueLimit
 from reconciler.model import (
     LINT_RULES,
     ClusterSpec,
@@ -21,6 +21,7 @@ from reconciler.model import (
     DesiredState,
     Finding,
     GuardStatus,
+    LeaderSpread,
     ManifestCommit,
     Plan,
     PlanEffects,
@@ -32,11 +33,10 @@ from reconciler.model import (
 )
 from reconciler.planning import difference, quotas_after, sort_for_writing
 from reconciler.policy import GuardContext, by_option, in_manifest, judge
-from reconciler.ports import CallbackInspector, Clock, Progress, QuotaCluster, QuotaReader
+from reconciler.ports import CallbackInspector, Clock, LeaderInspector, Progress, QuotaCluster, QuotaReader
 from reconciler.resolution import effects_between, unclear_effects
 from reconciler.text import did_you_mean, shown
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
 from reconciler.workflows.references import Before, ReadReferences, References, read_references
@@ -44,6 +44,7 @@ from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
+from reconciler.workflows.units import at_brokers, read_for
 from reconciler.workflows.validate import lint_change, lint_offline
 
 _log: Final = logging.getLogger(__name__)
@@ -69,6 +70,10 @@ class Intent:
     """The other Cluster manifests, some of which may mean the same real cluster."""
     owners: Mapping[str, Owner] = field(default_factory=dict)
     """Of the Repository document that applies."""
+    limits: tuple[ValueLimit, ...] = ()
+    """Bounds of values, which totals are compared with once they are divided."""
+    has_totals: bool = False
+    """True once totals of the cluster were divided among its brokers."""
 
     def source(self) -> ManifestCommit:
         """The commit that the manifests are in now; asks git."""
@@ -116,6 +121,7 @@ def intent_of(
         trusted=seen.trusted,
         others=OtherClusters(spec=spec, loaded=loaded),
         owners=loaded.repository.owners if loaded.repository is not None else {},
+        limits=loaded.repository.limits if loaded.repository is not None else (),
     )
 
 
@@ -133,7 +139,7 @@ def make_plan(
     Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and
     ``BaselineError`` for the baseline of another one.
     """
-    current = read_state(intent.spec, reader)
+    current = read_for(intent, reader)
     return plan_from(
         intent, current, accepted=accepted, source=intent.source(), clock=clock, given=given, show_unmanaged=show_unmanaged
     )
@@ -155,9 +161,10 @@ def plan_from(
     ``source``: the commit of the manifests. In a run that no person attends, ``prune: confirm`` counts as ``never``, and guards
     are accepted in the Cluster manifest. Raises ``BaselineError`` for the baseline of another cluster, and ``ManifestError``.
     """
+    intent = at_brokers(intent, current, attended=attended)
     spec = intent.spec
     identity = current.cluster.named(spec.name)
-    earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current.cluster) if given is not None else None)
+    earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current) if given is not None else None)
     prune = spec.prune if attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
     differences = difference(intent.desired, current, scope=spec.scope, prune=prune)
     changes = sort_for_writing(differences.changes, current.entities)
@@ -191,6 +198,8 @@ def plan_from(
         ),
         findings=in_order((*declared, *linted, *undeclared)),
         unmanaged=tuple(sorted(differences.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
+        brokers=current.brokers if intent.has_totals else (),
+        leaders=current.leaders if intent.has_totals else None,
     )
     log_event(
         _log,
@@ -348,6 +357,10 @@ class _ReadOnce:
         if self._state is None:
             self._state = self._source.current_state()
         return self._state
+
+    def leader_spread(self) -> LeaderSpread | None:
+        """As the source reports it; ``None`` when it cannot."""
+        return self._source.leader_spread() if isinstance(self._source, LeaderInspector) else None
 
 
 def _cluster(source: QuotaReader) -> QuotaCluster:

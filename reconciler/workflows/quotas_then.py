@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.errors import BackendError, GitError, ManifestError, ReconcilerError, UsageError
+from reconciler.manifest import BrokerFacts, compute_units
 from reconciler.model import (
     ClusterIdentity,
     ClusterSpec,
@@ -116,6 +117,8 @@ def read_quotas_then(sources: QuotaSources, moment: datetime.datetime) -> Quotas
     identity = ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id)
     proposal = None
     if loaded is not None or current is not None:
+        desired, totals = _divided(desired, current)
+        missing += totals
         made = propose(desired, current, spec)
         # Only what was in effect is asked about: there is nothing to compare it with.
         proposal = replace(made, current=None)
@@ -147,6 +150,17 @@ def _loaded(sources: QuotaSources) -> tuple[tuple[str, ...], LoadedManifests | N
 def _desired_at(then: ManifestsAt, cluster: str | None) -> DesiredState:
     loaded = replace(then.loaded, selected=None, complete=True)
     return desired_for(loaded, cluster)[1]
+
+
+def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[DesiredState, list[MissingEvidence]]:
+    """With a number for each broker in place of every total; without the totals when the brokers are not known."""
+    desired, _ = compute_units(desired, BrokerFacts(brokers=current.brokers if current is not None else ()))
+    if not desired.with_units:
+        return desired, []
+    because = "the number of brokers is not known"
+    remedy = "give --current FILE, a snapshot of export, or --bootstrap-server HOST:PORT"
+    missing = MissingEvidence(what="limits that are declared as totals of the cluster", because=because, remedy=remedy)
+    return replace(desired, with_units=()), [missing]
 
 
 def _is_reachable(spec: ClusterSpec, access: Access) -> bool:

@@ -6,7 +6,7 @@ Only ``prune: always`` removes entities.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.apply import ApplySettings
 from reconciler.model import ApplyReport, CurrentState, Drift, Plan, Prune
@@ -14,10 +14,10 @@ from reconciler.planning import difference
 from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.connect import read_state
 from reconciler.workflows.drift import drift_from
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, plan_from
+from reconciler.workflows.units import at_brokers, read_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Observation:
 
 def observe(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None, *, clock: Clock) -> Observation:
     """Read once, and compare. Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does."""
-    current = read_state(intent.spec, reader)
+    current = read_for(intent, reader)
     source = intent.source()
     drift = drift_from(intent, current, given, source=source)
     withheld_prunes = _count_pruned(intent, current) if intent.spec.prune is Prune.CONFIRM else 0
@@ -45,9 +45,11 @@ def write_observed(
     """Write the plan as ``apply`` does, under the same guards. Raises as it: only when nothing was written."""
     stop_on(observation.plan.findings, intent.fail_on)
     approval = Approval(settings=settings)
-    return write(observation.plan, cluster, approval, confirm=lambda _: True, clock=clock, progress=progress)
+    report = write(observation.plan, cluster, approval, confirm=lambda _: True, clock=clock, progress=progress)
+    return replace(report, divided_among=observation.plan.brokers)
 
 
 def _count_pruned(intent: Intent, current: CurrentState) -> int:
+    intent = at_brokers(intent, current)
     differences = difference(intent.desired, current, scope=intent.spec.scope, prune=Prune.CONFIRM)
     return sum(1 for change in differences.changes if change.entity not in intent.desired.entities)

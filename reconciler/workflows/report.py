@@ -37,13 +37,14 @@ from reconciler.planning import compare
 from reconciler.ports import Clock, Progress
 from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.changed_clusters import PLACEHOLDER
-from reconciler.workflows.connect import Access, quota_reader, read_state
+from reconciler.workflows.connect import Access, quota_reader
 from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.plan import Intent, load_intent
 from reconciler.workflows.references import References
 from reconciler.workflows.resolve import current_view
 from reconciler.workflows.trusted import TrustedFiles
+from reconciler.workflows.units import at_brokers, read_for
 
 _NO_CLUSTER: Final = (
     "there is no Cluster document to report on; add one, or say where the cluster is with --bootstrap-server, --zookeeper or "
@@ -131,7 +132,7 @@ def _overview(
     )
     try:
         with quota_reader(intent.spec, asked.access_to(intent.spec.name), trusted=intent.trusted) as reader:
-            state = read_state(intent.spec, reader)
+            state = read_for(intent, reader)
             if not asked.baseline_of_each:
                 return overview_of(intent, state, source=reader, baseline=baseline)
             try:
@@ -168,7 +169,8 @@ def _of_cluster(text: str, cluster: str | None) -> str:
 def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline: GivenBaseline | None = None) -> ClusterOverview:
     """A cluster that was read from ``source``. Raises ``BaselineError`` for a baseline of another cluster."""
     view = current_view(state, source=source, name=intent.spec.name)
-    given = baseline.of(intent.spec.name, state.cluster) if baseline is not None else None
+    intent = at_brokers(intent, state)
+    given = baseline.of(intent.spec.name, state) if baseline is not None else None
     spec, declared_then = intent.spec, given.entities if given else None
     compared = compare(intent.desired, state.entities, declared_then, scope=spec.scope, prune=spec.prune)
     classes = {entity.entity: entity.drift for entity in compared.entities}

@@ -23,6 +23,7 @@ from reconciler.model import (
     KnownAddress,
     ObservedFrom,
     Prune,
+    QuotaUnit,
     Severity,
     display_name,
 )
@@ -47,6 +48,7 @@ from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_mani
 from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import ReadReferences, References, read_references
 from reconciler.workflows.trusted import TrustedTree, read_trusted_files
+from reconciler.workflows.units import at_brokers
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when no person was asked about in particular."""
@@ -150,7 +152,7 @@ class Sources:
         if name == CLUSTER:
             return self._current if self._where.access.current is None else self._cluster
         if name == MANIFESTS:
-            return manifests_view(self._intent(everything=True))
+            return manifests_view(self._computed(self._intent(everything=True)))
         if name == PLANNED:
             return planned_view(self._intent(everything=False), self._current)
         ref, paths = self._where.trusted_ref, self._where.paths or (".",)
@@ -167,6 +169,10 @@ class Sources:
     def cluster(self) -> tuple[ClusterSpec, TrustedTree | None]:
         """The cluster of the manifests, as far as any are read, and the source of trust in it."""
         return self._spec
+
+    def _computed(self, intent: Intent) -> Intent:
+        """Totals need the brokers, so the cluster or its snapshot is read for them."""
+        return at_brokers(intent, _state_of(self._current)) if intent.desired.with_units else intent
 
     @cached_property
     def _current(self) -> QuotaView:
@@ -254,6 +260,7 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
         observed=state.observed,
         caveats=Caveats(callback=callback, static_defaults=static),
         notes=(*notes, *_oddities(state, version)),
+        brokers=state.brokers,
     )
 
 
@@ -267,6 +274,7 @@ def manifests_view(intent: Intent) -> QuotaView:
         caveats=Caveats(callback=written),
         notes=(_ALONE, *_incomplete(intent), written or _ASSUMED, *intent.notes),
         profiles=_profiles(intent),
+        units=_units(intent),
     )
 
 
@@ -277,7 +285,8 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
     """
     if current.observed is None:
         raise ValueError("a plan needs a state that was read from somewhere")
-    state = CurrentState(cluster=current.cluster, observed=current.observed, entities=current.entities)
+    state = _state_of(current)
+    intent = at_brokers(intent, state)
     differences = difference(intent.desired, state, scope=intent.spec.scope, prune=intent.spec.prune)
     pruned = sum(1 for change in differences.changes if change.entity not in intent.desired.entities)
     return replace(
@@ -286,7 +295,25 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
         entities=quotas_after(current.entities, differences.changes),
         notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned), *intent.notes),
         profiles=_profiles(intent),
+        units=_units(intent),
     )
+
+
+def _state_of(view: QuotaView) -> CurrentState:
+    """What was read. Raises ``ValueError`` when nothing was."""
+    if view.observed is None:
+        raise ValueError("this view was never observed")
+    return CurrentState(cluster=view.cluster, observed=view.observed, entities=view.entities, brokers=view.brokers)
+
+
+def _units(intent: Intent) -> dict[tuple[Entity, str], QuotaUnit]:
+    """What a value was computed from, by entity and key."""
+    return {
+        (entity, key.value): quota.unit
+        for entity, declared in intent.desired.entities.items()
+        for key, quota in declared.quotas.items()
+        if quota.unit is not None
+    }
 
 
 def _profiles(intent: Intent) -> dict[tuple[Entity, str], str]:

@@ -41,6 +41,8 @@ WITHOUT_EXAMPLE = {
     "refused-by-broker",
     "counts-after-merge",
     "managed-entity",
+    "rebalance",
+    "unknown-brokers",
     "no-longer-declared",
     "overrides-declared",
     "unreadable-node",

@@ -9,6 +9,7 @@ from reconciler.documents.snapshot import snapshot_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.model.entity import Entity
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
+from reconciler.model.units import LeaderSpread
 from tests.builders import NOON
 
 
@@ -32,11 +33,19 @@ def repository(**spec: object) -> str:
     return f"apiVersion: kafka-quotas/v1\nkind: Repository\nspec: {json.dumps(spec)}\n"
 
 
-def snapshot(entities: Mapping[Entity, Mapping[str, float]], cluster_id: str | None = "c1") -> str:
+def snapshot(
+    entities: Mapping[Entity, Mapping[str, float]],
+    cluster_id: str | None = "c1",
+    *,
+    brokers: tuple[int, ...] = (),
+    leaders: LeaderSpread | None = None,
+) -> str:
     """A snapshot document."""
     state = CurrentState(
         cluster=ClusterIdentity(name=None, id=cluster_id, kafka_version="4.3"),
         observed=Observed(at=NOON, origin=ObservedFrom.BROKER),
         entities=dict(entities),
+        brokers=brokers,
+        leaders=leaders,
     )
     return document_text(snapshot_to_json(state))

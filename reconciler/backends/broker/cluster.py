@@ -31,6 +31,7 @@ from reconciler.model import (
     ClusterIdentity,
     CurrentState,
     Entity,
+    LeaderSpread,
     Observed,
     ObservedFrom,
     QuotaKey,
@@ -184,6 +185,21 @@ class BrokerCluster:
             )
         value: str | None = {setting.name: setting.value for setting in result.configs}.get(name)
         return value
+
+    def leader_spread(self) -> LeaderSpread:
+        """How many partitions each broker leads, of the topics that the principal may describe. Raises ``BackendError``."""
+        answer = self._retry_elsewhere(self._transport.topics_metadata)
+        up = {broker.node_id for broker in answer.brokers}
+        partitions = [partition for topic in answer.topics for partition in topic.partitions]
+        leaders = Counter(partition.leader_id for partition in partitions)
+        leaderless = sum(count for leader, count in leaders.items() if leader not in up)
+        replicas = {node for partition in partitions for node in partition.replica_nodes}
+        log_event(_log, "leaders read", topics=len(answer.topics), partitions=len(partitions), leaderless=leaderless)
+        return LeaderSpread(
+            partitions=tuple(sorted((leader, count) for leader, count in leaders.items() if leader in up)),
+            leaderless=leaderless,
+            absent=tuple(sorted(replicas - up)),
+        )
 
     def keeps_quotas_in_zookeeper(self) -> bool:
         """Whether the broker lacks a request that all brokers of KRaft clusters have."""

@@ -109,6 +109,17 @@ class Transport:
         with self._translated(self._home):
             return self._run(self._greet, self._home, self._settings.request_seconds)
 
+    def topics_metadata(self) -> Any:
+        """All topics with their partitions that the principal may describe. Raises as ``request``."""
+        return self.request(
+            MetadataRequest(
+                topics=None,  # all of them
+                allow_auto_topic_creation=False,
+                include_cluster_authorized_operations=False,
+                include_topic_authorized_operations=False,
+            )
+        )
+
     def move_home(self, error: Exception) -> None:
         """Make the first server that answers the one that is asked by default, after this error of the one that was.
 

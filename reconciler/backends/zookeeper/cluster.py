@@ -162,8 +162,22 @@ class ZooKeeperCluster:
         entities = answer(entity_filter, nodes.entities)
         unreadable = tuple(sorted(nodes.unreadable, key=lambda node: node.path))
         return CurrentState(
-            cluster=self.identity(), observed=observed, entities=entities, notes=self._notes, unreadable=unreadable
+            cluster=self.identity(),
+            observed=observed,
+            entities=entities,
+            notes=self._notes,
+            unreadable=unreadable,
+            brokers=self._broker_ids(),
         )
+
+    def _broker_ids(self) -> tuple[int, ...]:
+        """Ids of the brokers that are up: their nodes are ephemeral."""
+        with translate_errors():
+            try:
+                names = self._client.get_children(BROKER_IDS)
+            except NoNodeError:
+                return ()
+        return tuple(sorted(int(name) for name in names if name.isdecimal()))
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         """What ZooKeeper has for the entities that match.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
 import pytest
 
@@ -22,8 +23,10 @@ from reconciler.model.cluster import (
 )
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Change, GuardResult, GuardStatus
+from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.state import CurrentState, DesiredState
+from reconciler.model.state import CurrentState, DesiredQuota, DesiredState
+from reconciler.model.units import ClusterTotal
 from reconciler.planning.diff import difference
 from reconciler.policy.guard_context import ManagedAt
 from reconciler.policy.guards import GUARDS, GuardContext, Judgement, judge
@@ -209,8 +212,10 @@ def dangerous(accepted: tuple[str, ...] = ()) -> Judgement:
         freeze=(FreezeWindow(kind=WindowKind.DENY, when=Once(), span=span(6)),),
         span=span(),
     )
-    live = current({**users(20), user(): {**RATE, "key_of_the_future": 1.0}})
-    wanted = desired(declared(user(), producer_byte_rate=0.1))
+    live = current({**users(20), user(): {**RATE, "consumer_byte_rate": 15.0, "key_of_the_future": 1.0}})
+    totals = DesiredQuota(value=20.0, source=span(), text="clusterTotal: 60", unit=ClusterTotal(value=60.0, brokers=3))
+    entity = declared(user(), producer_byte_rate=0.1)
+    wanted = desired(replace(entity, quotas={**entity.quotas, QuotaKey.CONSUMER_BYTE_RATE: totals}))
     return judged(wanted, live, spec, accepted, {user(): "prod-b"}, {user(): ManagedAt(declared=True, place=span())})
 
 

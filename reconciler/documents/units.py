@@ -1,0 +1,61 @@
+"""Declared values that are computed for each broker, and the brokers among which totals are divided, in JSON documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from reconciler.documents.reading import FieldError, number_from_json
+from reconciler.formats import Json, value_to_json
+from reconciler.model import ClusterTotal, LeaderSpread, QuotaUnit, Shares
+from reconciler.text import number_to_json
+
+
+def unit_to_json(unit: QuotaUnit) -> dict[str, Json]:
+    """``{clusterTotal, brokers}`` or ``{shares, of, all_shares}``; what is not computed is left out."""
+    if isinstance(unit, ClusterTotal):
+        return {"clusterTotal": value_to_json(unit.value), **({} if unit.brokers is None else {"brokers": unit.brokers})}
+    document: dict[str, Json] = {"shares": number_to_json(float(unit.count))}
+    if unit.of is not None:
+        document["of"] = value_to_json(unit.of)
+    if unit.total is not None:
+        document["all_shares"] = number_to_json(float(unit.total))
+    return document
+
+
+def unit_from_json(row: Mapping[str, Any]) -> QuotaUnit:
+    """The inverse. Raises ``FieldError``."""
+    if "clusterTotal" in row:
+        return ClusterTotal(value=number_from_json(row["clusterTotal"], "clusterTotal"), brokers=row.get("brokers"))
+    if "shares" not in row:
+        raise FieldError("", "must have 'clusterTotal' or 'shares'")
+    total = row.get("all_shares")
+    return Shares(
+        count=Fraction(str(row["shares"])),
+        of=number_from_json(row["of"], "of") if "of" in row else None,
+        total=None if total is None else Fraction(str(total)),
+    )
+
+
+def brokers_to_json(brokers: tuple[int, ...], leaders: LeaderSpread | None) -> dict[str, Json]:
+    """``{brokers: [id], leaders: {partitions: {id: count}, leaderless, absent: [id]}}``, as far as they are known."""
+    document: dict[str, Json] = {}
+    if brokers:
+        document["brokers"] = list(brokers)
+    if leaders is not None:
+        document["leaders"] = {
+            "partitions": {str(broker): count for broker, count in leaders.partitions},
+            "leaderless": leaders.leaderless,
+            "absent": list(leaders.absent),
+        }
+    return document
+
+
+def leaders_from_json(document: Mapping[str, Any]) -> LeaderSpread | None:
+    """The field ``leaders`` of a document that may have one."""
+    row = document.get("leaders")
+    if row is None:
+        return None
+    partitions = sorted((int(broker), count) for broker, count in row["partitions"].items())
+    return LeaderSpread(partitions=tuple(partitions), leaderless=row["leaderless"], absent=tuple(sorted(row["absent"])))

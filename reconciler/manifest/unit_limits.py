@@ -1,0 +1,171 @@
+"""Numbers for each broker from values that are declared otherwise: totals of the cluster, shares of a capacity.
+
+Numbers are rounded down, so that their sum never exceeds what was declared. All arithmetic is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Final
+
+from reconciler.manifest.collector import finding
+from reconciler.model import (
+    DesiredEntity,
+    DesiredQuota,
+    DesiredState,
+    Entity,
+    Finding,
+    QuotaKey,
+    QuotaUnit,
+    Shares,
+    Span,
+    UnitQuota,
+    ValueType,
+    compose,
+    flag_part,
+    key_part,
+)
+from reconciler.text import amount_part, shown_part
+
+_DECIMALS: Final = 1000
+"""A percentage or a rate of mutations is cut after the third decimal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFacts:
+    """What totals are computed from. ``brokers``: ids of those that can lead partitions; empty when they are not known."""
+
+    brokers: tuple[int, ...] = ()
+
+
+def round_down(key: QuotaKey, exact: Fraction) -> float | None:
+    """The largest value that the key takes and that is not above ``exact``; ``None`` when not even the smallest is."""
+    step = _DECIMALS if key.value_type is ValueType.DOUBLE else 1
+    number = float(Fraction(math.floor(exact * step), step))
+    if Fraction(number) > exact:
+        number = math.nextafter(number, 0.0)
+    return number or None
+
+
+def part_of_total(key: QuotaKey, total: float, brokers: int) -> float | None:
+    """What each of so many brokers allows, so that all together never allow more than the total."""
+    return round_down(key, Fraction(total) / brokers)
+
+
+def share_totals(entities: Iterable[DesiredEntity]) -> dict[tuple[QuotaKey, float | None], Fraction]:
+    """The sum of the shares of each capacity: one for each key and written ``of``."""
+    totals: dict[tuple[QuotaKey, float | None], Fraction] = {}
+    for declared in entities:
+        for key, quota in declared.units.items():
+            if isinstance(quota.unit, Shares):
+                pool = key, quota.unit.of
+                totals[pool] = totals.get(pool, Fraction(0)) + quota.unit.count
+    return totals
+
+
+class UnitLimits:
+    """Computes values of one cluster, and collects what is wrong with them. Equal values are computed once."""
+
+    def __init__(
+        self,
+        *,
+        facts: BrokerFacts = BrokerFacts(),
+        capacity: Mapping[str, float] | None = None,
+        shares: Mapping[tuple[QuotaKey, float | None], Fraction] | None = None,
+    ) -> None:
+        """``capacity``: of one broker, by key. ``shares``: from ``share_totals``; without it shares stay as they are."""
+        self._brokers = len(facts.brokers)
+        self._capacity = capacity or {}
+        self._shares = shares
+        self._known: dict[tuple[QuotaKey, int], tuple[UnitQuota, DesiredQuota | None]] = {}
+        self._reported: set[Span] = set()
+        self.findings: list[Finding] = []
+
+    def computed(self, declared: DesiredEntity) -> DesiredEntity:
+        """The entity with numbers in place of all units that can be computed."""
+        quotas, left = dict(declared.quotas), dict(declared.units)
+        for key, written in declared.units.items():
+            quota = self._quota(key, written, declared.entity)
+            if quota is not None:
+                quotas[key] = quota
+                del left[key]
+        return replace(declared, quotas=quotas, units=left)
+
+    def _quota(self, key: QuotaKey, written: UnitQuota, entity: Entity) -> DesiredQuota | None:
+        """Entities of one profile have the very same value. The value is kept beside its id, so that no other gets that id."""
+        known = self._known.get((key, id(written)))
+        if known is None:
+            result = self._number(key, written, entity)
+            quota = None
+            if result is not None:
+                number, unit = result
+                quota = DesiredQuota(value=number, source=written.source, text=written.text, profile=written.profile, unit=unit)
+            known = self._known[key, id(written)] = written, quota
+        return known[1]
+
+    def _number(self, key: QuotaKey, written: UnitQuota, entity: Entity) -> tuple[float, QuotaUnit] | None:
+        unit = written.unit
+        if isinstance(unit, Shares):
+            return self._share(key, written, unit, entity)
+        if not self._brokers:
+            return None
+        number = part_of_total(key, unit.value, self._brokers)
+        if number is None:
+            message = compose(
+                "{total} of {key} in total is too little for {count} brokers: each broker needs at least {least}",
+                total=amount_part(key.value, unit.value),
+                key=key_part(key.value),
+                count=self._brokers,
+                least=amount_part(key.value, 1.0),
+            )
+            self._add("part-too-small", message, written, entity, key)
+            return None
+        return number, replace(unit, brokers=self._brokers)
+
+    def _share(self, key: QuotaKey, written: UnitQuota, unit: Shares, entity: Entity) -> tuple[float, QuotaUnit] | None:
+        if self._shares is None:
+            return None
+        capacity = unit.of if unit.of is not None else self._capacity.get(key.value)
+        if capacity is None:
+            message = compose(
+                "these shares have no capacity. Write {of}, or {field} of the Cluster manifest",
+                of=flag_part("of"),
+                field=flag_part(f"spec.capacity.{key.value}"),
+            )
+            self._add("unknown-capacity", message, written, entity, key)
+            return None
+        total = self._shares[key, unit.of]
+        number = round_down(key, Fraction(capacity) * unit.count / total)
+        if number is None:
+            message = compose(
+                "{text} of {total} shares is less than the smallest value of {key}",
+                text=shown_part(written.text),
+                total=str(float(total)),
+                key=key_part(key.value),
+            )
+            self._add("part-too-small", message, written, entity, key)
+            return None
+        return number, replace(unit, of=capacity, total=total)
+
+    def _add(self, rule_id: str, message: str, written: UnitQuota, entity: Entity, key: QuotaKey) -> None:
+        """Once for each place: one value can be that of many entities."""
+        if written.source not in self._reported:
+            self._reported.add(written.source)
+            self.findings.append(finding(rule_id, message, written.source, entity=entity, key=key.value))
+
+
+def compute_units(desired: DesiredState, facts: BrokerFacts) -> tuple[DesiredState, tuple[Finding, ...]]:
+    """The state with a number for each broker in place of every total, and what is wrong with the totals.
+
+    Without brokers the state is returned as it is.
+    """
+    if not desired.with_units or not facts.brokers:
+        return desired, ()
+    limits = UnitLimits(facts=facts)
+    computed = {entity: limits.computed(desired.entities[entity]) for entity in desired.with_units}
+    entities = {**desired.entities, **computed}
+    left = tuple(entity for entity in desired.with_units if entities[entity].units)
+    return replace(desired, entities=entities, with_units=left), tuple(limits.findings)

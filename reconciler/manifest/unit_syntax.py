@@ -1,0 +1,80 @@
+"""Values of manifests that are mappings: ``{clusterTotal: 60MiB}`` and ``{shares: 2, of: 200MiB}``."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from reconciler.formats import ValueRefusedError, parse_value
+from reconciler.manifest.collector import Collector
+from reconciler.model import ClusterTotal, Entity, Message, QuotaKey, QuotaUnit, Shares, UnitQuota, compose, flag_part, key_part
+from reconciler.text import shown_part
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
+
+CLUSTER_TOTAL: Final = "clusterTotal"
+SHARES: Final = "shares"
+OF: Final = "of"
+_FIELDS: Final = {CLUSTER_TOTAL: frozenset({CLUSTER_TOTAL}), SHARES: frozenset({SHARES, OF})}
+_NO_TOTAL: Final = {
+    QuotaKey.REQUEST_PERCENTAGE: "its value is percent of one thread of a broker. Write the percentage for each broker",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "only the active controller counts mutations, so its value is the total. Write the number",
+}
+_COUNT: Final = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?")
+
+
+def unit_quota(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> UnitQuota | None:
+    """A value that is a mapping. ``None``, and a finding, for one that cannot be used; also for what the schema refused."""
+    unit = _unit(key, node, entity, out)
+    if unit is None:
+        return None
+    text = ", ".join(f"{name}: {value.text}" for name, value in node.items.items() if isinstance(value, YamlScalar))
+    return UnitQuota(unit=unit, source=out.span(node), text=text)
+
+
+def _unit(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> QuotaUnit | None:
+    names = [name for name in _FIELDS if name in node.items]
+    if len(names) != 1 or not node.items.keys() <= _FIELDS[names[0]]:
+        if node.items and node.items.keys() <= {CLUSTER_TOTAL, SHARES, OF}:
+            message = compose("write {total} or {shares}, not both and not {of} alone", **_WORDS)
+            out.add("invalid-unit", message, node, entity=entity, key=key.value)
+        return None
+    if names[0] == SHARES:
+        return _shares(key, node, entity, out)
+    if key in _NO_TOTAL:
+        message = compose("{key} has no {total}: {why}", key=key_part(key.value), why=_NO_TOTAL[key], **_WORDS)
+        out.add("unit-not-for-key", message, node, entity=entity, key=key.value)
+        return None
+    value = _number(key, node.items[CLUSTER_TOTAL], entity, out)
+    return None if value is None else ClusterTotal(value=value)
+
+
+_WORDS: Final = {
+    "total": flag_part("{clusterTotal: 60MiB}"),
+    "shares": flag_part("{shares: 2, of: 200MiB}"),
+    "of": flag_part(OF),
+}
+
+
+def _shares(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> Shares | None:
+    written = node.items[SHARES]
+    if not isinstance(written, YamlScalar):
+        return None
+    if not _COUNT.fullmatch(written.text) or not (count := Fraction(written.text)):
+        message: Message = compose("{text} is not a number of shares. Write a number above 0", text=shown_part(written.text))
+        out.add("invalid-unit", message, written, entity=entity, key=key.value)
+        return None
+    if OF not in node.items:
+        return Shares(count=count)
+    capacity = _number(key, node.items[OF], entity, out)
+    return None if capacity is None else Shares(count=count, of=capacity)
+
+
+def _number(key: QuotaKey, node: YamlNode, entity: Entity | None, out: Collector) -> float | None:
+    if not isinstance(node, YamlScalar) or node.data is None:
+        return None
+    try:
+        return parse_value(key, node.text).number
+    except ValueRefusedError as refused:
+        out.add(refused.id, str(refused), node, entity=entity, key=key.value)
+        return None

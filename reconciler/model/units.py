@@ -1,0 +1,64 @@
+"""Values of manifests that are computed: a total of the whole cluster, shares of a capacity.
+
+Kafka stores one number for all brokers. ``computed`` fields say what that number was computed from, and are ``None`` before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from reconciler.model.finding import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterTotal:
+    """``{clusterTotal: 60MiB}``: what all brokers together allow. ``value``: in the unit of the key."""
+
+    value: float
+    brokers: int | None = None
+    """Computed: among how many brokers it is divided."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """``{shares: 2, of: 200MiB}``: a part of the capacity of one broker. ``of`` is ``None`` for ``spec.capacity``."""
+
+    count: Fraction
+    of: float | None = None
+    total: Fraction | None = None
+    """Computed: the shares of all entities that divide this capacity. Then ``of`` is the capacity."""
+
+
+QuotaUnit: TypeAlias = ClusterTotal | Shares
+"""How a value was declared that is not a number for each broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitQuota:
+    """One value of a manifest that has to be computed for a cluster before it is a number."""
+
+    unit: QuotaUnit
+    source: Span
+    text: str
+    """The value as written, e.g. ``clusterTotal: 60MiB``."""
+    profile: str | None = None
+    """The profile that sets it. Then ``source`` is a place in that profile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderSpread:
+    """Which brokers lead the partitions of a cluster."""
+
+    partitions: tuple[tuple[int, int], ...] = ()
+    """How many partitions each broker leads, by id; those that lead none are not here."""
+    leaderless: int = 0
+    """Partitions without a leader."""
+    absent: tuple[int, ...] = ()
+    """Brokers that have replicas and are not up, sorted."""
+
+    def largest_share(self, brokers: int) -> float | None:
+        """How many times its even part the broker with the most leaders leads; ``None`` without any leader."""
+        led = sum(count for _, count in self.partitions)
+        return max(count for _, count in self.partitions) * brokers / led if led else None

@@ -1,0 +1,155 @@
+"""Numbers for each broker in place of totals, once the cluster is read: what every command does before it compares."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import BackendError
+from reconciler.logs import log_event
+from reconciler.manifest import BrokerFacts, compute_units, finding, limit_findings
+from reconciler.model import (
+    ClusterSpec,
+    CurrentState,
+    DesiredState,
+    Entity,
+    Finding,
+    LeaderSpread,
+    Message,
+    Quotas,
+    RebalancePolicy,
+    compose,
+    flag_part,
+    in_order,
+)
+from reconciler.planning import keep_parts
+from reconciler.ports import LeaderInspector, QuotaReader
+from reconciler.text import count_of
+from reconciler.workflows.connect import read_state
+from reconciler.workflows.load import adjusted, stop_on
+
+if TYPE_CHECKING:
+    from reconciler.workflows.plan import Intent
+
+_log: Final = logging.getLogger(__name__)
+_EVEN: Final = 1.05
+"""A leader distribution with a larger factor is worth a note."""
+
+
+def read_for(intent: Intent, reader: QuotaReader) -> CurrentState:
+    """The cluster's quotas, and for totals also which brokers lead partitions. Raises as ``read_state``."""
+    current = read_state(intent.spec, reader)
+    return with_leaders(current, reader) if intent.desired.with_units else current
+
+
+def with_leaders(current: CurrentState, reader: QuotaReader) -> CurrentState:
+    """The state with which brokers lead partitions, where the reader can report that; a note when it does not answer."""
+    if not isinstance(reader, LeaderInspector):
+        return current
+    try:
+        leaders = reader.leader_spread()
+    except BackendError as error:
+        note = compose("Which brokers lead partitions is not known: {error}", error=str(error))
+        return replace(current, notes=(*current.notes, note))
+    return current if leaders is None else replace(current, leaders=leaders)
+
+
+def at_brokers(intent: Intent, current: CurrentState | None, *, attended: bool = True) -> Intent:
+    """The intent with a number for each broker in place of every total.
+
+    Parts that the cluster has for another number of brokers stay under ``rebalance: never``, and under ``confirm`` where no
+    person attends. Raises ``ManifestError`` for totals that cannot be divided, and when the brokers are not known.
+    """
+    if not intent.desired.with_units:
+        return intent
+    with_units = intent.desired.with_units
+    brokers = current.brokers if current is not None else ()
+    desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers))
+    findings = [*wrong, *_unknown_brokers(desired)]
+    findings += limit_findings([desired.entities[entity] for entity in with_units], intent.limits, intent.spec)
+    adjusted_findings = in_order((*intent.findings, *adjusted(findings, intent.lint)))
+    stop_on(adjusted_findings, intent.fail_on)
+    keeps = intent.spec.rebalance is RebalancePolicy.NEVER or (intent.spec.rebalance is RebalancePolicy.CONFIRM and not attended)
+    kept = 0
+    if keeps and current is not None:
+        desired, kept = keep_parts(desired, current.entities)
+    notes = tuple(_notes(intent.spec, current, kept)) if current is not None else ()
+    log_event(
+        _log,
+        "totals divided",
+        level=logging.INFO,
+        cluster=intent.spec.name,
+        entities=len(with_units),
+        brokers=list(brokers),
+        kept=kept,
+    )
+    return replace(intent, desired=desired, findings=adjusted_findings, notes=(*intent.notes, *notes), has_totals=True)
+
+
+def declared_values(desired: DesiredState, current: CurrentState | None) -> dict[Entity, Quotas]:
+    """The values of an earlier state of the manifests, as the brokers of now would have them; entities without any key too.
+
+    A value that the cluster has for another number of brokers is what that state was applied as.
+    """
+    if current is not None and desired.with_units:
+        desired, _ = compute_units(desired, BrokerFacts(brokers=current.brokers))
+        desired, _ = keep_parts(desired, current.entities)
+    return {
+        entity: {key.value: quota.value for key, quota in declared.quotas.items()}
+        for entity, declared in desired.entities.items()
+    }
+
+
+def _unknown_brokers(desired: DesiredState) -> Iterator[Finding]:
+    for entity in desired.with_units[:1]:
+        declared = desired.entities[entity]
+        key, written = next(iter(declared.units.items()))
+        message = compose(
+            "the brokers of the cluster are not known, so this total cannot be divided ({count} with one). Read the cluster, or "
+            "record its snapshot again with {command}",
+            count=count_of(len(desired.with_units), "entity", "entities"),
+            command=flag_part("kafka-quotas export --snapshot"),
+        )
+        yield finding("unknown-brokers", message, written.source, entity=entity, key=key.value)
+
+
+def _notes(spec: ClusterSpec, current: CurrentState, kept: int) -> Iterator[Message]:
+    if kept:
+        yield compose(
+            "{values} computed for another number of brokers than {brokers} and {stay}, because of {policy}.",
+            values=f"{count_of(kept, 'value')} {'was' if kept == 1 else 'were'}",
+            brokers=len(current.brokers),
+            stay="stays" if kept == 1 else "stay",
+            policy=flag_part(f"rebalance: {spec.rebalance.value}"),
+        )
+    if current.leaders is not None:
+        yield from _leader_notes(current.leaders, len(current.brokers))
+
+
+def _leader_notes(leaders: LeaderSpread, brokers: int) -> Iterator[Message]:
+    if leaders.absent:
+        names = ", ".join(map(str, leaders.absent))
+        yield compose(
+            "{brokers} {have} replicas and {are} not up. Totals are divided among the {count} that are.",
+            brokers=f"Broker {names}" if len(leaders.absent) == 1 else f"Brokers {names}",
+            have="has" if len(leaders.absent) == 1 else "have",
+            are="is" if len(leaders.absent) == 1 else "are",
+            count=brokers,
+        )
+    missed = leaders.largest_share(brokers)
+    if missed is None:
+        yield compose("No partition has a leader that can be seen, so the spread of the clients over the brokers is not known.")
+    elif missed > _EVEN:
+        broker, count = max(leaders.partitions, key=lambda pair: (pair[1], -pair[0]))
+        led = sum(partitions for _, partitions in leaders.partitions)
+        yield compose(
+            "A client can miss its total by a factor of {factor}: broker {broker} leads {share} % of the partitions, and its "
+            "part of a total is {part} %. A client that uses all partitions alike reaches {reached} % of its total.",
+            factor=f"{missed:.3g}",
+            broker=str(broker),
+            share=f"{count * 100 / led:.0f}",
+            part=f"{100 / brokers:.0f}",
+            reached=f"{100 / missed:.0f}",
+        )

@@ -1,0 +1,191 @@
+"""Totals of the cluster as users meet them: divided, explained, and planned again when brokers come or go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.model.units import LeaderSpread
+from tests.builders import user
+from tests.support.command import Done, invoke
+from tests.support.manifests import cluster, quotas, repository, snapshot
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+MIB = 2.0**20
+TOTAL = quotas(({"user": "alice"}, {"producer_byte_rate": {"clusterTotal": "60MiB"}}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    return tmp_path
+
+
+def manifests(folder: Path, entries: str = TOTAL, **spec: object) -> None:
+    (folder / "quotas" / "prod.yaml").write_text(cluster(**spec))
+    (folder / "quotas" / "quotas.yaml").write_text(entries)
+
+
+def live(folder: Path, value: float | None, *brokers: int, leaders: LeaderSpread | None = None) -> None:
+    state = {} if value is None else {user("alice"): {"producer_byte_rate": value}}
+    (folder / "live.json").write_text(snapshot(state, brokers=brokers, leaders=leaders))
+
+
+def plan(folder: Path, *arguments: str, command: str = "plan") -> Done:
+    return invoke(command, "quotas", "--current", "live.json", *arguments, cwd=folder)
+
+
+def test_a_plan_shows_what_was_declared_and_what_each_broker_enforces(folder: Path) -> None:
+    manifests(folder)
+    live(folder, None, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 6), (2, 3), (3, 3))))
+    document = plan(folder, "--format", "json").json()
+    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    (change,) = document["changes"]
+
+    assert change["keys"]["producer_byte_rate"]["after"] == 20 * MIB
+    assert change["keys"]["producer_byte_rate"]["declared"] == {"clusterTotal": 60 * MIB, "brokers": 3}
+    assert document["brokers"] == [1, 2, 3]
+    assert document["leaders"] == {"partitions": {"1": 6, "2": 3, "3": 3}, "leaderless": 0, "absent": []}
+    text = plan(folder).out
+    assert "not set -> 20 MiB/s" in text
+    assert "declared: 60 MiB/s in total, divided by 3 brokers" in text
+    assert "by a factor of 1.5: broker 1 leads 50 % of the partitions" in " ".join(text.split())
+    for page in ("markdown", "html"):
+        assert "60 MiB/s in total, divided by 3 brokers" in plan(folder, "--format", page).out.replace("\xa0", " ")
+
+
+def test_an_even_spread_of_leaders_needs_no_note(folder: Path) -> None:
+    manifests(folder)
+    live(folder, None, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 4), (2, 4), (3, 4))))
+
+    assert "Note" not in plan(folder).out
+
+
+def test_metadata_without_leaders_is_noted(folder: Path) -> None:
+    manifests(folder)
+    live(folder, None, 1, 2, 3, leaders=LeaderSpread(leaderless=5))
+    done = plan(folder)
+
+    assert done.code == 0
+    assert "No partition has a leader" in done.out
+
+
+def test_a_snapshot_without_brokers_cannot_be_planned(folder: Path) -> None:
+    manifests(folder)
+    live(folder, None)
+    done = plan(folder)
+
+    assert done.code == 1
+    assert "[unknown-brokers]" in done.err
+    assert "quotas.yaml:4" in done.err
+
+
+def test_a_total_smaller_than_the_number_of_brokers_is_refused(folder: Path) -> None:
+    manifests(folder, TOTAL.replace("60MiB", "2B"))
+    live(folder, None, 1, 2, 3)
+    done = plan(folder)
+
+    assert done.code == 1
+    assert "[part-too-small]" in done.err
+
+
+def test_a_limit_of_the_repository_counts_for_the_part_of_each_broker(folder: Path) -> None:
+    manifests(folder)
+    (folder / "quotas" / "kafka-quotas.yaml").write_text(repository(limits=[{"producer_byte_rate": {"max": "25MiB"}}]))
+    live(folder, None, 1, 2, 3)
+    assert plan(folder).code == 0
+
+    live(folder, None, 1, 2)
+    done = plan(folder)
+    assert done.code == 1
+    assert "30 MiB/s" in done.err
+
+
+def test_a_broker_that_left_changes_the_parts_and_is_named(folder: Path) -> None:
+    manifests(folder, rebalance="always")
+    spread = LeaderSpread(partitions=((1, 4), (2, 4), (3, 4)), absent=(4,))
+    live(folder, 15 * MIB, 1, 2, 3, leaders=spread)
+    document = plan(folder, "--format", "json").json()
+    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+
+    assert document["changes"][0]["keys"]["producer_byte_rate"]["brokers_before"] == 4
+    assert document["applyable"]
+    text = " ".join(plan(folder).out.split())
+    assert "5 MiB/s more for each broker, because broker 4 left" in text
+    assert "Broker 4 has replicas and is not up. Totals are divided among the 3 that are." in text
+
+
+def test_a_broker_that_joined_lowers_the_parts(folder: Path) -> None:
+    manifests(folder, rebalance="always")
+    live(folder, 20 * MIB, 1, 2, 3, 4)
+
+    assert "5 MiB/s less for each broker, because 1 broker joined" in plan(folder).out
+
+
+def test_another_part_needs_acceptance_by_default(folder: Path) -> None:
+    manifests(folder)
+    live(folder, 15 * MIB, 1, 2, 3)
+    done = plan(folder)
+
+    assert "Guard rebalance needs acceptance" in done.out
+    assert "Guard rebalance is accepted" in plan(folder, "--accept", "rebalance").out
+
+
+def test_a_new_total_is_no_rebalance(folder: Path) -> None:
+    """The live value is the whole total: the author made a total of a limit for each broker."""
+    manifests(folder)
+    live(folder, 60 * MIB, 1, 2, 3)
+    document = plan(folder, "--format", "json").json()
+
+    assert "brokers_before" not in document["changes"][0]["keys"]["producer_byte_rate"]
+
+
+def test_parts_stay_where_the_cluster_never_rebalances(folder: Path) -> None:
+    manifests(folder, rebalance="never")
+    live(folder, 15 * MIB, 1, 2, 3)
+
+    assert "1 value was computed for another number of brokers than 3 and stays, because of rebalance: never." in " ".join(
+        plan(folder).out.split()
+    )
+    assert plan(folder, "--format", "json").json()["changes"] == []
+    assert plan(folder, "--detailed-exitcode", command="drift").code == 0
+
+
+def test_drift_explains_a_part_for_other_brokers(folder: Path) -> None:
+    manifests(folder)
+    live(folder, 15 * MIB, 1, 2, 3)
+    text = " ".join(plan(folder, command="drift").out.split())
+    document = plan(folder, "--format", "json", command="drift").json()
+    jsonschema.validate(document, json.loads((SCHEMAS / "drift.v2.schema.json").read_text()))
+
+    assert "5 MiB/s more for each broker, because 1 broker left" in text
+    assert document["entities"][0]["keys"]["producer_byte_rate"]["brokers_before"] == 4
+
+
+def test_effective_quotas_show_the_total(folder: Path) -> None:
+    manifests(folder)
+    live(folder, None, 1, 2, 3)
+    for state in ("manifests", "planned"):
+        asked = ("--state", state, "--name", "user=alice")
+        assert "declared 60 MiB/s in total, divided by 3 brokers" in " ".join(plan(folder, *asked, command="resolve").out.split())
+        document = plan(folder, *asked, "--format", "json", command="resolve").json()
+        jsonschema.validate(document, json.loads((SCHEMAS / "resolve.v1.schema.json").read_text()))
+        answer = document["quotas"]["producer_byte_rate"]
+        assert (answer["value"], answer["declared"]) == (20 * MIB, {"clusterTotal": 60 * MIB, "brokers": 3})
+
+
+def test_validate_checks_a_total_without_a_cluster(folder: Path) -> None:
+    manifests(folder)
+
+    assert invoke("validate", "quotas", cwd=folder).code == 0
+
+
+def test_a_saved_plan_is_rendered_with_its_totals(folder: Path) -> None:
+    manifests(folder)
+    live(folder, 15 * MIB, 1, 2, 3)
+    plan(folder, "--out", "json=plan.json")
+
+    assert "5 MiB/s more for each broker" in " ".join(invoke("render", "plan.json", cwd=folder).out.split())

@@ -1,0 +1,69 @@
+"""Parts of a total that the cluster has for another number of brokers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from reconciler.model.cluster import Prune, Scope
+from reconciler.model.quota import QuotaKey
+from reconciler.model.state import DesiredEntity, DesiredQuota
+from reconciler.model.units import ClusterTotal
+from reconciler.planning.diff import difference
+from reconciler.planning.drift import compare
+from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_parts, rebalances
+from tests.builders import current, desired, span, user
+
+KEY = QuotaKey.PRODUCER_BYTE_RATE
+
+
+def total(value: float, *, brokers: int, name: str = "alice") -> DesiredEntity:
+    quota = DesiredQuota(
+        value=float(value // brokers), source=span(), text="total", unit=ClusterTotal(value=value, brokers=brokers)
+    )
+    return DesiredEntity(entity=user(name), quotas={KEY: quota}, source=span())
+
+
+@given(value=st.integers(10**6, 2**53), before=st.integers(2, 900), now=st.integers(1, 900))
+def test_a_part_names_the_number_of_brokers_that_it_was_computed_for(value: int, before: int, now: int) -> None:
+    assume(before != now)
+
+    assert brokers_of_part(ClusterTotal(value=float(value), brokers=now), float(value // before)) == before
+
+
+@pytest.mark.parametrize("value", [None, 0.0, 60.0, 61.0, 25.0, float("nan"), float("inf"), 20.0])
+def test_a_value_that_is_no_part_names_no_brokers(value: float | None) -> None:
+    assert brokers_of_part(ClusterTotal(value=60.0, brokers=3), value) is None
+
+
+def test_a_change_because_of_brokers_is_distinguished_from_a_change_by_the_author() -> None:
+    wanted = desired(total(60.0, brokers=3), total(60.0, brokers=3, name="bob"))
+    live = current({user("alice"): {KEY: 15.0}, user("bob"): {KEY: 17.0}})
+    changes = difference(wanted, live, scope=Scope(), prune=Prune.NEVER).changes
+
+    assert {change.entity: change.keys[0].brokers_before for change in changes} == {user("alice"): 4, user("bob"): None}
+    assert rebalances(changes) == (Rebalance(before=4, now=3, values=1),)
+    assert rebalances(changes)[0].more
+
+
+def test_a_part_that_is_kept_is_no_difference_any_more() -> None:
+    wanted = desired(total(60.0, brokers=3), total(60.0, brokers=3, name="bob"))
+    live = current({user("alice"): {KEY: 15.0}, user("bob"): {KEY: 17.0}})
+    kept, count = keep_parts(wanted, live.entities)
+
+    assert count == 1
+    assert kept.entities[user("alice")].quotas[KEY].unit == ClusterTotal(value=60.0, brokers=4)
+    changes = difference(kept, live, scope=Scope(), prune=Prune.NEVER).changes
+    assert [change.entity for change in changes] == [user("bob")]
+
+
+def test_a_total_that_was_not_divided_is_never_compared() -> None:
+    wanted = replace(desired(total(60.0, brokers=3)), with_units=(user("alice"),))
+
+    with pytest.raises(ValueError, match="user=alice"):
+        difference(wanted, current(), scope=Scope(), prune=Prune.NEVER)
+    with pytest.raises(ValueError, match="user=alice"):
+        compare(wanted, {}, None, scope=Scope(), prune=Prune.NEVER)
