@@ -131,7 +131,8 @@ class UnitLimits:
         capacity = unit.of if unit.of is not None else self._capacity.get(key.value)
         if capacity is None:
             message = compose(
-                "these shares have no capacity. Write {of}, or {field} of the Cluster manifest",
+                "shares of {key} have no capacity. Write {of}, or {field} of the Cluster manifest",
+                key=key_part(key.value),
                 of=flag_part("of"),
                 field=flag_part(f"spec.capacity.{key.value}"),
             )

@@ -17,7 +17,7 @@ SHARES: Final = "shares"
 OF: Final = "of"
 _FIELDS: Final = {CLUSTER_TOTAL: frozenset({CLUSTER_TOTAL}), SHARES: frozenset({SHARES, OF})}
 _NO_TOTAL: Final = {
-    QuotaKey.REQUEST_PERCENTAGE: "its value is percent of one thread of a broker. Write the percentage for each broker",
+    QuotaKey.REQUEST_PERCENTAGE: "a percentage is of one thread of a broker. Write the percentage for each broker",
     QuotaKey.CONTROLLER_MUTATION_RATE: "only the active controller counts mutations, so its value is the total. Write the number",
 }
 _COUNT: Final = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?")

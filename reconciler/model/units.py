@@ -1,6 +1,6 @@
 """Values of manifests that are computed: a total of the whole cluster, shares of a capacity.
 
-Kafka stores one number for all brokers. ``computed`` fields say what that number was computed from, and are ``None`` before.
+Kafka stores one number for all brokers. Fields described as computed are ``None`` until that number is known.
 """
 
 from __future__ import annotations

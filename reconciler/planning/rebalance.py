@@ -25,7 +25,7 @@ MOST_BROKERS: Final = 1000
 def brokers_of_part(unit: QuotaUnit | None, value: float | None) -> int | None:
     """For how many brokers a value on the cluster is the part of this total, if for another number than now.
 
-    The whole total is nobody's part: a limit of 10 MiB/s that becomes a total of 10 MiB/s is a change of the author.
+    The whole total is not a part: a limit of 10 MiB/s that becomes a total of 10 MiB/s is a change of the author.
     """
     if not isinstance(unit, ClusterTotal) or value is None or not 0 < value < unit.value:
         return None
