@@ -20,11 +20,11 @@ from benchmarks.fidelity.musts import musts
 from benchmarks.fidelity.open_files import allow_many_files
 from benchmarks.fidelity.open_loop import OpenLoopRun, open_loop
 from benchmarks.fidelity.page import write_figures
-from benchmarks.fidelity.scenarios import MIXED, REQUEST_TIME, Scenario
+from benchmarks.fidelity.scenarios import GROUPS, MIXED, REQUEST_TIME, Scenario
 from benchmarks.fidelity.tables import as_json, as_text, tables
 from benchmarks.measure import machine
 
-_SCENARIOS = {one.name: one for one in (MIXED, REQUEST_TIME)}
+_SCENARIOS = {one.name: one for one in (MIXED, GROUPS, REQUEST_TIME)}
 _CLOSED = "closed-loop"
 _VERSIONS = ("4.3.1", "3.9.2")
 _LONGEST_S = 300.0
@@ -88,7 +88,7 @@ def _run(step: _Step, folder: Path, runs: list[OpenLoopRun], closed: list[Closed
 def _steps(args: argparse.Namespace) -> Iterator[_Step]:
     """By default all of it: both versions alone, three brokers, request time, ordinary producers."""
     versions = [args.kafka_version] if args.kafka_version else list(_VERSIONS)
-    wanted = args.scenario or [MIXED.name, REQUEST_TIME.name, _CLOSED]
+    wanted = args.scenario or [MIXED.name, GROUPS.name, REQUEST_TIME.name, _CLOSED]
     sizes = [args.brokers] if args.brokers else [1, 3]
     if MIXED.name in wanted:
         for brokers in sizes:
@@ -96,6 +96,8 @@ def _steps(args: argparse.Namespace) -> Iterator[_Step]:
             for version in versions if brokers == 1 else versions[:1]:
                 seconds = args.seconds if brokers == 1 else min(args.seconds, 45.0)
                 yield _Step(scenario=MIXED, kafka_version=version, brokers=brokers, seconds=seconds)
+    if GROUPS.name in wanted:
+        yield _Step(scenario=GROUPS, kafka_version=versions[0], brokers=1, seconds=min(args.seconds, 45.0))
     if REQUEST_TIME.name in wanted:
         yield _Step(scenario=REQUEST_TIME, kafka_version=versions[0], brokers=1, seconds=min(args.seconds, 40.0))
     if _CLOSED in wanted:

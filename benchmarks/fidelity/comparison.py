@@ -9,7 +9,8 @@ from typing import Any, Final, TypeVar
 
 from benchmarks.fidelity.arrivals import Client, Timer
 from benchmarks.fidelity.prediction import Predicted
-from benchmarks.fidelity.scenarios import Quotas
+from benchmarks.fidelity.scenarios import Quotas, limits_of
+from reconciler.resolution.quota_callback import CallbackLimits
 from reconciler.resolution.resolver import Bucket, Resolver
 
 _Key = TypeVar("_Key", bound=Any)
@@ -70,7 +71,7 @@ class Pair:
 
 def pairs(predicted: Iterable[Predicted], observed: Mapping[int, int], quotas: Quotas, clients: Sequence[Client]) -> list[Pair]:
     """Those of limited buckets, in the order of charging; ``observed`` has milliseconds by number."""
-    resolvers = Resolver.by_key(quotas, sorted({key for values in quotas.values() for key in values}))
+    resolvers = limits_of(quotas)
     bucket_of = _bucket_finder(resolvers)
     by_timer = {
         (client.kind, *bucket_of(_key_of(client), client.user, client.client_id))
@@ -94,12 +95,17 @@ def pairs(predicted: Iterable[Predicted], observed: Mapping[int, int], quotas: Q
     return found
 
 
-def _bucket_finder(resolvers: Mapping[str, Resolver]) -> Callable[[str, str, str], tuple[str, str]]:
+def _bucket_finder(resolvers: Mapping[str, Resolver | CallbackLimits]) -> Callable[[str, str, str], tuple[str, str]]:
     def bucket_of(key: str, user: str, client_id: str) -> tuple[str, str]:
         bucket: Bucket = resolvers[key].resolve(user, client_id).bucket
-        return bucket.user, bucket.client_id
+        return bucket_names(bucket)
 
     return bucket_of
+
+
+def bucket_names(bucket: Bucket) -> tuple[str, str]:
+    """User and client-id, or the group in the place of the user."""
+    return dict(bucket.other).get("group", bucket.user), bucket.client_id
 
 
 def _key_of(client: Client) -> str:

@@ -14,7 +14,7 @@ from benchmarks.fidelity.observed import Observed, observed
 from benchmarks.fidelity.prediction import Predicted, predict, verdicts
 from benchmarks.fidelity.recording import Recorded, cluster, record, warm_up, write_manifests
 from benchmarks.fidelity.rehearsal import KEY_OF
-from benchmarks.fidelity.scenarios import Scenario
+from benchmarks.fidelity.scenarios import Scenario, limits_of, uses_groups
 from benchmarks.fidelity.seconds import SecondsFound, judged_seconds
 from reconciler.resolution.resolver import Resolver
 
@@ -70,7 +70,7 @@ def open_loop(scenario: Scenario, kafka_version: str, *, brokers: int, seconds: 
     """Runs for twice ``seconds`` and some more; the brokers are gone when it returns."""
     plan = arrivals(scenario.clients, seconds=seconds, brokers=brokers)
     here = replace(scenario, quotas=scenario.quotas_on(brokers))
-    with cluster(kafka_version, scenario.users, brokers=brokers) as sandbox:
+    with cluster(kafka_version, scenario.users, brokers=brokers, groups=uses_groups(here.quotas)) as sandbox:
         warm_up(sandbox, plan)
         free = record(sandbox, scenario, plan, NO_QUOTAS, folder / "free")
         under = record(sandbox, scenario, plan, here.quotas, folder / "under")
@@ -137,7 +137,7 @@ def _by_noise(
 
 def _unlimited(scenario: Scenario, plan: Sequence[Arrival]) -> Iterable[int]:
     """Numbers of requests that no quota is about."""
-    resolvers = Resolver.by_key(scenario.quotas, (*KEY_OF.values(), REQUEST_TIME_KEY))
+    resolvers = {**Resolver.by_key(scenario.quotas, (*KEY_OF.values(), REQUEST_TIME_KEY)), **limits_of(scenario.quotas)}
     for one in plan:
         keys = (KEY_OF[one.client.kind], REQUEST_TIME_KEY)
         if all(resolvers[key].resolve(one.client.user, one.client.client_id).value is None for key in keys):
@@ -176,7 +176,7 @@ def _contradicted(given: Sequence[Mapping[str, Any]], ahead: Sequence[Pair]) -> 
         seen[place] = seen.get(place, False) or one.observed_ms > 0
     for verdict in given:
         tags = verdict["bucket"]
-        place = (verdict["key"], str(verdict["broker"]), tags.get("user") or "", tags.get("client-id") or "")
+        place = (verdict["key"], str(verdict["broker"]), tags.get("group") or tags.get("user") or "", tags.get("client-id") or "")
         wrong = {"throttled": False, "clear": True}.get(verdict["verdict"])
         if wrong is not None and seen.get(place) is wrong:
             yield f"{', '.join(place)}: {verdict['verdict']}"

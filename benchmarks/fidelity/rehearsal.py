@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from benchmarks.fidelity.arrivals import Arrival
-from benchmarks.fidelity.scenarios import Quotas
+from benchmarks.fidelity.scenarios import Quotas, limits_of
 from benchmarks.fidelity.sender import Place
 from reconciler.resolution.resolver import Bucket, Resolver
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, SampledRate, throttle_ms
@@ -20,7 +20,8 @@ _HEADERS = 100
 
 def planned_throttles(arrivals: Sequence[Arrival], quotas: Quotas) -> list[int]:
     """Milliseconds for each, as far as the plan can tell: sizes are rough, and nothing takes time."""
-    resolvers = {kind: Resolver(quotas, key) for kind, key in KEY_OF.items()}
+    limits = limits_of(quotas)
+    resolvers = {kind: limits.get(key) or Resolver(quotas, key) for kind, key in KEY_OF.items()}
     sensors: dict[tuple[str, int, Bucket], SampledRate] = defaultdict(SampledRate)
     found = []
     for one in arrivals:

@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from benchmarks.fidelity.arrivals import Bursts, Client, Poisson, Timer
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.resolution.group_callback import GroupQuotaCallback
+from reconciler.resolution.quota_callback import CallbackLimits, callback_limits
+from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, is_reserved, reserved_entity
+from reconciler.resolution.resolver import Resolver
 
 Quotas = Mapping[Entity, Mapping[str, float]]
 
@@ -29,6 +33,20 @@ class Scenario:
     @property
     def users(self) -> tuple[str, ...]:
         return tuple(sorted({client.user for client in self.clients}))
+
+
+def uses_groups(quotas: Quotas) -> bool:
+    """Whether brokers need the plugin for these."""
+    return any(is_reserved(entity) for entity in quotas)
+
+
+def limits_of(quotas: Quotas) -> Mapping[str, Resolver | CallbackLimits]:
+    """By key, who shares which limit: by Kafka's levels, or with groups between them."""
+    keys = sorted({key for values in quotas.values() for key in values})
+    if not uses_groups(quotas):
+        return Resolver.by_key(quotas, keys)
+    tables = callback_limits(GroupQuotaCallback, quotas, {1: None})
+    return {key: tables[key].at(1) for key in keys}
 
 
 def _produce(user: str, client_id: str, pattern: Poisson | Bursts | Timer, size: int, *, acks: int = 1) -> Client:
@@ -100,3 +118,36 @@ REQUEST_TIME = Scenario(
     },
 )
 """Limits of request time, which depends on the machine: two buckets far over theirs, one near it, two far below."""
+
+_MEMBER = {"controller_mutation_rate": 1.0}
+
+GROUPS = Scenario(
+    name="groups",
+    clients=(
+        # One group of two users, steady and in bursts, each below the limit for itself.
+        _produce("orders", "orders-api", Poisson(rate=10), 2_500),
+        _produce("billing", "billing-batch", Bursts(every_s=17, length_s=4, rate=14), 9_000),
+        # A group by the beginning of names, with and without acknowledgements, and a member with a quota of its own.
+        _produce("svc-audit", "audit-trail", Poisson(rate=6), 6_000, acks=-1),
+        _produce("svc-metrics", "metrics", Poisson(rate=5), 5_000, acks=0),
+        _produce("svc-ledger", "ledger-close", Bursts(every_s=14, length_s=3, rate=16), 16_000, acks=-1),
+        # A group of client-ids of two users, which reads.
+        _fetch("reports", "page", Poisson(rate=8), 7_000),
+        _fetch("mirror", "page", Bursts(every_s=16, length_s=3, rate=12), 25_000),
+        _fetch("mirror", "free", Poisson(rate=4), 6_000),
+        # Beside the groups, for comparison.
+        _produce("ledger", "ledger-view", Poisson(rate=10), 6_000),
+    ),
+    quotas={
+        reserved_entity(GroupLimit(group="shop")): {_PRODUCE: 40_000.0},
+        reserved_entity(GroupMember(group="shop", kind=MemberKind.USER, name="orders")): _MEMBER,
+        reserved_entity(GroupMember(group="shop", kind=MemberKind.USER, name="billing")): _MEMBER,
+        reserved_entity(GroupLimit(group="services")): {_PRODUCE: 45_000.0},
+        reserved_entity(GroupMember(group="services", kind=MemberKind.USER_PREFIX, name="svc-")): _MEMBER,
+        reserved_entity(GroupLimit(group="pages")): {_CONSUME: 90_000.0},
+        reserved_entity(GroupMember(group="pages", kind=MemberKind.CLIENT_ID, name="page")): _MEMBER,
+        Entity.of({"user": "svc-ledger"}): {_PRODUCE: 40_000.0},
+        Entity.of({"user": "ledger"}): {_PRODUCE: 50_000.0},
+    },
+)
+"""Groups of users, of prefixes and of client-ids, with the plugin on the brokers, and two quotas beside them."""

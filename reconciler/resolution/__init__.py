@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         RungStatus,
     )
     from reconciler.resolution.effects import effects_between, unclear_effects
+    from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
     from reconciler.resolution.kafka_names import (
         IpVerdict,
         address_of,
@@ -56,6 +57,15 @@ if TYPE_CHECKING:
         weaker_levels,
     )
     from reconciler.resolution.quota_callback import METHODS, BrokerLimits, MakeCallback, QuotaCallback, callback_limits
+    from reconciler.resolution.reserved_users import (
+        GroupLimit,
+        GroupMember,
+        MemberKind,
+        ProportionalTotal,
+        is_reserved,
+        reserved_entity,
+        stored_rule,
+    )
     from reconciler.resolution.resolver import Bucket, Candidate, QuotaTable, Resolved, Resolver
     from reconciler.resolution.sharing import SharedWith, Tags, tags_of, tags_of_address
     from reconciler.resolution.views import (
@@ -75,6 +85,7 @@ __all__ = [
     "CLIENT_PRECEDENCE",
     "CONTROLLER_WINDOW_NUM",
     "CONTROLLER_WINDOW_SECONDS",
+    "GROUP_CALLBACK",
     "INVALID_REQUEST",
     "LONGEST_STRING",
     "METHODS",
@@ -91,10 +102,15 @@ __all__ = [
     "ClientDifference",
     "DeclaredLimits",
     "EffectiveQuotas",
+    "GroupLimit",
+    "GroupMember",
+    "GroupQuotaCallback",
     "IpVerdict",
     "KeyAnswer",
     "MakeCallback",
+    "MemberKind",
     "NameMatch",
+    "ProportionalTotal",
     "QuotaCallback",
     "QuotaTable",
     "QuotaView",
@@ -121,6 +137,7 @@ __all__ = [
     "host_address",
     "ip_verdict",
     "is_exact",
+    "is_reserved",
     "level_of",
     "mangle",
     "named_or_other",
@@ -128,7 +145,9 @@ __all__ = [
     "needs_broker",
     "quote_client_id",
     "refusal",
+    "reserved_entity",
     "sanitize_name",
+    "stored_rule",
     "tags_of",
     "tags_of_address",
     "unclear_effects",

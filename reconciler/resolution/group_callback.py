@@ -28,7 +28,7 @@ from reconciler.resolution.reserved_users import (
     stored_rule,
 )
 
-BROKER_CLASS: Final = "kafkaquotas.callback.GroupQuotaCallback"
+GROUP_CALLBACK: Final = "kafkaquotas.callback.GroupQuotaCallback"
 """The value of ``client.quota.callback.class`` on brokers that have the plugin."""
 GROUP_TAG: Final = "group"
 _INTERNAL: Final = "__"

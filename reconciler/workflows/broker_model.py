@@ -16,9 +16,11 @@ from reconciler.resolution import (
     BROKER_SETTINGS,
     CONTROLLER_WINDOW_NUM,
     CONTROLLER_WINDOW_SECONDS,
+    GROUP_CALLBACK,
     METHODS,
     WINDOW_NUM,
     WINDOW_SECONDS,
+    GroupQuotaCallback,
     QuotaCallback,
 )
 from reconciler.text import shown
@@ -77,7 +79,8 @@ def broker_model(
             )
     numbers = release(version)
     era = Era.OVERLAPPING if numbers is None or version is None else Era.of_version(version)
-    make = chosen_callback(spec, trusted, named=options.quota_callback)
+    remembers_kinds = None if numbers is None else numbers < _FORGETTING
+    make = chosen_callback(spec, trusted, named=options.quota_callback, remembers_kinds=bool(remembers_kinds))
     name = options.quota_callback or (spec.quota_callback.name if spec.quota_callback else "")
     return BrokerModel(
         window=Window(samples=settings[WINDOW_NUM], sample_ms=settings[WINDOW_SECONDS] * 1000, era=era),
@@ -85,7 +88,7 @@ def broker_model(
             samples=settings[CONTROLLER_WINDOW_NUM], sample_ms=settings[CONTROLLER_WINDOW_SECONDS] * 1000, era=era
         ),
         settings_from=_words(given=bool(given), written=bool(spec.broker_settings)),
-        rule=BrokerRule(callback=make, callback_name=name, remembers_kinds=None if numbers is None else numbers < _FORGETTING),
+        rule=BrokerRule(callback=make, callback_name=name, remembers_kinds=remembers_kinds),
     )
 
 
@@ -111,14 +114,19 @@ def _words(*, given: bool, written: bool) -> str:
     return " and ".join(sources) or "Kafka's defaults"
 
 
-def chosen_callback(spec: ClusterSpec, trusted: TrustedTree | None, *, named: str | None) -> Callable[[], QuotaCallback] | None:
+def chosen_callback(
+    spec: ClusterSpec, trusted: TrustedTree | None, *, named: str | None, remembers_kinds: bool = False
+) -> Callable[[], QuotaCallback] | None:
     """What makes an instance; ``None``: the brokers have Kafka's own rule.
 
     ``named``: the class as given on the command line, which the Cluster document need not name; its options are the document's
-    when it names the same one. Raises ``UntrustedError`` for a class without a trusted source or whose file is of the work
-    tree, and ``QuotaCallbackError`` for one that cannot be imported or has not the methods of the protocol.
+    when it names the same one. The class of our own broker plugin is known here, and needs no trust. Raises ``UntrustedError``
+    for a class without a trusted source or whose file is of the work tree, and ``QuotaCallbackError`` for one that cannot be
+    imported or has not the methods of the protocol.
     """
     written = spec.quota_callback
+    if GROUP_CALLBACK in (named, written.name if written is not None and named is None else None):
+        return partial(GroupQuotaCallback, {"remember-kinds": str(remembers_kinds).lower()})
     if named is not None:
         options = written.options if written is not None and written.name == named else {}
         return _loaded(CallbackClass(name=named, options=options), trusted)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
-from reconciler.resolution.group_callback import BROKER_CLASS
+from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.sandbox.cluster import runtime_for
 from reconciler.sandbox.plugin_jar import plugin_jar
 from reconciler.sandbox.spec import SandboxSpec
 
 SOURCES = Path(__file__).parents[2] / "callback" / "src"
-SETTINGS = {"client.quota.callback.class": BROKER_CLASS}
+SETTINGS = {"client.quota.callback.class": GROUP_CALLBACK}
 
 
 def callback_jar(kafka_version: str) -> Path:
@@ -21,8 +22,6 @@ def callback_jar(kafka_version: str) -> Path:
 
 def with_callback(spec: SandboxSpec) -> SandboxSpec:
     """The same sandbox, its brokers with the callback."""
-    from dataclasses import replace
-
     return replace(spec, plugins=(callback_jar(spec.kafka_version),), properties={**spec.properties, **SETTINGS})
 
 

@@ -88,6 +88,49 @@ def test_a_group_is_over_its_limit_that_none_of_its_users_is_over(merged: GitRep
     assert orders["waiting"] is None
 
 
+@pytest.mark.spark
+def test_groups_of_the_broker_plugin_are_predicted_without_a_class_to_trust(
+    merged: GitRepository, log: Path, warm_command: Command
+) -> None:
+    merged.write("cluster.yaml", CLUSTER_WITH_PLUGIN)
+    merged.write("quotas.yaml", GROUPS_WITH_PLUGIN)
+    done = backtest(merged, log, "--format", "json", "--exact", command=warm_command)
+    assert done.code == 0, done.err
+    verdicts = {tuple(v["bucket"].items()): v for v in done.json()["verdicts"]}
+    payments = verdicts[("group", "payments"),]
+    assert (payments["verdict"], payments["limit_after"]) == ("throttled", 102400)
+    assert {m["user"] for m in payments["members"]} == {"payments_api", "payments_batch"}
+    # A member with a quota of its own shares nothing.
+    assert verdicts[("user", "orders_api"),]["limit_after"] == 1048576
+    assert ("group", "orders") not in verdicts
+
+
+CLUSTER_WITH_PLUGIN = """apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: groups}
+spec:
+  prune: never
+  quotaCallback: {class: kafkaquotas.callback.GroupQuotaCallback}
+  backtest: {history: {hours: 0}}
+"""
+GROUPS_WITH_PLUGIN = """apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: groups}
+spec:
+  quotas:
+    - match: {user: "kafka-quotas:group:payments"}
+      quotas: {producer_byte_rate: 100KiB}
+    - match: {user: "kafka-quotas:group:payments", client-id: "user-prefix:payments_"}
+      quotas: {request_percentage: 100}
+    - match: {user: "kafka-quotas:group:orders"}
+      quotas: {producer_byte_rate: 10KiB}
+    - match: {user: "kafka-quotas:group:orders", client-id: "user:orders_api"}
+      quotas: {request_percentage: 100}
+    - match: {user: orders_api}
+      quotas: {producer_byte_rate: 1MiB}
+"""
+
+
 def test_a_class_of_the_work_tree_is_not_loaded_without_a_word(merged: GitRepository, log: Path) -> None:
     done = backtest(merged, log)
     assert (done.code, done.out) == (3, "")

@@ -33,6 +33,8 @@ def test_a_callback_has_its_options_as_they_are_written() -> None:
     found = spec("quotaCallback:", "  class: quota_groups.callback:Groups", "  options: {separator: _, depth: 02}").quota_callback
     assert found == CallbackClass(name="quota_groups.callback:Groups", options={"separator": "_", "depth": "02"})
     assert spec().quota_callback is None
+    plugin = spec("quotaCallback: {class: kafkaquotas.callback.GroupQuotaCallback}").quota_callback
+    assert plugin == CallbackClass(name="kafkaquotas.callback.GroupQuotaCallback")
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,7 @@ def test_a_callback_has_its_options_as_they_are_written() -> None:
         "brokerSettings: {quota.windows: 11}",
         "brokerSettings: {}",
         "quotaCallback: {class: justamodule}",
+        "quotaCallback: {class: kafkaquotas.callback.Other}",
         'quotaCallback: {class: "os:system(1)"}',
         'quotaCallback: {class: "../evil:Groups"}',
         "quotaCallback: {options: {a: b}}",
