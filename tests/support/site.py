@@ -23,9 +23,10 @@ def copy_sources(folder: Path) -> Path:
     return folder
 
 
-def build(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """Run Sphinx as ``make site`` does."""
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", str(docs), str(site)]
+def build(docs: Path, site: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+    """Run Sphinx as ``make site`` does, with other settings of ``conf.py`` where some are given (``NAME=VALUE``)."""
+    others = [argument for setting in settings for argument in ("-D", setting)]
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *others, str(docs), str(site)]
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 
 
