@@ -60,6 +60,7 @@ def write(spark_home: Path, cache: Path, content: bytes, version: str = "1") -> 
     return file
 
 
+@pytest.mark.large
 @pytest.mark.spark
 def test_the_second_session_writes_an_archive_and_the_third_maps_it(cache: Path) -> None:
     found = []

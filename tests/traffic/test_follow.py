@@ -76,13 +76,21 @@ def test_a_killed_stream_loses_and_doubles_nothing(logs: Path, tmp_path: Path, w
         # The days of the second batch are written, and its manifest is not, or just about.
         kill_when(process, lambda: len(list((tmp_path / "lake").glob("date=2026-11-21/run=*"))) > 1)
     rotate_in(logs, 4)
-    with compact_process(tmp_path, *FOLLOW, "--every", "0.2") as process:
-        wait_until(lambda: written(tmp_path, 5), within_s=300)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(120) == 0
+    once(warm_command, tmp_path)
     assert rows_of(tmp_path / "lake") == in_one_run(warm_command, tmp_path)
     (stream,) = manifest(tmp_path / "lake")["streams"]
     assert stream["batch"] >= 1
+    assert once(warm_command, tmp_path)["requests"] == 0
+
+
+@pytest.mark.large
+def test_sigterm_ends_a_stream_between_two_batches(logs: Path, tmp_path: Path, warm_command: Command) -> None:
+    rotate_in(logs, 0)
+    with compact_process(tmp_path, *FOLLOW, "--every", "0.2") as process:
+        wait_until(lambda: written(tmp_path, 1), within_s=300)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0
+    assert rows_of(tmp_path / "lake") == in_one_run(warm_command, tmp_path)
     assert once(warm_command, tmp_path)["requests"] == 0
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from reconciler.formats.schema_check import load_schema
 from reconciler.traffic.traffic_files import find_traffic, read_batches
-from tests.support.command import run
+from tests.support.command import Command, run
 from tests.support.recorder_lines import write_members, write_sums
 from tests.traffic.conftest import RECORDINGS
 
@@ -74,10 +74,11 @@ def test_sums_of_the_recorder_are_judged_as_per_second_totals_are(folder: Path) 
     assert sum(verdict["seconds_certain"] for verdict in recorded) > 0
 
 
-def test_spark_reads_the_recorders_files_as_one_process_does(folder: Path) -> None:
+@pytest.mark.spark
+def test_spark_reads_the_recorders_files_as_one_process_does(folder: Path, warm_command: Command) -> None:
     command = ("backtest", "quotas", "--current", "snapshot.json", "--traffic", "recorded", "--format", "json")
     here = run(*command, cwd=folder)
-    there = run(*command, "--master", "local[2]", "--memory", "1g", cwd=folder)
+    there = warm_command(*command, "--master", "local[2]", cwd=folder)
     assert (here.code, there.code) == (0, 0), there.err
     assert there.json() == here.json()
     assert here.json()["verdicts"]

@@ -124,14 +124,15 @@ def expected(hostile: tuple[Path, Path], warm_command: Command) -> dict[str, tup
     return found
 
 
-@pytest.mark.parametrize("form", [pytest.param("seconds", marks=pytest.mark.large), "exact"])
+@pytest.mark.large
+@pytest.mark.parametrize("form", FORMS)
 def test_a_standalone_cluster_says_the_same_and_runs_no_module_of_the_working_directory(
     form: str, folder: Path, hostile: tuple[Path, Path], standalone: tuple[str, ...], expected
 ) -> None:
     assert report(CONSOLE_SCRIPT, hostile, *standalone, form=form, env=spark_environment(folder)) == expected[form]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [pytest.param("seconds", marks=pytest.mark.large), "exact"])
 def test_spark_connect_says_the_same_and_runs_no_module_of_the_working_directory(
     form: str, folder: Path, hostile: tuple[Path, Path], connect: tuple[str, ...], expected
 ) -> None:
@@ -162,22 +163,23 @@ def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_direct
     assert found == expected["seconds"]
 
 
+@pytest.mark.parametrize("server", [pytest.param("standalone", marks=pytest.mark.large), "connect"])
 def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
-    folder: Path, standalone: tuple[str, ...], connect: tuple[str, ...], warm_command: Command
+    server: str, folder: Path, request: pytest.FixtureRequest, warm_command: Command
 ) -> None:
-    """On servers whose Python does not know this project."""
-    places = {"here": ("--master", "local[2]"), "standalone": standalone, "connect": connect}
+    """On a server whose Python does not know this project."""
+    places = {"here": (warm_command, ("--master", "local[2]")), server: (run, request.getfixturevalue(server))}
     reports = {}
-    for name, where in places.items():
-        command, env = (warm_command, {}) if name == "here" else (run, spark_environment(folder))
-        done = command("compact", "--traffic", LOG, "--folder", name, *where, cwd=folder, env=env, timeout=PATIENCE_S)
+    for name, (command, where) in places.items():
+        env = spark_environment(folder) if command is run else {}
+        out = f"{server}-{name}"
+        done = command("compact", "--traffic", LOG, "--folder", out, *where, cwd=folder, env=env, timeout=PATIENCE_S)
         assert done.code == 0, done.err
-        judged = run("backtest", "quotas", "--traffic", name, "--format", "json", cwd=folder)
+        judged = run("backtest", "quotas", "--traffic", out, "--format", "json", cwd=folder)
         assert judged.code == 0, judged.err
-        reports[name] = judged.out.replace(f'"{name}"', '"cells"')
+        reports[name] = judged.out.replace(f'"{out}"', '"cells"')
 
-    assert reports["standalone"] == reports["here"]
-    assert reports["connect"] == reports["here"]
+    assert reports[server] == reports["here"]
 
 
 @pytest.fixture(scope="module")
