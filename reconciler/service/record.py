@@ -26,7 +26,7 @@ from reconciler.ports import Clock
 from reconciler.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.service.polling import Poller, ScrapeGap
 from reconciler.service.signal_requests import SignalRequests
-from reconciler.workflows import ExporterTarget, open_page, read_login, series_reader
+from reconciler.workflows import ExporterTarget, exporter_rules, open_page, read_login, series_reader
 
 if TYPE_CHECKING:
     from reconciler.traffic import RecordedFolder, ScrapedRows
@@ -60,6 +60,8 @@ class RecordSettings:
     """A file has no more, and no more wait while the disk is full. A row takes 32 bytes of memory until then."""
     http_config: Path | None = None
     known_clients: Path | None = None
+    mapping: Path | None = None
+    """How metrics of other names are read."""
     log_format: LogFormat = LogFormat.TEXT
 
 
@@ -144,10 +146,11 @@ class _Recorder:
         self._notes: list[str] = []
         self.last_reason = ""
         login = read_login(settings.http_config) if settings.http_config else None
+        rules = exporter_rules(settings.mapping)
         self._pollers = {
             target.broker: Poller(
-                page=open_page(target.address, target.broker, login=login, timeout_s=settings.timeout_s),
-                columns=PageColumns(series_reader(settings.known_clients)),
+                page=open_page(target.address, target.broker, rules=rules, login=login, timeout_s=settings.timeout_s),
+                columns=PageColumns(series_reader(settings.known_clients, rules)),
                 interval_s=settings.interval_s,
                 offset_s=settings.interval_s * number / len(settings.targets),
                 on_rows=self._waiting.add,

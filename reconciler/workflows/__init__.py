@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, export_cluster, require_free
     from reconciler.workflows.exporters import (
         ExporterTarget,
+        exporter_rules,
         exporter_targets,
         open_page,
         series_reader,
@@ -173,6 +174,7 @@ __all__ = [
     "explain_incident",
     "explanations",
     "export_cluster",
+    "exporter_rules",
     "exporter_targets",
     "find_changed_clusters",
     "find_drift",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import UsageError
 from reconciler.integrations import PAGE_PREFIX, ExporterPage
 from reconciler.model import escaped
-from reconciler.workflows.traffic_inputs import read_client_names
+from reconciler.workflows.traffic_inputs import metric_rules, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.integrations import HttpLogin
@@ -64,11 +64,19 @@ def open_page(
     return ExporterPage(address, names=names_to_read(rules), labels=labels, login=login, timeout_s=timeout_s, clock=clock)
 
 
-def series_reader(known_clients: Path | None) -> SeriesReader:
-    """A reader that knows these clients, for exporters that leave user and client-id in metric names."""
+def exporter_rules(mapping: Path | None) -> tuple[MetricRule, ...]:
+    """How a mapping file reads series of other names; none without one.
+
+    Raises ``ManifestError`` with all findings, ``TrafficError`` for a missing file and ``UsageError`` for a mapping of files.
+    """
+    return metric_rules(read_trusted_mapping(mapping, None), what="pages of exporters")
+
+
+def series_reader(known_clients: Path | None, rules: Sequence[MetricRule] = ()) -> SeriesReader:
+    """A reader that knows these clients, for exporters that leave user and client-id in metric names, and these rules."""
     from reconciler.traffic import SeriesReader
 
-    return SeriesReader(read_client_names(known_clients))
+    return SeriesReader(read_client_names(known_clients), tuple(rules))
 
 
 def _target(argument: str) -> ExporterTarget:

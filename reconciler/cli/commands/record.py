@@ -24,6 +24,7 @@ class RecordArguments:
     folder: str
     http_config: str | None
     known_clients: str | None
+    mapping: str | None
     interval: float
     timeout: float
     duration: float | None
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="look up these clients where an exporter leaves their names in metric names, JSON lines of user and client-id",
     )
+    traffic.add_argument("--mapping", metavar="FILE", help="read metrics of other names too, as in this TrafficMapping")
     service = options.section(parser, "Service")
     service.add_argument(
         "--interval", metavar="SECONDS", type=float, default=5.0, help="read every page at this interval [default: %(default)g]"
@@ -105,6 +107,7 @@ def run(args: RecordArguments) -> int:
         duration_s=args.duration or 0.0,
         http_config=Path(args.http_config) if args.http_config else None,
         known_clients=Path(args.known_clients) if args.known_clients else None,
+        mapping=Path(args.mapping) if args.mapping else None,
         log_format=LogFormat(args.log_format),
     )
     end = run_recorder(settings, sys.stderr, clock=SystemClock())
