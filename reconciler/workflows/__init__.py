@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.headroom import HeadroomReader, HeadroomRequest, open_headroom
     from reconciler.workflows.headroom_sources import is_page
     from reconciler.workflows.import_quotas import ImportSummary, import_files
+    from reconciler.workflows.incident_sources import traffic_by_kind
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.monitoring_rules import quota_rules
@@ -237,6 +238,7 @@ __all__ = [
     "state_of_report",
     "stop_on",
     "stop_sandbox",
+    "traffic_by_kind",
     "validate_every",
     "validate_manifests",
     "verify_reference",

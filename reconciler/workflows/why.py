@@ -7,7 +7,7 @@ logged themselves where they did, make the incident; a second backtest of the in
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,7 @@ from reconciler.model import (
     HistoryNeeds,
     IncidentAnswer,
     IncidentReport,
+    IncidentStep,
     MetricServer,
     MissingEvidence,
     Verdict,
@@ -30,6 +31,7 @@ from reconciler.resolution import EffectiveQuotas
 from reconciler.text import count_of, near_miss
 from reconciler.workflows.backtest import BacktestOptions, backtest_request, fetch_samples, open_recorded
 from reconciler.workflows.incident_groups import add_origins, group_of, groups_of, order_of_groups
+from reconciler.workflows.incident_sources import WHICH_LIMIT, SourceAnswer, merge_answers
 from reconciler.workflows.incident_times import (
     TrafficEvidence,
     logged_in,
@@ -55,7 +57,7 @@ _LONGEST: Final = datetime.timedelta(days=7)
 class IncidentRequest:
     """Which client and when.
 
-    ``traffic`` makes of the server that the Cluster manifest names how traffic is read; its sources may be empty.
+    ``traffic`` makes of the server that the Cluster manifest names how each kind of traffic is read; there may be none.
     """
 
     client: Entity
@@ -64,7 +66,7 @@ class IncidentRequest:
     until: datetime.datetime
     zone: str
     quotas: QuotaSources
-    traffic: Callable[[MetricServer | None], BacktestOptions]
+    traffic: Callable[[MetricServer | None], Sequence[BacktestOptions]]
 
 
 def explain_incident(request: IncidentRequest, *, progress: Progress | None = None) -> IncidentReport:
@@ -78,8 +80,8 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
     if request.until <= request.since:
         raise UsageError("--until is not later than --since")
     then = read_quotas_then(request.quotas, request.at or request.since)
-    traffic = request.traffic(configured_server(then.spec, None))
-    if not traffic.traffic and traffic.prometheus is None:
+    sources = request.traffic(configured_server(then.spec, None))
+    if not sources:
         return _without_traffic(
             request,
             then,
@@ -90,12 +92,17 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
                 "of the Cluster manifest",
             ),
         )
-    return _with_traffic(request, traffic, then, progress)
+    answers = [_with_traffic(request, traffic, then, progress) for traffic in sources]
+
+    def steps(report: IncidentReport) -> tuple[IncidentStep, ...]:
+        return next_steps(StepContext(request=request.quotas, then=then, groups=report.groups, goes_on=report.goes_on))
+
+    return merge_answers(answers, steps)
 
 
 def _with_traffic(
     request: IncidentRequest, traffic: BacktestOptions, then: QuotasThen, progress: Progress | None
-) -> IncidentReport:
+) -> SourceAnswer:
     from reconciler.traffic import require_arrow
 
     require_arrow()
@@ -106,7 +113,7 @@ def _with_traffic(
         options, notes = fetch_samples(proposal, traffic, progress=progress)
     except TrafficError as error:
         # The limits of that time are worth knowing all the same.
-        return _without_traffic(request, then, _no_samples(error))
+        return _without_source(request, then, traffic, _no_samples(error))
     then = replace(then, evidence=(*then.evidence, *(str(note).removesuffix(".") for note in notes)))
     # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
     question = replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
@@ -114,9 +121,10 @@ def _with_traffic(
         try:
             evidence = _evidence(recorded, request, question, server=traffic.prometheus)
         except TrafficError as error:
-            return _without_traffic(
+            return _without_source(
                 request,
                 then,
+                traffic,
                 MissingEvidence(
                     what="whether the client was throttled",
                     because=f"the traffic has nothing of this time: {error}",
@@ -125,7 +133,7 @@ def _with_traffic(
             )
         if not evidence.timelines and not evidence.logged:
             unknown = _not_logged(request) if evidence.of_violations else _unknown_client(request, recorded)
-            return _without_traffic(request, then, unknown)
+            return _without_source(request, then, traffic, unknown)
         return _judged(request, then, recorded, evidence, question)
 
 
@@ -225,11 +233,11 @@ def _judged(
     recorded: TrafficSource,
     evidence: TrafficEvidence,
     question: BacktestRequest,
-) -> IncidentReport:
+) -> SourceAnswer:
     certain = evidence.logged or any(map(_is_certain, evidence.timelines))
     stretches = stretches_of(marks_of(evidence, possible=not certain))
     chosen = nearest_stretch(stretches, request.at)
-    missing = [*then.missing, *_missing_of(evidence)]
+    missing = list(then.missing)
     if chosen is None:
         return _not_throttled(request, then, evidence, missing)
     begin, end = moment_at(chosen.begin), moment_at(chosen.end)
@@ -243,8 +251,7 @@ def _judged(
     if not any(group.is_cause for group in groups):
         missing.append(_unexplained(then))
     answer = IncidentAnswer.THROTTLED if certain else IncidentAnswer.POSSIBLE
-    context = StepContext(request=request.quotas, then=then, groups=groups, goes_on=_touches_end(end, request, evidence))
-    return IncidentReport(
+    incident = IncidentReport(
         client=request.client,
         cluster=then.identity,
         at=request.at,
@@ -255,14 +262,14 @@ def _judged(
         begin=begin,
         end=end if timed else None,
         begins_earlier=begin - _SECOND <= max(request.since, evidence.start),
-        goes_on=context.goes_on,
+        goes_on=_touches_end(end, request, evidence),
         other_incidents=len(stretches) - 1,
         groups=groups,
         logged=logged_in(evidence, chosen),
-        evidence=(_source_words(evidence), *then.evidence),
+        evidence=then.evidence,
         missing=tuple(missing),
-        steps=next_steps(context),
     )
+    return SourceAnswer(source=_source_words(evidence), report=incident, gaps=tuple(_missing_of(evidence)))
 
 
 def _is_certain(line: GroupTimeline) -> bool:
@@ -290,14 +297,12 @@ def _unexplained(then: QuotasThen) -> MissingEvidence:
     because = "no quota of that time is known"
     if then.proposal is not None and then.proposal.proposed:
         because = "no quota known here explains the logged throttles: another one was in effect"
-    return MissingEvidence(
-        what="which limit throttled the client", because=because, remedy="give --current FILE or --bootstrap-server HOST:PORT"
-    )
+    return MissingEvidence(what=WHICH_LIMIT, because=because, remedy="give --current FILE or --bootstrap-server HOST:PORT")
 
 
 def _not_throttled(
     request: IncidentRequest, then: QuotasThen, evidence: TrafficEvidence, missing: list[MissingEvidence]
-) -> IncidentReport:
+) -> SourceAnswer:
     """Nothing was over, or nothing of it is known."""
     lines = evidence.timelines
     undecided = any(timeline.verdict.verdict in (Verdict.INCONCLUSIVE, Verdict.POSSIBLE, Verdict.THROTTLED) for timeline in lines)
@@ -316,7 +321,7 @@ def _not_throttled(
         missing.insert(0, _not_recorded(since, until))
     answer = IncidentAnswer.CLEAR if seen and (logged or not undecided) else IncidentAnswer.UNKNOWN
     groups = sorted((group_of(timeline.verdict, (), is_cause=False) for timeline in lines), key=order_of_groups)
-    return IncidentReport(
+    report = IncidentReport(
         client=request.client,
         cluster=then.identity,
         at=request.at,
@@ -325,9 +330,10 @@ def _not_throttled(
         zone=request.zone,
         answer=answer,
         groups=tuple(groups),
-        evidence=(_source_words(evidence), *then.evidence),
+        evidence=then.evidence,
         missing=tuple(missing),
     )
+    return SourceAnswer(source=_source_words(evidence), report=report, gaps=tuple(_missing_of(evidence)))
 
 
 def _not_recorded(since: datetime.datetime, until: datetime.datetime) -> MissingEvidence:
@@ -337,6 +343,13 @@ def _not_recorded(since: datetime.datetime, until: datetime.datetime) -> Missing
         because=f"the traffic is from {since:%Y-%m-%d %H:%M:%S} to {until:%H:%M:%S} UTC, and --at is not in it",
         remedy="give traffic of this time",
     )
+
+
+def _without_source(
+    request: IncidentRequest, then: QuotasThen, traffic: BacktestOptions, reason: MissingEvidence
+) -> SourceAnswer:
+    source = traffic.prometheus.address if traffic.prometheus is not None else ", ".join(map(str, traffic.traffic))
+    return SourceAnswer(source=escaped(source), report=_without_traffic(request, then, reason), failure=reason)
 
 
 def _without_traffic(request: IncidentRequest, then: QuotasThen, reason: MissingEvidence) -> IncidentReport:
@@ -389,4 +402,4 @@ def _missing_of(evidence: TrafficEvidence) -> Iterator[MissingEvidence]:
 
 def _source_words(evidence: TrafficEvidence) -> str:
     start, end = evidence.start, evidence.end
-    return f"Traffic: {escaped(evidence.source)}, from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{escaped(evidence.source)}, from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"

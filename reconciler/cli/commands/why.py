@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import zoneinfo
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -89,8 +90,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SOURCE",
-        help="look at this traffic: request logs as [BROKER=]PATH, Parquet, a folder of compact, or "
-        "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable for paths) [default: spec.traffic of the Cluster manifest]",
+        help="look at this traffic: request logs or violation logs as [BROKER=]PATH, Parquet, a folder of compact, or "
+        "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable, also for several kinds) [default: spec.traffic of the Cluster "
+        "manifest]",
     )
     group.add_argument(
         "--audit",
@@ -156,7 +158,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
         until=until,
         zone=zone.key,
         quotas=QuotaSources(paths=args.paths, cluster=args.cluster, access=options.access(args, current=args.current), runs=runs),
-        traffic=lambda server: _traffic(args, since, until, server),
+        traffic=lambda server: tuple(_traffic(args, since, until, server)),
     )
 
 
@@ -173,11 +175,32 @@ def _client(args: WhyArguments) -> Entity:
 
 def _traffic(
     args: WhyArguments, since: datetime.datetime, until: datetime.datetime, server: MetricServer | None
+) -> Iterator[BacktestOptions]:
+    """How each kind of traffic is read. A mapping is for the metrics of a server where there is one, else for files."""
+    from reconciler.workflows import is_prometheus, traffic_by_kind
+
+    servers = [argument for argument in args.traffic if is_prometheus(argument)]
+    files = [argument for argument in args.traffic if not is_prometheus(argument)]
+    is_read = bool(servers) or (server is not None and not files)
+    times = {"since": since, "until": until} if is_read else {"since": None, "until": None}
+    mapping = Path(args.mapping) if args.mapping else None
+    for kind in traffic_by_kind(files, is_mapped=mapping is not None and not servers):
+        yield _options(args, traffic=kind, mapping=None if servers else mapping)
+    for arguments in [[argument] for argument in servers] or [files]:
+        prometheus = prometheus_request(
+            arguments, match=args.match, http_config=args.http_config, store=args.traffic_store, server=server, **times
+        )
+        if prometheus is not None:
+            yield _options(args, traffic=(), mapping=mapping, prometheus=prometheus)
+
+
+def _options(
+    args: WhyArguments, *, traffic: tuple[str, ...], mapping: Path | None, prometheus: PrometheusRequest | None = None
 ) -> BacktestOptions:
     from reconciler.workflows import BacktestOptions, ModelOptions
 
     return BacktestOptions(
-        traffic=args.traffic,
+        traffic=traffic,
         kafka_version=args.kafka_version,
         master=args.master,
         remote=args.remote,
@@ -185,7 +208,7 @@ def _traffic(
         spark_conf=args.conf,
         spark_properties=Path(args.properties_file) if args.properties_file else None,
         log_timezone=args.log_timezone,
-        mapping=Path(args.mapping) if args.mapping else None,
+        mapping=mapping,
         max_unreadable=args.max_unreadable,
         model=ModelOptions(
             window_samples=args.window_samples,
@@ -194,20 +217,8 @@ def _traffic(
             controller_window_seconds=args.controller_window_seconds,
             quota_callback=args.quota_callback,
         ),
-        prometheus=_prometheus(args, since, until, server),
+        prometheus=prometheus,
         known_clients=Path(args.known_clients) if args.known_clients else None,
-    )
-
-
-def _prometheus(
-    args: WhyArguments, since: datetime.datetime, until: datetime.datetime, server: MetricServer | None
-) -> PrometheusRequest | None:
-    from reconciler.workflows import is_prometheus
-
-    is_read = any(map(is_prometheus, args.traffic)) or (server is not None and not args.traffic)
-    times = {"since": since, "until": until} if is_read else {"since": None, "until": None}
-    return prometheus_request(
-        args.traffic, match=args.match, http_config=args.http_config, store=args.traffic_store, server=server, **times
     )
 
 
