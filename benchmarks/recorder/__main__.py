@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -64,8 +65,21 @@ def cost(args: argparse.Namespace) -> None:
             ours, theirs = ([one[key] for one in figures[name]] for name in ("with", "without"))
             spread = f"{min(theirs):.2f} to {max(theirs):.2f}"
             print(f"{key}: {statistics.median(ours):.2f} with, {statistics.median(theirs):.2f} without ({spread})")
+        for key in ("p50_ms", "p99_ms"):
+            print(compared(key, *([run[key] for run in figures[name]] for name in ("with", "without"))))
         share = [one["recorder_cpu_s"] / one["broker_cpu_s"] for one in figures["with"]]
         print(f"recorder's threads: {statistics.median(share):.3%} of the broker's processor time (at most {max(share):.3%})")
+
+
+def compared(key: str, ours: list[float], theirs: list[float]) -> str:
+    """How often a run with the recorder is slower than one without, and how likely so much is by chance (Mann-Whitney)."""
+    slower = sum((our > their) + (our == their) / 2 for our in ours for their in theirs)
+    pairs = len(ours) * len(theirs)
+    deviation = math.sqrt(pairs * (len(ours) + len(theirs) + 1) / 12)
+    chance = math.erfc(abs(slower - pairs / 2) / deviation / math.sqrt(2))
+    quartiles = ("/".join(f"{value:.2f}" for value in statistics.quantiles(values, n=4)) for values in (ours, theirs))
+    words = f"a run with it is slower than one without in {slower / pairs:.0%} of {pairs} pairs (by chance with p = {chance:.2f})"
+    return f"{key}: quartiles {' with, '.join(quartiles)} without; {words}"
 
 
 def load(sandbox: Sandbox, args: argparse.Namespace) -> dict[str, float]:
