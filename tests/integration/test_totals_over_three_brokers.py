@@ -1,0 +1,126 @@
+"""Totals of a cluster on three real brokers: how much a client gets, and what happens when a broker leaves."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from kafka.admin import NewTopic
+
+from reconciler.sandbox.clients import TrafficReport, produce_steadily
+from reconciler.sandbox.connection import admin_client
+from reconciler.sandbox.spec import SandboxSpec
+from tests.support.command import Done, invoke
+from tests.support.manifests import cluster, quotas
+from tests.support.polling import wait_until
+from tests.support.three_nodes import ThreeNodes, three_nodes
+
+pytestmark = pytest.mark.kafka
+
+MIB = 2**20
+BALANCED = {partition: [1 + partition % 3] for partition in range(6)}
+SKEWED = {0: [1], 1: [1], 2: [1], 3: [1], 4: [2], 5: [3]}
+COPIED = {0: [1, 2], 1: [2, 3], 2: [3, 1]}
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ThreeNodes]:
+    sooner = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    with three_nodes(SandboxSpec(nodes=3, heap_mb=320, properties=sooner)) as nodes:
+        yield nodes
+
+
+@pytest.fixture
+def nodes(running: ThreeNodes) -> ThreeNodes:
+    running.mend()
+    return running
+
+
+def create(nodes: ThreeNodes, topic: str, assignment: Mapping[int, list[int]]) -> None:
+    with admin_client(nodes.servers()) as client:
+        client.create_topics([NewTopic(name=topic, replica_assignments=dict(assignment))])
+
+
+def manifests(folder: Path, total: str, *names: str, **spec: object) -> None:
+    folder.joinpath("prod.yaml").write_text(cluster(**spec))
+    match = {"client-id": list(names)}
+    folder.joinpath("quotas.yaml").write_text(quotas((match, {"producer_byte_rate": {"clusterTotal": total}})))
+
+
+def run(nodes: ThreeNodes, folder: Path, command: str, *arguments: str) -> Done:
+    return invoke(command, ".", "--bootstrap-server", nodes.servers(), *arguments, cwd=folder)
+
+
+def apply(nodes: ThreeNodes, folder: Path, *arguments: str) -> Done:
+    return run(nodes, folder, "apply", "--auto-approve", "--format", "json", *arguments)
+
+
+def rate(nodes: ThreeNodes, folder: Path, name: str) -> float:
+    done = run(nodes, folder, "describe", "--name", f"client-id={name}", "--format", "json")
+    (row,) = done.json()["entities"]
+    return float(row["quotas"]["producer_byte_rate"])
+
+
+def test_a_broker_that_leaves_makes_a_saved_plan_stale_and_changes_the_parts(nodes: ThreeNodes, tmp_path: Path) -> None:
+    create(nodes, "copied", COPIED)
+    manifests(tmp_path, "60MiB", "app")
+    saved = run(nodes, tmp_path, "plan", "--out", "json=plan.json")
+    assert "divided by 3 brokers" in saved.out
+    assert json.loads(tmp_path.joinpath("plan.json").read_text())["brokers"] == [1, 2, 3]
+
+    nodes.kill(3)
+    wait_until(lambda: nodes.listed() == {1, 2})
+    stale = apply(nodes, tmp_path, "--plan", "plan.json")
+    assert stale.code == 3
+    assert "divided among brokers 1, 2, 3 when it was made, and now among 1, 2" in stale.json()["message"]
+
+    down = run(nodes, tmp_path, "plan")
+    assert "60 MiB/s in total, divided by 2 brokers" in down.out
+    assert "Broker 3 has replicas and is not up" in down.out
+    nodes.mend()
+    wait_until(lambda: nodes.listed() == {1, 2, 3})
+
+    assert apply(nodes, tmp_path).code == 0
+    assert rate(nodes, tmp_path, "app") == 20 * MIB
+    nodes.kill(3)
+    wait_until(lambda: nodes.listed() == {1, 2})
+    words = " ".join(run(nodes, tmp_path, "plan").out.split())
+    assert "10 MiB/s more for each broker, because broker 3 left" in words
+    assert "Guard rebalance needs acceptance" in words
+    refused = apply(nodes, tmp_path)
+    assert (refused.code, rate(nodes, tmp_path, "app")) == (3, 20 * MIB)
+    assert apply(nodes, tmp_path, "--accept", "rebalance").code == 0
+    assert rate(nodes, tmp_path, "app") == 30 * MIB
+
+
+def produce(nodes: ThreeNodes, topic: str, name: str, seconds: float, reports: dict[str, TrafficReport]) -> None:
+    reports[name] = produce_steadily(
+        nodes.servers(), topic, client_id=name, bytes_per_second=12 * MIB, seconds=seconds, record_size=16 * 1024
+    )
+
+
+@pytest.mark.large
+def test_a_client_reaches_its_total_with_even_leaders_and_half_of_it_with_two_thirds_on_one_broker(
+    nodes: ThreeNodes, tmp_path: Path
+) -> None:
+    """The first run fills the brokers' windows of eleven seconds, which let a client through that was silent before."""
+    topics = {"even": "balanced", "uneven": "skewed"}
+    create(nodes, "balanced", BALANCED)
+    create(nodes, "skewed", SKEWED)
+    manifests(tmp_path, "6MiB", *topics)
+    assert apply(nodes, tmp_path).code == 0
+    for seconds in (14.0, 12.0):
+        reports: dict[str, TrafficReport] = {}
+        clients = [
+            threading.Thread(target=produce, args=(nodes, topic, name, seconds, reports)) for name, topic in topics.items()
+        ]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+
+    assert 0.8 < reports["even"].bytes_per_second / (6 * MIB) < 1.05
+    assert 0.4 < reports["uneven"].bytes_per_second / (6 * MIB) < 0.55
