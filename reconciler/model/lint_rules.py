@@ -85,6 +85,13 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "one. Copy the name from the client's own settings.",
         ),
         _rule(
+            "capacity-overcommitted",
+            _INFO,
+            "The limits of one key add up to more than spec.capacity of one broker. That is usual: few clients reach their "
+            "limits at once. The factor shows how much is promised more than once. A backtest shows whether recorded traffic "
+            "came near. To refuse a factor above 1, raise the rule to error in spec.lint of the Repository manifest.",
+        ),
+        _rule(
             "percentage-no-limit",
             _WARNING,
             "request_percentage is percent of one thread. A broker with Kafka's default 8 io and 3 network threads has 1100 to "

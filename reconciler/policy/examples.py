@@ -156,6 +156,14 @@ LINT_EXAMPLES: Final[Mapping[str, Example]] = {
         good=quotas_manifest(("{user: orders}", _ONE), ("{user: batch}", _ONE)),
         live=("user=batch producer_byte_rate=0",),
     ),
+    "capacity-overcommitted": Example(
+        bad=join_manifests(
+            cluster_manifest("capacity: {producer_byte_rate: 8MiB}"), quotas_manifest(("{user: [orders, refunds]}", _FIVE))
+        ),
+        good=join_manifests(
+            cluster_manifest("capacity: {producer_byte_rate: 10MiB}"), quotas_manifest(("{user: [orders, refunds]}", _FIVE))
+        ),
+    ),
     "migrated-name": Example(
         bad=quota_manifest(_ONE, "{user: orders@example}"),
         good=join_manifests(cluster_manifest(prune="confirm"), quota_manifest(_ONE, "{user: orders@example}")),

@@ -44,7 +44,7 @@ from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
-from reconciler.workflows.units import at_brokers, read_for
+from reconciler.workflows.units import at_brokers, read_for, share_notes
 from reconciler.workflows.validate import lint_change, lint_offline
 
 _log: Final = logging.getLogger(__name__)
@@ -194,6 +194,7 @@ def plan_from(
             *current.notes,
             *judgement.notes,
             *intent.notes,
+            *share_notes(intent.desired),
             *undeclared_notes(spec, intent.desired, current, earlier, source=source),
         ),
         findings=in_order((*declared, *linted, *undeclared)),

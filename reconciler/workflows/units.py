@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BackendError
@@ -18,15 +19,18 @@ from reconciler.model import (
     Finding,
     LeaderSpread,
     Message,
+    QuotaKey,
     Quotas,
     RebalancePolicy,
+    Shares,
     compose,
     flag_part,
     in_order,
+    key_part,
 )
 from reconciler.planning import keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
-from reconciler.text import count_of
+from reconciler.text import amount, amount_part, count_of, list_some, shares_text
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import adjusted, stop_on
 
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.plan import Intent
 
 _log: Final = logging.getLogger(__name__)
+_SHOWN_SHARES: Final = 20
 _EVEN: Final = 1.05
 """A leader distribution with a larger factor is worth a note."""
 
@@ -100,6 +105,27 @@ def declared_values(desired: DesiredState, current: CurrentState | None) -> dict
         entity: {key.value: quota.value for key, quota in declared.quotas.items()}
         for entity, declared in desired.entities.items()
     }
+
+
+def share_notes(desired: DesiredState) -> Iterator[Message]:
+    """One sentence for each capacity that is divided by shares: who has how many of them, and the limit that this gives."""
+    pools: dict[tuple[QuotaKey, float, Fraction], list[tuple[Entity, Fraction, float]]] = {}
+    for entity, declared in desired.entities.items():
+        for key, quota in declared.quotas.items():
+            unit = quota.unit
+            if isinstance(unit, Shares) and unit.of is not None and unit.total is not None:
+                pools.setdefault((key, unit.of, unit.total), []).append((entity, unit.count, quota.value))
+    for (key, capacity, total), members in sorted(pools.items()):
+        members.sort(key=lambda member: (-member[1], member[0].sort_key))
+        texts = [f"{entity} {shares_text(count)} ({amount(key, value)})" for entity, count, value in members]
+        yield compose(
+            "{capacity} of {key} on each broker {are} {total} shares: {members}.",
+            capacity=amount_part(key.value, capacity),
+            key=key_part(key.value),
+            are="is" if total == 1 else "are",
+            total=shares_text(total),
+            members=list_some(texts, _SHOWN_SHARES),
+        )
 
 
 def _unknown_brokers(desired: DesiredState) -> Iterator[Finding]:

@@ -189,3 +189,44 @@ def test_a_saved_plan_is_rendered_with_its_totals(folder: Path) -> None:
     plan(folder, "--out", "json=plan.json")
 
     assert "5 MiB/s more for each broker" in " ".join(invoke("render", "plan.json", cwd=folder).out.split())
+
+
+SHARES = quotas(
+    ({"user": "alice"}, {"producer_byte_rate": {"shares": 2, "of": "200MiB"}}),
+    ({"user": ["bob", "carol"]}, {"producer_byte_rate": {"shares": 1, "of": "200MiB"}}),
+)
+
+
+def test_a_plan_lists_the_shares_of_a_capacity(folder: Path) -> None:
+    manifests(folder, SHARES)
+    live(folder, 100 * MIB)
+    words = " ".join(plan(folder).out.split())
+
+    assert (
+        "200 MiB/s of producer_byte_rate on each broker are 4 shares: user=alice 2 (100 MiB/s), user=bob 1 (50 MiB/s), "
+        "user=carol 1 (50 MiB/s)." in words
+    )
+    assert "declared: 1 of 4 shares of 200 MiB/s" in words
+
+
+def test_an_entity_that_goes_gives_its_shares_to_the_others(folder: Path) -> None:
+    manifests(folder, SHARES.replace('["bob", "carol"]', '"bob"'))
+    live(folder, 100 * MIB)
+    keys = {row["entity"]["user"]: row["keys"] for row in plan(folder, "--format", "json").json()["changes"]}
+
+    assert keys["alice"]["producer_byte_rate"]["after"] == 200 * MIB * 2 // 3
+    assert keys["alice"]["producer_byte_rate"]["declared"] == {"shares": 2, "of": 200 * MIB, "all_shares": 3}
+
+
+def test_limits_above_the_capacity_of_a_broker_are_found_with_their_factor(folder: Path) -> None:
+    manifests(folder, capacity={"producer_byte_rate": "40MiB"})
+    live(folder, None, 1)
+    (finding,) = [each for each in plan(folder, "--format", "json").json()["findings"] if each["id"] == "capacity-overcommitted"]
+
+    assert finding["message"] == (
+        "The limits of producer_byte_rate add up to 60 MiB/s on each broker, 1.5 x its capacity of 40 MiB/s "
+        "(1 entity, the largest user=alice)."
+    )
+    assert finding["severity"] == "info"
+    live(folder, None, 1, 2)
+    assert "capacity-overcommitted" not in plan(folder, "--format", "json").out

@@ -96,9 +96,14 @@ def test_a_broker_that_leaves_makes_a_saved_plan_stale_and_changes_the_parts(nod
     assert rate(nodes, tmp_path, "app") == 30 * MIB
 
 
-def produce(nodes: ThreeNodes, topic: str, name: str, seconds: float, reports: dict[str, TrafficReport]) -> None:
+OFFERED = {"even": 7 * MIB, "uneven": 3.6 * MIB}
+"""Bytes a second, a little above what each client should get: it waits for few records at its end."""
+TOPICS = {"even": "balanced", "uneven": "skewed"}
+
+
+def produce(nodes: ThreeNodes, name: str, seconds: float, reports: dict[str, TrafficReport]) -> None:
     reports[name] = produce_steadily(
-        nodes.servers(), topic, client_id=name, bytes_per_second=12 * MIB, seconds=seconds, record_size=16 * 1024
+        nodes.servers(), TOPICS[name], client_id=name, bytes_per_second=OFFERED[name], seconds=seconds, record_size=16 * 1024
     )
 
 
@@ -107,16 +112,13 @@ def test_a_client_reaches_its_total_with_even_leaders_and_half_of_it_with_two_th
     nodes: ThreeNodes, tmp_path: Path
 ) -> None:
     """The first run fills the brokers' windows of eleven seconds, which let a client through that was silent before."""
-    topics = {"even": "balanced", "uneven": "skewed"}
     create(nodes, "balanced", BALANCED)
     create(nodes, "skewed", SKEWED)
-    manifests(tmp_path, "6MiB", *topics)
+    manifests(tmp_path, "6MiB", *TOPICS)
     assert apply(nodes, tmp_path).code == 0
     for seconds in (14.0, 12.0):
         reports: dict[str, TrafficReport] = {}
-        clients = [
-            threading.Thread(target=produce, args=(nodes, topic, name, seconds, reports)) for name, topic in topics.items()
-        ]
+        clients = [threading.Thread(target=produce, args=(nodes, name, seconds, reports)) for name in TOPICS]
         for client in clients:
             client.start()
         for client in clients:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from reconciler.model import Finding
+from reconciler.policy.lint.capacity import overcommitted
 from reconciler.policy.lint.names import confusable_names, ip_two_spellings, migrated_name, unreadable_node
 from reconciler.policy.lint.precedence import (
     captures_protected,
@@ -35,6 +36,7 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     live_value_changes_meaning,
     migrated_name,
     unreadable_node,
+    overcommitted,
 )
 """Each walks the state once at most; what needs the current state shows nothing without one."""
 
