@@ -7,6 +7,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -121,12 +122,16 @@ class PageWriter:
         self._written = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open_samples(self._partial)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="page of samples")
+        self._writing: Future[None] | None = None
+        """Compression takes a third of the time and no Python: it goes on while the next answer is decoded."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Drop what was not finished."""
+        self._thread.shutdown()
         with contextlib.suppress(OSError, pa.ArrowInvalid):
             self._file.close()
         self._partial.unlink(missing_ok=True)
@@ -171,6 +176,7 @@ class PageWriter:
         An empty page is not complete: the server may have been without its history just now.
         """
         self._write()
+        self._finish_write()
         clients = self._clients.with_rows()
         facts = PageFacts(
             until_s=until_s,
@@ -222,9 +228,19 @@ class PageWriter:
         if not self._rows.count:
             return
         rows, clients = self._rows.take(), list(self._clients.numbers)
-        self._file.write_table(sample_table(rows, clients), row_group_size=rows.count)
+        self._finish_write()
+        self._writing = self._thread.submit(self._write_rows, rows, clients)
         self._totals.add(rows, clients)
         self._written += rows.count
+
+    def _write_rows(self, rows: SampleRows, clients: Sequence[MetricSeries]) -> None:
+        self._file.write_table(sample_table(rows, clients), row_group_size=rows.count)
+
+    def _finish_write(self) -> None:
+        """Wait for the rows before, and raise what went wrong with them."""
+        if self._writing is not None:
+            self._writing.result()
+            self._writing = None
 
 
 def _throttled(

@@ -19,6 +19,7 @@ from reconciler.workflows.compact import CompactOptions, compact_traffic
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
 from tests.support.gauge_parquet import steady, write_gauges
 from tests.support.metrics_exporter import served
+from tests.support.xor_encoding import encode_frame
 
 START = datetime.datetime(2026, 11, 20, 8, tzinfo=datetime.UTC)
 NOW = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
@@ -35,6 +36,9 @@ class Silent:
 def matrix(*series: tuple[dict[str, str], list[tuple[float, str]]]) -> bytes:
     rows = [{"metric": labels, "values": [list(one) for one in values]} for labels, values in series]
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": rows}}).encode()
+
+
+CUT_SHORT = encode_frame([(ALICE, [[(1_763_424_000_000, 5.0), (1_763_424_015_000, 6.0)]])])[:-2]
 
 
 class Server:
@@ -269,6 +273,7 @@ def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     ("config", "answer", "reads"),
     [
         ("global:\n  scrape_interval: 15s\n", (200, b"not packed"), 1),
+        ("global:\n  scrape_interval: 15s\n", (200, CUT_SHORT), 1),
         ("global:\n  scrape_interval: 15s\n", (404, b"404 page not found"), 1),
         ("global:\n  external_labels:\n    cluster: prod\n", (200, b""), 0),
         ("remote_read:\n- url: http://far/api\n", (200, b""), 0),
