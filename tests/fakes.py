@@ -128,11 +128,11 @@ class FakeCluster:
             self._before_write(self)
         fault = self._faults.writes.get(self.writes)
         if fault is Fault.BEFORE_APPLYING:
-            raise OutcomeUnknownError("the answer to a write was lost: it closed the connection")
+            raise OutcomeUnknownError("the answer to a write was lost: the server closed the connection")
         results = self._answer(alterations)
         self._apply(a for a, result in zip(alterations, results, strict=True) if result.error_code == 0)
         if fault is Fault.AFTER_APPLYING:
-            raise OutcomeUnknownError("the answer to a write was lost: it closed the connection")
+            raise OutcomeUnknownError("the answer to a write was lost: the server closed the connection")
         return results
 
     def close(self) -> None:

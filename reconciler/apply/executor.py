@@ -164,7 +164,7 @@ class Executor:
         milliseconds = round((self._clock.monotonic() - begun) * 1000, 1)
         log_event(_log, "read back", verified=seen.verified, reason=seen.message, milliseconds=milliseconds)
         if not seen.verified:
-            message = seen.message or "it does not read back as written"
+            message = seen.message or "the values read back differ from those written"
             return self._stopped(plan, Stop(reason="not-verified", message=f"everything was written, but {message}"))
         return replace(self._report(plan, ApplyResult.DONE, verified=True), brokers=seen.brokers or None)
 

@@ -218,7 +218,7 @@ class SteppedExecutor:
         self._brokers = report.brokers
         if report.result is ApplyResult.DONE:
             return None
-        return Stop(reason=report.failure_reason or "failed", message=report.message or "it was not done whole")
+        return Stop(reason=report.failure_reason or "failed", message=report.message or "the step was not done whole")
 
     def _wait(self, number: int, count: int) -> Stop | None:
         self._progress.step(f"step {number} of {count} is verified; waiting {self._step_down.wait_seconds:g} s")
@@ -282,4 +282,4 @@ class SteppedExecutor:
 
 def _on_the_way(reached: dict[str, tuple[float, ...]]) -> str:
     places = ", ".join(f"{key} is at {values[-1]:.17g}" for key, values in sorted(reached.items()))
-    return f"it did not get to its end: {places}"
+    return f"the change stopped on its way: {places}"

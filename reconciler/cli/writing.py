@@ -109,7 +109,7 @@ def confirm(args: WritingArguments, plan: Plan, progress: PatientProgress | None
         if args.auto_approve:
             return True
         if os.environ.get("CI") or not sys.stdin.isatty():
-            msg = "there is no terminal to ask at. Review the plan and pass --auto-approve"
+            msg = "this run has no terminal to ask at. Review the plan and pass --auto-approve"
             raise NotConfirmedError(msg)
         print("Apply these changes? Only 'yes' is accepted: ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().strip() == "yes"

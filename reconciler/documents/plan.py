@@ -170,7 +170,7 @@ def plan_from_json(data: object) -> Plan:
     )
     for field, derived in (("applyable", plan.applyable), ("errored", plan.errored)):
         if document[field] is not derived:
-            raise FieldError(field, f"must be {str(derived).lower()}, as its guards and findings say")
+            raise FieldError(field, f"must be {str(derived).lower()}, by its guards and findings")
     return plan
 
 
@@ -306,7 +306,7 @@ def _effect_from_json(row: Mapping[str, Any]) -> Effect:
         after=_limit_from_json(row["after"], "after"),
     )
     if row["direction"] != effect.direction:
-        raise FieldError("direction", f"must be {effect.direction}, as the two limits say, not {row['direction']}")
+        raise FieldError("direction", f"must be {effect.direction} by the two limits, not {row['direction']}")
     return effect
 
 

@@ -117,7 +117,7 @@ def number_from_json(value: float | str, path: str) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise FieldError(path, f"must be a number that a double can hold, not {quoted_json(value)}")
+        raise FieldError(path, f"must be a number in the range of a double, not {quoted_json(value)}")
     return number
 
 

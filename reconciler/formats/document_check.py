@@ -85,7 +85,7 @@ def _sentence(error: Any) -> str:
 
 def _wanted(error: Any) -> str:
     kind = error.kind
-    wanted = f"as the schema says ({kind.name})"
+    wanted = f"as the schema requires ({kind.name})"
     match kind.name:
         case "type":
             wanted = " or ".join(_TYPES[type_name] for type_name in sorted(kind.types, key="null".__eq__))

@@ -153,7 +153,7 @@ def _message(error: Any, path: tuple[str | int, ...]) -> Message:
         case "maxProperties":
             words = compose("has {count} fields; give exactly one of them", count=len(instance))
         case "pattern":
-            form = error.schema.get("description", "it has another form")
+            form = error.schema.get("description", "the text has another form")
             words = compose("cannot be {value}: {form}", value=value, form=form)
         case "minimum" | "exclusiveMinimum" | "maximum":
             bound = f"{_BOUNDS[error.validator]} {wanted}"

@@ -156,9 +156,9 @@ def _out_of_range(key: QuotaKey, text: str) -> ValueRefusedError:
 
 
 def _inexact(text: str, number: float | None) -> ValueRefusedError:
-    held = f"the nearest that it can is {number_text(number)}" if number else "it is too small"
+    held = f"the nearest that it can is {number_text(number)}" if number else "the value is too small"
     message = compose(
-        "{text} is a number that Kafka (a 64-bit float) cannot hold exactly; {held}", text=shown_part(text), held=held
+        "{text} is a number that Kafka (a 64-bit float) cannot keep exactly; {held}", text=shown_part(text), held=held
     )
     return ValueRefusedError("value-not-exact", message)
 

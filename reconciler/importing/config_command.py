@@ -223,7 +223,7 @@ def _entity(options: Options, first: Word) -> Entity:
     names: dict[str, EntityName] = {}
     for entity_type, word, is_default in parts:
         if entity_type in names:
-            raise RefusedCommandError("import-ambiguous", f"there are two names for {entity_type}", word)
+            raise RefusedCommandError("import-ambiguous", f"the command has two names for {entity_type}", word)
         names[entity_type] = DEFAULT if is_default or not word.text else _name(word, options)
     if not names:
         raise RefusedCommandError("import-ambiguous", "no entity is named: --entity-type with --entity-name is missing", first)

@@ -90,7 +90,7 @@ class _Quotas:
         if base is None or by_cluster is None:
             return
         if by_cluster and not of_clusters:
-            message = "there are defaults for clusters, and no quota names a cluster; it is not clear what they are for"
+            message = "the file has defaults for clusters, and no quota names a cluster. Remove the defaults, or name the cluster"
             self.config.refuse("import-ambiguous", message, _node(self.defaults, "clusters"))
             return
         for item in quotas.items:

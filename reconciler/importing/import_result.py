@@ -187,8 +187,8 @@ IMPORT_RULES: Final[Mapping[str, Rule]] = dict(
         ),
         _rule(
             "import-ambiguous",
-            "A file can be read in two ways that lead to different quotas, or the tool itself would not do what the file seems "
-            "to mean. Write in the other tool's file what is meant, or write the manifest by hand.",
+            "A file can be read in two ways that lead to different quotas. Or the tool itself would not do what the file "
+            "seems to mean. Correct the other tool's file, or write the manifest by hand.",
         ),
         _rule(
             "import-syntax",

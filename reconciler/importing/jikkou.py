@@ -32,7 +32,7 @@ _TYPES: Final = {
 _FIELDS: Final = (("user", "user"), ("clientId", "client-id"))
 _TEMPLATE: Final = re.compile(r"\{\{|\{%|\{#")
 _MARKS: Final = {
-    "jikkou.io/delete": "it is marked for deletion",
+    "jikkou.io/delete": "this annotation marks the resource for deletion",
     "jikkou.io/ignore": "this annotation makes jikkou ignore it",
 }
 

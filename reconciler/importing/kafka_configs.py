@@ -192,8 +192,8 @@ class _Script:
             return
         if command.conditional:
             message = (
-                "this command is in a loop, a condition or a function, or after a test or the end, so it may run never or often; "
-                "write it out, or import what --describe prints"
+                "this command is in a loop, a condition or a function, or after a test or the end, so it may run never or often. "
+                "Write it out, or import the output of --describe"
             )
             self.unknown.add(alteration.entity)
             self.refuse("import-template", message, words[at])

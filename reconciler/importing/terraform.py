@@ -118,7 +118,7 @@ def _one_kafka_provider(root: YamlMapping, out: Gatherer) -> bool:
         return True
     message = (
         f"this plan has the Kafka providers {list_some([shown(name) for name in kafka], _MOST_SHOWN)}, "
-        "and does not name the one of each resource; import the .tf files, or plan one cluster at a time (-target)"
+        "and does not name the one of each resource. Import the .tf files, or plan one cluster at a time (-target)"
     )
     out.refuse("import-ambiguous", message, root)
     return False

@@ -39,8 +39,8 @@ _FILES: Final = (
     ),
     _error(
         "no-manifests",
-        "There is not one manifest in the paths given. It is an error and not an empty success, because most often the path is "
-        "wrong, and a repository that declares nothing would, with pruning, remove everything.",
+        "The given paths have no manifest. That is an error and not an empty success: most often the path is wrong. "
+        "With pruning, a repository that declares nothing would remove everything.",
     ),
     Rule(
         id="file-not-read",
@@ -50,7 +50,7 @@ _FILES: Final = (
     _error(
         "link-out-of-tree",
         "A symbolic link leads out of the folder that is read. It is not followed: a pull request could otherwise let a run read "
-        "any folder of the machine. Move the manifests into the folder, name the other folder as a PATH of its own, or list the "
+        "any folder of the machine. Move the manifests into the folder, pass the other folder as another PATH, or list the "
         "link under spec.exclude of the Repository manifest.",
     ),
     Rule(
@@ -128,8 +128,8 @@ _STRUCTURE: Final = (
     _error(
         "cluster-misplaced",
         "A Cluster manifest decides where credentials are sent and which limits a write has, so it must not lie in a folder that "
-        "a team reviews for itself. clusterPaths in kafka-quotas.yaml lists where Cluster manifests may lie. Without it, and "
-        "with owners, they lie in no path of an owner, and only in the root folder while an owner has no paths.",
+        "a team reviews for itself. clusterPaths in kafka-quotas.yaml lists where Cluster manifests may lie. Without "
+        "clusterPaths, they lie outside the paths of all owners. While an owner has no paths, they lie in the root folder only.",
     ),
     _error(
         "cluster-without-id",
@@ -178,7 +178,7 @@ _ENTITIES: Final = (
     _error("ip-invalid", "An ip entity is one IPv4 or IPv6 address. Kafka knows neither networks nor patterns."),
     _lint(
         "ip-host-name",
-        "Brokers resolve a host name as ip once, each for itself, and never again; one that cannot resolve it drops other quota "
+        "Each broker resolves a host name as ip once, and never again. A broker that cannot resolve it drops other quota "
         "changes of the same batch, even after a restart. Write the address. A repository may lower this rule to adopt a "
         "cluster that has such entities.",
         Severity.ERROR,

@@ -355,7 +355,7 @@ def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:
     zone = scalar(node, "timeZone")
     if zone is not None and not _known_zone(zone.text):
         message = compose(
-            "there is no time zone {zone}; write a name of the IANA database, such as Europe/Berlin",
+            "{zone} is not a time zone. Write a name of the IANA database, such as Europe/Berlin",
             zone=shown_part(zone.text),
         )
         out.add("invalid-freeze-window", message, zone)

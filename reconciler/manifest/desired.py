@@ -153,7 +153,7 @@ def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequen
         first = by_name.setdefault(cluster.spec.name, cluster)
         if first is not cluster:
             message = compose(
-                "there is already a cluster {cluster} at {place}; give one of them another name",
+                "cluster {cluster} is already declared at {place}. Give one of the two another name",
                 cluster=shown_part(cluster.spec.name),
                 place=first.span,
             )
@@ -176,7 +176,9 @@ def _choice_findings(
     for name, span in choice.names:
         if name not in by_name:
             hint = did_you_mean(name, by_name) if by_name else "; no Cluster document was read"
-            yield finding("unknown-cluster", compose("there is no cluster {name}{hint}", name=shown_part(name), hint=hint), span)
+            yield finding(
+                "unknown-cluster", compose("no manifest declares cluster {name}{hint}", name=shown_part(name), hint=hint), span
+            )
     if choice.labels is not None and not any(choice.chooses(spec) for spec in specs):
         labels = ", ".join(f"{label}: {value}" for label, value in choice.labels.items())
         yield finding("no-cluster-matches", compose("no cluster has the labels {labels}", labels=shown_part(labels)), choice.span)

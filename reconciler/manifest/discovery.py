@@ -187,7 +187,7 @@ class _Walk:
             elif os.path.lexists(absolute):
                 self.note("file-not-read", "not read: excluded by the Repository document, in a hidden folder, or not YAML", path)
             else:
-                self.note("file-not-found", "there is no such file or folder", path)
+                self.note("file-not-found", "no such file or folder", path)
 
     def note(self, rule_id: str, message: str, path: str) -> None:
         self.findings.append(finding(rule_id, message, file_span(path)))
@@ -265,6 +265,6 @@ def _why(error: OSError | ValueError, path: str) -> tuple[str, str]:
     if isinstance(error, FileNotFoundError):
         if Path(path).is_symlink():
             return "file-not-readable", "this link leads nowhere"
-        return "file-not-found", "there is no such file or folder"
+        return "file-not-found", "no such file or folder"
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return "file-not-readable", f"cannot be read: {reason}"

@@ -78,7 +78,7 @@ def _no_owner(document: ClientQuotasDocument, owners: Mapping[str, Owner]) -> Fi
         message = "this document names no owner, and the repository has owners. Write metadata.owner"
         return finding("missing-owner", message, document.span, related=related)
     message = compose(
-        "there is no owner {owner}{hint}",
+        "the repository declares no owner {owner}{hint}",
         owner=shown_part(document.owner),
         hint=did_you_mean(document.owner, owners),
     )

@@ -31,7 +31,7 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
     adjustable = [rule.id for rule in (*RULES.values(), *LINT_RULES.values()) if rule.adjustable]
     for rule_id, value in lint.items.items() if lint else ():
         if rule_id not in adjustable:
-            why = "its severity cannot be changed" if rule_id in RULES else "there is no such rule"
+            why = "the severity of this rule cannot be changed" if rule_id in RULES else "no rule has this id"
             out.add(
                 "unknown-lint-rule",
                 compose(
@@ -86,7 +86,7 @@ def _limits(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Colle
             out.add(
                 "unknown-owner",
                 compose(
-                    "there is no owner {owner}{hint}",
+                    "the repository declares no owner {owner}{hint}",
                     owner=shown_part(owner.text),
                     hint=did_you_mean(owner.text, owners),
                 ),

@@ -25,14 +25,14 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "default-hides-client-ids",
             _WARNING,
             "Every level with a user in it is stronger than every level without one. A quota of the default user applies to all "
-            "users, ANONYMOUS too, so from then on no quota of a client-id alone ever wins for that key, whoever set it. Write "
-            "the client's limits as quotas of the default user with that client-id, or give limits to users.",
+            "users, ANONYMOUS too. From then on, no quota of a client-id alone wins for that key. Write the "
+            "client's limits as quotas of the default user with that client-id, or give limits to users.",
         ),
         _rule(
             "client-id-never-wins",
             _WARNING,
             "This quota of a client-id cannot win: a quota of the default user has the same key, and any user level is stronger "
-            "than any client-id level. It would be written, and would limit nobody. Match {user: {default: true}, client-id: "
+            "than any client-id level. It would be written, and would limit no client. Match {user: {default: true}, client-id: "
             "NAME}, which is stronger than the default user.",
         ),
         _rule(
@@ -52,7 +52,7 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
         _rule(
             "default-captures-protected",
             _WARNING,
-            "A default quota reaches every client without a quota of its own, and here that is somebody whom the cluster "
+            "A default quota reaches every client without a quota of its own, and here that is a client that the cluster "
             "protects. Give the protected principal an explicit quota for the same key (a large one exempts it), and apply that "
             "before the default.",
         ),
@@ -81,7 +81,7 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "confusable-name",
             _WARNING,
             "Two names look alike because one has letters of another script, e.g. a Cyrillic a, or invisible characters. A "
-            "reviewer cannot tell them apart, and Kafka does: the limit applies to a client that never connects, or to another "
+            "reviewer cannot distinguish them, and Kafka does: the limit applies to a client that never connects, or to another "
             "one. Copy the name from the client's own settings.",
         ),
         _rule(
@@ -95,9 +95,8 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "percentage-no-limit",
             _WARNING,
             "request_percentage is percent of one thread. A broker with Kafka's default 8 io and 3 network threads has 1100 to "
-            "give; more than all of its threads can do is no limit. Check num.io.threads and num.network.threads of the brokers: "
-            "with more threads than that the value may mean something. To exempt somebody on purpose, switch this rule off or "
-            "lower it.",
+            "give. A value above that never limits a client. Check num.io.threads and num.network.threads of the brokers: with "
+            "more threads the value may mean something. To exempt a client on purpose, switch this rule off or lower it.",
         ),
         _rule(
             "percentage-small",
@@ -117,14 +116,14 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             _WARNING,
             "Kafka keeps a throttle time in 32 bits of milliseconds. At a byte rate this small one request of 100 MiB, the most "
             "that a broker accepts by default (socket.request.max.bytes), asks for a longer throttle. The number then overflows, "
-            "and a negative throttle delays nobody: the smallest limits are none. Write 1KiB or more. To block a client, remove "
-            "its ACLs.",
+            "and a negative throttle delays no client: the smallest limits are none. Write 1KiB or more. To block a client, "
+            "remove its ACLs.",
         ),
         _rule(
             "byte-rate-mistyped",
             _WARNING,
-            "A bare number close to a common binary size, and neither it nor a round number, is most often a typing error, such "
-            "as 10085760 for 10485760. Write 10MiB.",
+            "A bare number is close to a common binary size, and is not a round number. Most often it is a typing error, such as "
+            "10085760 for 10485760. Write 10MiB.",
         ),
         _rule(
             "same-as-fallback",
@@ -135,40 +134,40 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
         _rule(
             "streams-thread-client-id",
             _INFO,
-            "Kafka Streams makes a client id for each thread, so a quota for one of them limits one thread of one instance, and "
-            "the names change with the number of threads. Limit the application's user instead.",
+            "Kafka Streams makes a client id for each thread, so a quota for one of them limits one thread of one instance. The "
+            "names change with the number of threads. Limit the application's user instead.",
         ),
         _rule(
             "reduction-throttles",
             _WARNING,
             "A lower byte rate counts at once against what was sent within the last 11 seconds. A client that runs at the old "
-            "rate is held back for up to (old / new - 1) x 11 s in one go, which may exceed its timeouts. Lower the limit in "
-            "steps: apply --step-down 2 does. Where the client's rate is not known, it is taken to run at its current limit.",
+            "rate is throttled for up to (old / new - 1) x 11 s in one go, which may exceed its timeouts. Lower the limit in "
+            "steps: apply --step-down 2 does. A client whose rate is not known is assumed to run at its current limit.",
         ),
         _rule(
             "live-value-changes-meaning",
             _WARNING,
-            "The cluster holds a value that brokers refuse today and that versions read differently. Zero throttles neither "
-            "produce nor fetch, delays requests by at most a second each, and bans the connections of an address; Kafka 3.5 and "
-            "newer refuse to set it again, so it can only be replaced or removed. NaN never throttles. Decide what is meant, and "
-            "write it down.",
+            "The cluster has a value that brokers refuse today and that versions read differently. Zero throttles neither "
+            "produce nor fetch, delays requests by at most a second each, and bans the connections of an address. Kafka 3.5 and "
+            "newer refuse to set it again, so it can only be replaced or removed. NaN never throttles. Decide which limit is "
+            "meant, and declare it.",
         ),
         _rule(
             "migrated-name",
             _WARNING,
             "The cluster has a quota for a name that is <default> literally, or percent-encoded as the nodes of ZooKeeper are. "
-            "Kafka before 3.6.2 and 3.7.1 migrated clusters from ZooKeeper to KRaft with the nodes' names as they were, so that "
-            "quotas of defaults, and of names such as alice@EXAMPLE.COM, became quotas of nobody: those clients have been "
+            "Kafka before 3.6.2 and 3.7.1 migrated clusters from ZooKeeper to KRaft with the nodes' names as they were. "
+            "Quotas of defaults, and of names such as alice@EXAMPLE.COM, became quotas of no client. Those clients have been "
             "without a limit since. Declare the entity that is meant, and remove this one (prune does). If a client is really "
             "called so, declare it as it is.",
         ),
         _rule(
             "unreadable-node",
             _WARNING,
-            "ZooKeeper holds something where quotas are that brokers cannot read: no JSON, a value that is not written as a "
-            "string, a byte rate that is not a whole number, or a node whose name is not how Kafka writes one. A running broker "
-            "logs it and keeps the quota that it had; a starting one may fail, and DescribeClientQuotas may fail for everybody. "
-            "This tool shows it, leaves it as it is, and sets only what makes it readable again. Look at the node with "
+            "ZooKeeper has nodes among the quotas that brokers cannot read. A node is not JSON, has a value that is not a "
+            "string, has a byte rate that is not a whole number, or has a name that Kafka would write otherwise. A running "
+            "broker logs it and keeps the quota that it had. A starting one may fail, and so may DescribeClientQuotas for every "
+            "caller. This tool shows it, leaves it as it is, and sets only what makes it readable again. Look at the node with "
             "zookeeper-shell, correct or delete it, and then create a notification in /config/changes, or restart the brokers.",
         ),
     )

@@ -46,7 +46,7 @@ def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: 
         raise OutOfScopeError(msg)
     foreign = [text for outcome in touched for text in _changed_since(outcome, live.get(outcome.change.entity, {}))]
     if foreign:
-        msg = f"somebody changed it since: {list_some(foreign, _SHOWN, between='; ')}; nothing was written"
+        msg = f"another writer changed it since: {list_some(foreign, _SHOWN, between='; ')}; nothing was written"
         raise ChangedSinceError(msg)
     changes = tuple(change for outcome in touched if (change := _back(outcome.change, live.get(outcome.change.entity, {}))))
     return WayBack(changes=changes, already_back=len(touched) - len(changes))

@@ -124,7 +124,7 @@ def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
     after = limit_text(verdict.key, verdict.limit_after)
     source = f", set for {verdict.entity}" if verdict.entity is not None else ""
     if not current_known:
-        return f"{after}{source} (what holds now is not known)"
+        return f"{after}{source} (current value unknown)"
     before = " or ".join(limit_text(verdict.key, limit) for limit in verdict.limits_before)
     return f"{before} -> {after}{source}" if verdict.changed else f"{after}{source} (stays)"
 
@@ -220,9 +220,9 @@ def advice_words(verdict: BucketVerdict) -> str | None:
 def regrouped_words(verdict: BucketVerdict) -> str | None:
     """The quota groups in which its clients shared limits before."""
     words = {
-        Regrouped.MERGED: "its clients had several buckets before",
-        Regrouped.SPLIT: "its clients shared a bucket before with clients that are in others now",
-        Regrouped.REGROUPED: "its clients come from several buckets, and leave clients behind that are in others now",
+        Regrouped.MERGED: "these clients had several buckets before",
+        Regrouped.SPLIT: "these clients shared a bucket before with clients that are in others now",
+        Regrouped.REGROUPED: "these clients come from several buckets, and leave clients behind that are in others now",
     }.get(verdict.regrouped)
     if words is None:
         return None

@@ -211,7 +211,7 @@ def _sarif_rule(rule_id: str, explanation: str | None) -> dict[str, Json]:
         rule["shortDescription"] = {"text": first}
         rule["fullDescription"] = {"text": explanation}
         command = f"kafka-quotas explain {rule_id.removeprefix(GUARD_PREFIX)}"
-        rule["help"] = {"text": f"{explanation}\n\n'{command}' says the same at a terminal."}
+        rule["help"] = {"text": f"{explanation}\n\n'{command}' prints the same at a terminal."}
     return rule
 
 

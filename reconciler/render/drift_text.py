@@ -16,7 +16,7 @@ _LOOK: Final = {
     DriftClass.UNAPPLIED: (">", Style.CREATE, "merged, and not applied yet"),
     DriftClass.CHANGED: ("~", Style.UPDATE, "changed behind the manifests' back"),
     DriftClass.MISSING: ("-", Style.DELETE, "removed behind the manifests' back"),
-    DriftClass.DIFFERS: ("~", Style.UPDATE, "not what the manifests say"),
+    DriftClass.DIFFERS: ("~", Style.UPDATE, "not what the manifests declare"),
     DriftClass.ADDED: ("+", Style.UPDATE, "no manifest declares it"),
     DriftClass.UNMANAGED: ("?", Style.FAINT, "no manifest declares it"),
 }
@@ -81,7 +81,7 @@ def drift_sentence(drift: Drift) -> str:
     if drift.ignored:
         rest += f", {drift.ignored} ignored"
     if not drift.differs:
-        return f"No drift: the cluster has what the manifests say ({rest})."
+        return f"No drift: the cluster has what the manifests declare ({rest})."
     added = f"{counts[DriftClass.ADDED]} added"
     if drift.baseline is None:
         return f"{_differ(counts[DriftClass.DIFFERS])}, {added}; {rest}."

@@ -232,7 +232,7 @@ def summary_sentence(plan: Plan) -> str:
     if not plan.changes and plan.undecided:
         return f"Nothing to write, but {undecided_words(plan)} ({rest})."
     if not plan.changes:
-        return f"No changes: the cluster has what the manifests say ({rest})."
+        return f"No changes: the cluster has what the manifests declare ({rest})."
     decide = f"; {undecided_words(plan)}" if plan.undecided else ""
     return f"{s.create} to create, {s.update} to update, {s.delete} to delete; {rest}{decide}."
 

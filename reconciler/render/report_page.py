@@ -47,7 +47,7 @@ from reconciler.render.report_page_sections import (
 from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE
 from reconciler.text import count_of
 
-_DISCLOSES: Final = "It names users and client ids: share it accordingly."
+_DISCLOSES: Final = "This page names users and client ids: share it accordingly."
 _HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
 SCRIPTS: Final = ("data", "names", "amounts", "addresses", "levels", "elements", "ladder", "asking", "table", "start")
 _NO_SCRIPT: Final = '<noscript><p class="note">Without its script this page has neither the search nor the levels.</p></noscript>'

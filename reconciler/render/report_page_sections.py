@@ -131,7 +131,7 @@ def _states(overview: Overview) -> tuple[tuple[int, str, str], ...]:
     return (
         (unread, f"{count_of(unread, 'cluster')} could not be read", "bad"),
         (differ, f"{count_of(differ, 'cluster')} {'differs' if differ == 1 else 'differ'} from the manifests", "bad"),
-        (in_sync, f"{count_of(in_sync, 'cluster')} {'has' if in_sync == 1 else 'have'} what the manifests say", "good"),
+        (in_sync, f"{count_of(in_sync, 'cluster')} {'has' if in_sync == 1 else 'have'} what the manifests declare", "good"),
         (skipped, f"{count_of(skipped, 'cluster')} skipped", "warn"),
     )
 

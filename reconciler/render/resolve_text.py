@@ -59,7 +59,7 @@ def ladders_of(resolutions: Sequence[Resolution]) -> Iterator[Line]:
     """The legend of ``(any other)`` and ``(none)``, for answers that show them."""
     shown = " ".join(str(resolution.client) for resolution in resolutions)
     if "(any other)" in shown:
-        yield line(("  (any other): whom no quota names", Style.FAINT))
+        yield line(("  (any other): every client that no quota names", Style.FAINT))
     if "(none)" in shown:
         yield line(("  client-id=(none): a client that sends no client id", Style.FAINT))
 

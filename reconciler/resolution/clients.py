@@ -59,7 +59,7 @@ def _name(name: ClientName) -> EntityName:
 
 def _unknown_type(entity_type: str) -> str:
     near = near_miss(entity_type, _TYPES)
-    return f"there is no entity type {shown(entity_type)}; the types are user, client-id, ip{near}"
+    return f"{shown(entity_type)} is not an entity type. The types are user, client-id, ip{near}"
 
 
 def _require_sendable(entity_type: str, name: str) -> None:

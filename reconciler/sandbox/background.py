@@ -72,7 +72,7 @@ def start_sandbox(
         if now.sandbox is not None:
             if now.condition is Condition.BROKEN:
                 raise SandboxError(
-                    "a sandbox was started, and is not whole any more (its log may tell why: "
+                    "a sandbox was started, and some of it has ended (its log may have the reason: "
                     f"{_log_of_the_ended(now.sandbox, now)}); clear it away with: kafka-quotas sandbox stop"
                 )
             if not _is_of_kind(now.sandbox, spec) or (folder is not None and folder.absolute() != now.sandbox.folder):

@@ -41,11 +41,13 @@ def find_java(environ: Mapping[str, str] | None = None) -> Path:
     home = environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else environ.get("PATH", os.defpath))
     if java is None:
-        where = f"JAVA_HOME is {home}, and has no bin/java" if home else "there is no java on PATH"
+        where = f"JAVA_HOME is {home}, and has no bin/java" if home else "PATH has no java"
         raise MissingDependencyError(f"Kafka needs Java {MINIMUM_JAVA} or newer, and {where}; install a Java runtime")
     major = _major_version(java, Path(java).stat().st_mtime_ns)
     if major is None:
-        raise MissingDependencyError(f"{java} does not say its version; install Java {MINIMUM_JAVA} or newer, or set JAVA_HOME")
+        raise MissingDependencyError(
+            f"{java} prints no version that is known; install Java {MINIMUM_JAVA} or newer, or set JAVA_HOME"
+        )
     if major < MINIMUM_JAVA:
         message = f"Kafka needs Java {MINIMUM_JAVA} or newer, and {java} is Java {major}; install a newer one, or set JAVA_HOME"
         raise MissingDependencyError(message)

@@ -70,7 +70,7 @@ class Observers:
         for detail in outcome.details:
             self._log.write(logging.ERROR, "finding", detail)
         if outcome.again:
-            text = "the very same values were written as in the write before: somebody else undoes them, find out who"
+            text = "the very same values were written as in the write before: another writer undoes them. Find out which one"
             self._log.write(logging.WARNING, "repeated", text)
         message = outcome.message or outcome.result.value
         fields: dict[str, Datum] = {

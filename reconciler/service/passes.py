@@ -232,7 +232,7 @@ class _AtCluster:
                 return PassOutcome(
                     result=PassResult.DIFFERS, message=f"nothing to write, but {_drifted(observation.drift)} ({rest})"
                 )
-            return PassOutcome(result=PassResult.IN_SYNC, message=f"the cluster has what the manifests say: {rest}")
+            return PassOutcome(result=PassResult.IN_SYNC, message=f"the cluster has what the manifests declare: {rest}")
         if settings is None:
             return PassOutcome(result=PassResult.DIFFERS, message=f"not written without --apply: {_list_changes(plan.changes)}")
         return self._write(cluster, given, observation, settings)

@@ -140,8 +140,8 @@ def _given(settings: RunSettings, intent: Intent) -> GivenBaseline | None:
 def _farewell(end: RunEnd) -> str:
     by = signal.Signals(end.signal).name if end.signal is not None else "nobody"
     if end.last is None:
-        return f"told to stop by {by}; no pass was made"
-    return f"told to stop by {by}; the last pass ended {end.last.result.value}: {end.last.message}"
+        return f"stopped by {by} before the first pass"
+    return f"stopped by {by}; the last pass ended {end.last.result.value}: {end.last.message}"
 
 
 class AuditSink:

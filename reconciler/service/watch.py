@@ -62,7 +62,7 @@ class Watch:
     def _require_same(self, good: Fingerprint, now: Fingerprint) -> None:
         for path, before, count in zip(self._paths, good.counts, now.counts, strict=True):
             if before and not count:
-                msg = f"{shown(path)} held {before} YAML files and holds none now; nothing is applied until some are back"
+                msg = f"{shown(path)} had {before} YAML files and has none now; nothing is applied until some are back"
                 raise VanishedError(msg)
         if good.root != now.root:
             was, is_now = (shown(root) if root else "none" for root in (good.root, now.root))

@@ -115,7 +115,7 @@ def make_alter_request(
     """
     wanted = add or {}
     if not wanted and not delete:
-        raise UsageError("nothing is asked for: say --add KEY=VALUE,... or --delete KEY,..., or both")
+        raise UsageError("nothing to change. Pass --add KEY=VALUE,... or --delete KEY,..., or both")
     _require_entity(entity)
     for key in (*wanted, *delete):
         _require_key(entity, key)
@@ -141,7 +141,7 @@ def _require_entity(entity: Entity) -> None:
             raise UsageError(f"{entity} cannot be altered: {words}")
         return
     reason = next((message for rule_id, message in name_warnings(entity) if rule_id == "ip-invalid"), "Kafka has no such entity")
-    raise UsageError(f"{entity} cannot be altered: {reason}; a broker says: {escaped(words)}")
+    raise UsageError(f"{entity} cannot be altered: {reason}; brokers answer: {escaped(words)}")
 
 
 def _require_key(entity: Entity, key: str) -> None:
@@ -149,10 +149,10 @@ def _require_key(entity: Entity, key: str) -> None:
     if key in legal:
         return
     if key in QuotaKey.__members__.values():
-        why = f"{key} cannot be set for {entity}; it takes {', '.join(legal)}; a broker says: Invalid configuration key {key}"
+        why = f"{key} cannot be set for {entity}; it takes {', '.join(legal)}; brokers answer: Invalid configuration key {key}"
         raise UsageError(why)
     near = near_miss(key, legal)
-    raise UsageError(f"there is no quota key {shown(key)}; {entity} takes {', '.join(legal)}{near}")
+    raise UsageError(f"{shown(key)} is not a quota key. {entity} takes {', '.join(legal)}{near}")
 
 
 def _value(key: QuotaKey, value: str | float) -> float:
@@ -165,10 +165,8 @@ def _value(key: QuotaKey, value: str | float) -> float:
     number = float(value)
     if not declarable(key, number):
         words = value_refusal(key, number)
-        broker_words = f"; a broker says: {words}" if words else ""
-        raise UsageError(
-            f"{key}={number_text(number)}: {key} is in {key.unit}, and this is no limit that Kafka can keep{broker_words}"
-        )
+        broker_words = f"; brokers answer: {words}" if words else ""
+        raise UsageError(f"{key}={number_text(number)}: {key} is in {key.unit}, and Kafka cannot keep this limit{broker_words}")
     return number
 
 
@@ -181,7 +179,7 @@ def _broker_words(key: QuotaKey, rule_id: str, text: str) -> str:
         except ValueError:
             return ""
     words = value_refusal(key, number)
-    return f"; a broker says: {words}" if words else ""
+    return f"; brokers answer: {words}" if words else ""
 
 
 _NOT_ABOUT_ONE_ENTITY: Final = frozenset({"empty-desired-state", "too-many-changes", "too-many-removals"})
@@ -264,5 +262,5 @@ def _explained(report: ApplyReport, entity: Entity) -> ApplyReport:
     """A refusal by the cluster, with what we know about it behind its words."""
     if report.result is not ApplyResult.FAILED or not needs_broker(entity):
         return report
-    advice = "an ip that is no literal address is looked up by the controller, and by every broker for itself; give the address"
+    advice = "The controller and each broker look up the name of an ip by themselves. Write a literal address"
     return replace(report, message=f"{report.message}; {advice}")

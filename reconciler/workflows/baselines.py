@@ -44,7 +44,7 @@ def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None
         msg = "--record-baseline needs all manifests: a baseline of some files would make the rest look unmanaged"
         raise UsageError(msg)
     if not path.parent.is_dir() or path.is_dir():
-        msg = f"cannot write the baseline {path}: {'it is a folder' if path.is_dir() else 'its folder does not exist'}"
+        msg = f"cannot write the baseline {path}: {'the path is a folder' if path.is_dir() else 'the folder does not exist'}"
         raise FileAccessError(msg)
 
 

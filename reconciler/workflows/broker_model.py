@@ -135,7 +135,7 @@ def chosen_callback(
     if trusted is None:
         raise UntrustedError(
             f"{_document(spec)} names the quota callback {written.name}, which is code: give --trusted-ref, so that a class "
-            f"counts only after merge, or --quota-callback {written.name} to say that it may run here"
+            f"counts only after merge, or --quota-callback {written.name} to let it run here"
         )
     return _loaded(written, trusted)
 

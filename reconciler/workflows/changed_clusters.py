@@ -32,7 +32,7 @@ def find_changed_clusters(
     names = sorted(loaded.proposed)
     for name in only:
         if name not in names:
-            raise UsageError(f"there is no cluster {shown(name)}{did_you_mean(name, names)}")
+            raise UsageError(f"no manifest declares cluster {shown(name)}{did_you_mean(name, names)}")
     past = _Past(tuple(paths), since)
     wanted = [name for name in names if not only or name in only]
     present = [_compared(loaded, name, past, trusted=trust is None or name in trust.clusters) for name in wanted]

@@ -64,7 +64,7 @@ def state_of_report(text: str, *, name: str) -> tuple[CommentState, str]:
     if report.validate_only:
         raise FileAccessError(f"{name} is the report of a run with --validate-only, which applies nothing: give another one")
     if report.result is ApplyResult.NOTHING_TO_DO:
-        return CommentState.APPLIED, "there was nothing to do"
+        return CommentState.APPLIED, "the cluster needed no change"
     if report.result is ApplyResult.DONE:
         count = report.counts[ChangeStatus.APPLIED]
         took = f" in {duration(report.seconds)}" if report.seconds is not None else ""
@@ -300,11 +300,11 @@ def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:
 def _without_one(comments: Comments, request: CommentRequest, outcome: CommentOutcome) -> CommentOutcome | Comment:
     status = _status_now(request)
     if status.state is CommentState.OUTDATED:
-        return dataclasses.replace(outcome, state=status.state, reason="there is no comment that could be outdated")
+        return dataclasses.replace(outcome, state=status.state, reason="no comment could be outdated")
     if request.content is not None and request.content.marker.empty and status.state is CommentState.PLANNED:
         return dataclasses.replace(outcome, reason="nothing would change, and there is no comment yet")
     if request.only_existing:
-        return dataclasses.replace(outcome, reason="there is no comment yet")
+        return dataclasses.replace(outcome, reason="the pull request has no comment yet")
     content = request.content or content_for(request.cluster, request.label)
     created = comments.create(_fitting(content, status))
     again = [comment for comment in comments.all() if _address(comment) == (request.cluster, request.label)]
@@ -397,7 +397,7 @@ class PullRequestOutcome:
         if self.comment is None:
             return
         if self.comment.edited:
-            yield "somebody had edited the comment; it was written anew"
+            yield "The comment had been edited by hand, and was written anew"
         for stranger in self.comment.strangers:
             yield (
                 f"comment {stranger.id} of {stranger.author!r} has this tool's marker but is not by {self.comment.author!r}; "

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger(__name__)
 _HOW: Final = (
-    "give --bootstrap-server HOST:PORT (and --command-config client.properties where the cluster wants TLS or a login), "
-    "--zookeeper HOST:PORT/CHROOT for a cluster up to Kafka 3.9 that keeps its quotas there, or a Cluster document with "
-    "spec.connection"
+    "Pass --bootstrap-server HOST:PORT (and --command-config client.properties where the cluster wants TLS or a login). "
+    "A cluster up to Kafka 3.9 that keeps its quotas in ZooKeeper needs --zookeeper HOST:PORT/CHROOT. "
+    "Or set spec.connection in the Cluster manifest"
 )
 
 
@@ -194,7 +194,7 @@ def _chosen(spec: ClusterSpec, access: Access, trusted: TrustedTree | None) -> t
         return Connection(zookeeper=access.zookeeper), file
     connection = spec.connection
     if connection is None or not (connection.bootstrap_servers or connection.zookeeper):
-        raise UsageError(f"it is not said how to reach {display_name(spec.name) if spec.name else 'the cluster'}: {_HOW}")
+        raise UsageError(f"No connection is configured for {display_name(spec.name) if spec.name else 'the cluster'}. {_HOW}")
     return connection, file if file is not None else _beside_the_document(spec, connection.properties, trusted)
 
 

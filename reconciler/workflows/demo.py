@@ -133,7 +133,9 @@ class _Demo:
         self._screen.heading("4. Review: are the files sound, and what would they change on this cluster?")
         self._run("validate", str(self._example))
         self._run("plan", str(self._example), *self._server)
-        self._screen.heading("5. Review: whom would these quotas have throttled? Spark replays the broker's own request log")
+        self._screen.heading(
+            "5. Review: which clients would these quotas have throttled? Spark replays the broker's own request log"
+        )
         self._run("export", *self._server, "--snapshot", self._snapshot)
         logs = [str(node.request_log_file) for node in self._sandbox.nodes if node.request_log_file]
         traffic = [part for log in logs for part in ("--traffic", log)]
@@ -143,7 +145,7 @@ class _Demo:
         """A guard refuses; accepted by name, the change is written and read back."""
         self._screen.heading("6. Apply: the default user changes, so a guard asks first")
         self._run("apply", str(self._example), *self._server, "--auto-approve", "--quiet", expect=3)
-        self._screen.say("Somebody who knows what that means accepts this guard, by its name:")
+        self._screen.say("An operator who knows the effect accepts this guard by its name:")
         self._run("apply", str(self._example), *self._server, "--auto-approve", "--quiet", "--accept", "default-entity")
         self._screen.say("Kafka's own tool sees the same:")
         self._kafka_configs()

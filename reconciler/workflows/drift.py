@@ -19,8 +19,8 @@ from reconciler.workflows.units import at_brokers, read_for
 
 _log: Final = logging.getLogger(__name__)
 _NO_BASELINE: Final = (
-    "no baseline was given, so unapplied changes look the same as changes by hand, and entities that left the manifests the same "
-    "as entities that were never in them. Give --baseline REF or FILE"
+    "no baseline was given, so unapplied changes look the same as changes by hand. Entities that left the manifests look the "
+    "same as entities that were never in them. Pass --baseline REF or FILE"
 )
 
 

@@ -81,7 +81,7 @@ def _entity(value: Any) -> Entity:
         else:
             raise _LineError(f"the name of the {shown(entity_type)} is neither a string nor null")
     if not names:
-        raise _LineError("there is no entity type")
+        raise _LineError("the object has no entity type")
     return Entity.of(names)
 
 

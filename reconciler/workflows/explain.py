@@ -83,8 +83,8 @@ _RUN_TIME: Final = (
     Rule(
         id="traffic-not-recorded",
         severity=Severity.WARNING,
-        explanation="A changed quota limits no recorded traffic: its clients are missing from the history, stronger quotas "
-        "override it for all of them, or the history has no traffic of the kind that its key limits. The verdict on this change "
+        explanation="A changed quota limits no recorded traffic: its clients are missing from the history, or stronger quotas "
+        "override it for all of them. Or the history has no traffic of the kind that its key limits. The verdict on this change "
         "is inconclusive. Record a longer history, or watch throttle-time on the brokers after the change.",
     ),
     Rule(

@@ -57,7 +57,7 @@ class ManifestsAt:
             return
         first = errors[0]
         where = f"{first.span}: " if first.span else ""
-        msg = f"the manifests at {self.ref} have errors, so what they say is not known: {where}{first.message} [{first.id}]"
+        msg = f"the manifests at {self.ref} have errors, so their limits are not known: {where}{first.message} [{first.id}]"
         raise ManifestError(msg, findings=errors)
 
     def _named(self, finding: Finding) -> Finding:

@@ -122,8 +122,8 @@ class Git:
         place = self.relative(path)
         if place is None:
             msg = (
-                f"{shown(path)} is not in the git repository {self.top}, which is that of the working directory, so it has no "
-                "state at a reference; change to the repository that the path is in"
+                f"{shown(path)} is not in the git repository {self.top} of the working directory, so it has no "
+                "state at a reference. Change to the repository that the path is in"
             )
             raise UsageError(msg)
         physical = os.path.realpath(os.path.abspath(path))

@@ -128,7 +128,7 @@ def _beside(file: str, name: str) -> tuple[str, bytes] | None:
 
 
 def _nothing(tool: str, path: str) -> Finding:
-    message = f"there is no quota of {tool} here; is it the right file, and the right tool?"
+    message = f"the file has no quota of {tool}. Check the file and the tool"
     return Finding(id="import-nothing-found", severity=Severity.ERROR, message=message, span=Span(file=path, line=1, column=1))
 
 
@@ -156,7 +156,7 @@ def _one_each(quotas: Iterator[ImportedQuota], findings: list[Finding]) -> Itera
         if earlier is not quota:
             twice.add(place)
             related = (Related(span=earlier.span, message="the first one"),)
-            message = compose("there is another quota for {entity}; the two would overwrite each other", entity=quota.entity)
+            message = compose("another quota for {entity} exists. The two would overwrite each other", entity=quota.entity)
             findings.append(replace(_error("duplicate-entity", message, quota), related=related))
     yield from (quota for place, quota in first.items() if place not in twice)
 

@@ -98,9 +98,9 @@ _REPOSITORY: Final = """\
 apiVersion: kafka-quotas/v1
 kind: Repository
 spec:
-  # YAML that is no manifest. Hidden folders are never read, hidden files are.
+  # YAML that is not a manifest. Hidden folders are never read, hidden files are.
   exclude: [".gitlab-ci.yml", ".pre-commit-config.yaml"]
-  # Where Cluster manifests may lie: they say where credentials are sent, and which limits a write has.
+  # Where Cluster manifests may lie: they decide where credentials are sent, and which limits a write has.
   clusterPaths: ["clusters/**"]
   # Who may declare what, and where; then every document names its owner in metadata.
   # owners:

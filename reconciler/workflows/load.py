@@ -256,12 +256,12 @@ def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> Cluster
     if cluster_name is not None:
         if cluster_name not in loaded.clusters:
             known = did_you_mean(cluster_name, names) if names else "; no Cluster document was read"
-            msg = f"there is no cluster {shown(cluster_name)}{known}"
+            msg = f"no manifest declares cluster {shown(cluster_name)}{known}"
             raise UsageError(msg)
         return loaded.clusters[cluster_name]
     if len(names) > 1:
-        msg = f"there are several clusters; choose one with --cluster: {', '.join(display_name(name) for name in names)}"
-        raise UsageError(msg)
+        choices = ", ".join(display_name(name) for name in names)
+        raise UsageError(f"the manifests declare several clusters. Choose one with --cluster: {choices}")
     return loaded.clusters[names[0]] if names else ClusterSpec()
 
 
@@ -335,7 +335,7 @@ def _misplaced(documents: Sequence[Document], discovery: Discovery) -> Iterator[
             message = f"a Repository document belongs into the file {REPOSITORY_FILE} at the root, and counts nowhere else"
             yield finding("repository-misplaced", message, document.span)
         elif seen:
-            yield finding("repository-misplaced", "there is already a Repository document in this file", document.span)
+            yield finding("repository-misplaced", "this file already has a Repository document", document.span)
         else:
             seen = True
 
@@ -350,7 +350,7 @@ def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
         for acceptance in document.spec.accept:
             if acceptance.guard not in GUARDS and acceptance.guard not in RENAMED:
                 message = compose(
-                    "there is no guard {guard}{hint}",
+                    "{guard} is not a guard{hint}",
                     guard=shown_part(acceptance.guard),
                     hint=did_you_mean(acceptance.guard, GUARDS),
                 )
@@ -367,7 +367,11 @@ def _unknown_owners(clusters: Sequence[ClusterDocument], owners: Mapping[str, Ow
                 if name not in owners:
                     yield finding(
                         "unknown-owner",
-                        compose("there is no owner {name}{hint}", name=shown_part(name), hint=did_you_mean(name, owners)),
+                        compose(
+                            "the repository declares no owner {name}{hint}",
+                            name=shown_part(name),
+                            hint=did_you_mean(name, owners),
+                        ),
                         where,
                     )
             if chosen is not None and chosen.labels and not any(chosen.chooses(o.name, o.labels) for o in owners.values()):
@@ -377,5 +381,5 @@ def _unknown_owners(clusters: Sequence[ClusterDocument], owners: Mapping[str, Ow
 
 def _nothing_found(paths: Sequence[str], discovery: Discovery) -> Finding:
     named = ", ".join(shown(path) for path in paths[:3])
-    files = f"{len(discovery.files)} YAML files there are empty" if discovery.files else "there is no .yaml or .yml file"
+    files = f"{len(discovery.files)} YAML files there are empty" if discovery.files else "no .yaml or .yml file"
     return finding("no-manifests", f"no manifest in {named}: {files}", file_span(paths[0]))

@@ -253,7 +253,7 @@ def _callback(source: object) -> tuple[str | None, tuple[str, ...]]:
     try:
         return source.quota_callback(), ()
     except BackendError as error:
-        return None, (f"{assumed}; no broker told whether they have a client.quota.callback.class: {error}",)
+        return None, (f"{assumed}; no broker answered whether they have a client.quota.callback.class: {error}",)
 
 
 _CLIENT_ID: Final = "client-id"

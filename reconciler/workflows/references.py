@@ -91,7 +91,7 @@ def behind_base(base: ManifestsAt) -> Iterator[str]:
     if missing == 0:
         return
     if base.git.shallow():
-        yield f"it is not known whether this commit contains {base.ref}: the clone is shallow. Fetch its whole history"
+        yield f"this clone is shallow, so nothing shows whether the commit contains {base.ref}. Fetch its whole history"
         return
     commits = "1 commit" if missing == 1 else f"{missing} commits"
     yield (

@@ -47,7 +47,7 @@ from reconciler.workflows.trusted import TrustedFiles
 from reconciler.workflows.units import at_brokers, read_for
 
 _NO_CLUSTER: Final = (
-    "there is no Cluster document to report on; add one, or say where the cluster is with --bootstrap-server, --zookeeper or "
+    "the paths have no Cluster manifest to report on. Add one, or name the cluster with --bootstrap-server, --zookeeper or "
     "--current"
 )
 _NO_DIFFERENCE: Final = (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
@@ -139,7 +139,7 @@ def _overview(
                 return overview_of(intent, state, source=reader, baseline=_baseline_of(intent, asked))
             except (BaselineError, FileAccessError, GitError, ManifestError) as error:
                 overview = overview_of(intent, state, source=reader)
-                return replace(overview, notes=(f"its baseline cannot be used: {error}", *overview.notes))
+                return replace(overview, notes=(f"the baseline cannot be used: {error}", *overview.notes))
     except ReconcilerError as error:
         return declared_only(intent, error)
 

@@ -61,7 +61,7 @@ def require_client(entity: Entity) -> tuple[Entity, Known]:
     try:
         return entity, client_of(entity)
     except ValueError as error:
-        raise UsageError(f"nobody can be {entity}: {error}") from None
+        raise UsageError(f"no client can be {entity}: {error}") from None
 
 
 def resolve_known(view: QuotaView, wanted: ResolveOptions = _PLAIN) -> Iterator[Resolution]:
@@ -229,7 +229,7 @@ _FIRST_TO_ENFORCE_MUTATIONS: Final = (3, 5)
 _ASSUMED: Final = "answers assume that brokers resolve quotas as Kafka does"
 _NO_VERSION: Final = (
     "the version of the brokers is not known; before Kafka 3.0 their settings quota.producer.default and quota.consumer.default "
-    "hold where no quota is set"
+    "apply where no quota is set"
 )
 _ALONE: Final = (
     "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known "
@@ -331,16 +331,16 @@ def _written(spec: ClusterSpec | None) -> str | None:
     if spec is None or spec.quota_callback is None:
         return None
     return (
-        "by the Cluster document the brokers resolve quotas with their own class "
-        f"({display_name(spec.quota_callback.name)} stands for it); which limit a client gets is not known here, and backtest "
-        "asks that class"
+        "by the Cluster manifest, the brokers resolve quotas with their own class "
+        f"({display_name(spec.quota_callback.name)} stands for it). The limit of a client is not known here. "
+        "backtest asks that class"
     )
 
 
 def _callback(source: object, origin: ObservedFrom) -> tuple[str | None, tuple[str, ...]]:
     if not isinstance(source, CallbackInspector):
         who = {ObservedFrom.SNAPSHOT: "a snapshot", ObservedFrom.ZOOKEEPER: "ZooKeeper"}.get(origin, "what was read")
-        return None, (f"{_ASSUMED}; {who} does not tell whether they have a client.quota.callback.class",)
+        return None, (f"{_ASSUMED}; {who} does not show whether they have a client.quota.callback.class",)
     try:
         callback = source.quota_callback()
     except BackendError as error:
@@ -356,12 +356,12 @@ def _callback(source: object, origin: ObservedFrom) -> tuple[str | None, tuple[s
 
 def _static_defaults(source: object, version: str | None) -> dict[str, str]:
     """By key, why a client without a quota may be limited all the same."""
-    about = f"the brokers are of Kafka {version}: where no quota is set, their settings {' and '.join(_STATIC.values())} hold"
+    about = f"the brokers are of Kafka {version}: where no quota is set, their settings {' and '.join(_STATIC.values())} apply"
     if isinstance(source, StaticDefaultsInspector):
         try:
             known = source.static_quota_defaults()
         except BackendError as error:
-            return dict.fromkeys(_STATIC, f"{about}; no broker told them: {error}")
+            return dict.fromkeys(_STATIC, f"{about}; no broker answered with their values: {error}")
         return {
             key.value: f"where no quota is set, the brokers limit client ids by their setting {_STATIC[key.value]}, "
             f"{number_text(value)} bytes/s"
@@ -378,7 +378,7 @@ def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[
         types = sorted({entity_type for entity in foreign for entity_type in entity.types})
         yield (
             f"{len(foreign)} entities are of a shape that Kafka does not have ({', '.join(map(display_name, types))}); "
-            "whom they limit is not known, and they are left out"
+            "their clients are not known, and they are left out"
         )
 
 

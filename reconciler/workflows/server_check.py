@@ -109,7 +109,7 @@ REFUSED: Final = "refused-by-broker"
 """The id of the findings."""
 
 _LIMITS: Final = ChunkLimits()
-_NOTHING: Final = "there is nothing for a broker to check"
+_NOTHING: Final = "the plan has nothing for a broker to check"
 _LOOKED_UP: Final = "; the name was looked up on this machine, and the cluster's own brokers may answer otherwise"
 
 

@@ -33,8 +33,8 @@ COUNTS_AFTER_MERGE: Final = Rule(
     id="counts-after-merge",
     severity=Severity.INFO,
     explanation="With --trusted-ref, connections, scopes, guards, protected entities, acceptances, owners, limits and lint "
-    "settings come from that git reference, since a pull request must not lift the limits that judge it, nor send a password "
-    "to another host. What differs here is checked, and holds once it is merged.",
+    "settings come from that git reference. A pull request must not lift the limits that judge it, nor send a password "
+    "to another host. Differences here are checked, and apply once they are merged.",
 )
 """The finding of validate where plan has a note."""
 
@@ -226,7 +226,7 @@ class TrustedFiles:
     def _not_there(self, place: str) -> UntrustedError:
         return UntrustedError(
             f"{shown(place)} is not in {self.ref}: a file that decides how to connect or what is compared counts only after "
-            "merge; merge it first, or give a file that git does not track"
+            "merge. Merge it first, or pass a file that git does not track"
         )
 
 

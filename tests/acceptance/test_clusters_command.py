@@ -109,7 +109,7 @@ def test_outputs_are_a_matrix_on_one_line_without_what_is_not_trusted_yet(repo: 
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--cluster", "d"), 64, "there is no cluster 'd'"),
+        (("--cluster", "d"), 64, "no manifest declares cluster 'd'"),
         (("--changed-since", "nowhere"), 1, "git knows no commit 'nowhere'"),
         (("--out", "sarif=x"), 64, "--out 'sarif=x' names the unknown format 'sarif'"),
     ],

@@ -97,7 +97,7 @@ def test_from_the_plan_to_the_end_of_apply(folder, github):
     assert (first.json()["result"], first.json()["state"], first.json()["author"]) == ("created", "planned", BOT)
     ((number, text),) = [(number, one["body"]) for number, one in github.comments.items()]
     assert applied.out == (
-        f"The comment on pull request {NUMBER} of {REPOSITORY} is updated; it says applied: "
+        f"The comment on pull request {NUMBER} of {REPOSITORY} is updated. Its state is applied: "
         f"https://github.example.org/{REPOSITORY}/pull/{NUMBER}#issuecomment-{number}\n"
     )
     assert "### ✅ Kafka quotas for `prod`: applied" in text
@@ -112,7 +112,7 @@ def test_with_if_there_a_comment_is_changed_and_none_is_made(folder, github):
     applying = ("--state", "applying", "--cluster", "prod", "--if-there")
     none = comment(folder, github, *applying)
     assert (none.code, github.comments) == (0, {})
-    assert "there is no comment yet" in none.out
+    assert "the pull request has no comment yet" in none.out
 
     comment(folder, github, rendered(folder))
     assert comment(folder, github, *applying).code == 0
@@ -186,7 +186,7 @@ def test_warnings_tell_of_strangers_and_edits(folder, github):
     done = comment(folder, github, body, "--format", "json")
 
     assert done.err.splitlines() == [
-        "kafka-quotas: warning: somebody had edited the comment; it was written anew",
+        "kafka-quotas: warning: The comment had been edited by hand, and was written anew",
         f"kafka-quotas: warning: comment {strange} of 'mallory\\u202e' has this tool's marker but is not by '{BOT}'; left alone",
     ]
     assert (done.json()["edited"], done.json()["ignored"]) == (True, [strange])

@@ -68,7 +68,7 @@ def test_the_demo_walks_the_whole_road(tmp_path: Path) -> None:
     throttles = re.findall(r"longest throttle (\d+) ms", output)
     assert throttles[0] == "0"
     assert int(throttles[1]) > 0
-    assert "No changes: the cluster has what the manifests say (5 unchanged, 0 unmanaged)." in output
+    assert "No changes: the cluster has what the manifests declare (5 unchanged, 0 unmanaged)." in output
     assert_nothing_is_left(tmp_path)
 
 

@@ -18,7 +18,7 @@ from tests.support.command import Done, invoke
 from tests.support.log_readers import commands_in
 from tests.support.manifests import cluster, quotas
 
-EVIL = "c1\x1b[2J\x1b]0;owned\x07\r\nNo changes: the cluster has what the manifests say.\n\u202e::error::x\x9b31m##[group]"
+EVIL = "c1\x1b[2J\x1b]0;owned\x07\r\nNo changes: the cluster has what the manifests declare.\n\u202e::error::x\x9b31m##[group]"
 FORGED = ("No changes", "::error")
 QUOTAS = quotas(({"user": "a"}, {"producer_byte_rate": "1MiB"}))
 API_VERSIONS, METADATA, DESCRIBE, ALTER = 18, 3, 48, 49

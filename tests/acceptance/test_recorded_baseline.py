@@ -94,8 +94,8 @@ def test_nothing_to_do_records_too_and_a_refused_run_records_nothing(folder: Fol
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--record-baseline", "no/such/folder.json"), 1, "its folder does not exist"),
-        (("--record-baseline", "."), 1, "it is a folder"),
+        (("--record-baseline", "no/such/folder.json"), 1, "the folder does not exist"),
+        (("--record-baseline", "."), 1, "the path is a folder"),
         (("--record-baseline", "b.json", "--validate-only"), 64, "exclude each other"),
         (("--record-baseline", "b.json", "quotas.yaml", "cluster.yaml"), 64, "needs all manifests"),
     ],

@@ -168,7 +168,7 @@ def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, ar
     ("arguments", "words"),
     [
         (("--current", "live.json", "--bootstrap-server", "127.0.0.1:1"), "exclude each other"),
-        (("--cluster", "c"), "there is no cluster 'c'"),
+        (("--cluster", "c"), "no manifest declares cluster 'c'"),
         (("--out", ""), "--out 'html=' names no file"),
         (("--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'; write --out FORMAT=FILE, such as json=x"),
         (("--current", "live.json", "--format", "markdown"), "unknown value 'markdown'; write one of text, json, html"),
@@ -217,7 +217,7 @@ def test_every_cluster_can_have_a_baseline_of_its_own(folder: Path) -> None:
     other = invoke(*arguments, "refs/baseline/{cluster}", cwd=folder)
     found = document(other)["clusters"][0]
     assert (found["entities"][0]["class"], found["baseline"], other.code) == ("differs", None, 0)
-    assert found["notes"][0].startswith("its baseline cannot be used: ")
+    assert found["notes"][0].startswith("the baseline cannot be used: ")
 
 
 def test_every_cluster_can_have_a_snapshot_of_its_own(folder: Path) -> None:
@@ -250,7 +250,7 @@ def test_without_a_cluster_document_a_place_has_to_be_said(folder: Path) -> None
     (folder / "a.yaml").unlink()
     done = invoke("report", cwd=folder)
     assert done.code == 64
-    assert "there is no Cluster document to report on" in done.err
+    assert "no Cluster manifest to report on" in done.err
     assert invoke("report", "--current", "live.json", cwd=folder).out.startswith("Cluster c1 differs: ")
 
 

@@ -156,7 +156,7 @@ def test_a_second_one_on_the_same_port_ends_at_once_and_ctrl_c_ends_the_first(no
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--cluster", "prd"), "there is no cluster"),
+        (("--cluster", "prd"), "no manifest declares cluster"),
         (("--bootstrap-server", "b1:x"), "b1:x"),
         (("--interval", "0"), "--interval takes seconds"),
         (("--jitter", "2"), "--jitter takes a share"),
@@ -179,7 +179,7 @@ def test_without_a_connection_it_ends_at_once(tmp_path: Path) -> None:
     done = run("run", str(tmp_path), "--port", "0", cwd=tmp_path)
 
     assert done.code == 64
-    assert "it is not said how to reach" in done.err
+    assert "No connection is configured for" in done.err
 
 
 def test_without_its_extra_package_it_says_what_to_install(tmp_path: Path) -> None:

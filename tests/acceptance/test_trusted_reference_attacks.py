@@ -68,7 +68,7 @@ def test_a_repository_elsewhere_is_not_read_for_the_one_of_the_working_directory
     other.commit()
     done = run("plan", str(other.folder), "--trusted-ref", "main", "--current", "../live.json", cwd=merged.folder)
     assert (done.code, done.err.count("\n")) == (64, 1)
-    assert "which is that of the working directory" in done.err
+    assert "of the working directory, so it has no state at a reference" in done.err
     above = run("plan", "other", "--trusted-ref", "main", "--current", "live.json", cwd=merged.folder.parent)
     assert above.code == 0, above.err
 

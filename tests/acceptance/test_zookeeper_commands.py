@@ -181,7 +181,7 @@ def test_nodes_that_brokers_cannot_read_are_told_of_everywhere(repository: ZooKe
 
     plan = repository.run("plan", "--format", "json").json()
     assert [f["message"] for f in plan["findings"] if f["id"] == "unreadable-node"] == [
-        "ZooKeeper's node /config/users/broken (user=broken): its data are not a JSON object",
+        "ZooKeeper's node /config/users/broken (user=broken): the node's data are not a JSON object",
         "ZooKeeper's node /config/users/raw name: brokers never look for its name, so it applies to no client",
     ]
     assert "/config/users/broken" in repository.run("drift").out

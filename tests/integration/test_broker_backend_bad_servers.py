@@ -129,7 +129,7 @@ def test_every_server_that_was_tried_is_named():
     ("server", "reason"),
     [
         (silent, "no answer in time"),
-        (hangs_up, "it closed the connection"),
+        (hangs_up, "the server closed the connection"),
         (speaks_http, "what it answers is not the Kafka protocol"),
         (speaks_tls_alerts, "what it answers is not the Kafka protocol"),
     ],
@@ -178,7 +178,7 @@ def test_a_broker_from_before_client_quotas_is_unsupported():
 
 def test_reading_is_tried_once_more_and_no_further_when_the_connection_breaks():
     with scripted(describe=lambda _: None) as (cluster, broker):
-        with pytest.raises(UnreachableError, match="it closed the connection"):
+        with pytest.raises(UnreachableError, match="the server closed the connection"):
             cluster.describe(EntityFilter())
         assert broker.asked.count(DESCRIBE) == 2
 
@@ -209,7 +209,7 @@ class _Spoilt:
 
 def test_a_malformed_answer_to_a_read_is_asked_for_once_more_and_then_told():
     with scripted(describe=lambda version: _Spoilt(described(1, "some words")(version))) as (cluster, broker):
-        with pytest.raises(UnsupportedClusterError, match="malformed: it ends too early"):
+        with pytest.raises(UnsupportedClusterError, match="malformed: the bytes end too early"):
             cluster.describe(EntityFilter())
         assert broker.asked.count(DESCRIBE) == 2
 

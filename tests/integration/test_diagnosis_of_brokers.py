@@ -65,7 +65,7 @@ def test_a_lost_answer_and_the_second_attempt_are_logged(clean_kafka: Sandbox) -
 
     (lost,) = records.events("no answer from broker")
     assert (lost["api"], lost["address"]) == ("DescribeClientQuotas", f"127.0.0.1:{port}")
-    assert lost["reason"] == "it closed the connection"
+    assert lost["reason"] == "the server closed the connection"
     assert records.events("sending the request again")[0]["to_another_broker"] is True
     assert len(records.events("using broker")) == 2
 

@@ -223,14 +223,22 @@ FAILURES: dict[str, Failure] = {
         lambda _: login("SCRAM-SHA-256", "writer"),
         "refused the login: .*invalid credentials",
     ),
-    "an expired token": ("LOGIN", lambda kafka: oauth(old_token(kafka)), "refused the login: it does not accept the token"),
+    "an expired token": (
+        "LOGIN",
+        lambda kafka: oauth(old_token(kafka)),
+        "refused the login: the server does not accept the token",
+    ),
     "a mechanism that the listener has not": (
         "SASL",
         lambda _: login("SCRAM-SHA-256", "scram-writer", protocol="SASL_PLAINTEXT"),
         "refused the login: .*mechanism",
     ),
-    "an expired certificate": ("EXPIRED", lambda _: TLS, "TLS with .* failed: its certificate has expired"),
-    "a certificate for another host": ("ELSEWHERE", lambda _: TLS, "its certificate is for another host than '127.0.0.1'"),
+    "an expired certificate": ("EXPIRED", lambda _: TLS, "TLS with .* failed: the server's certificate has expired"),
+    "a certificate for another host": (
+        "ELSEWHERE",
+        lambda _: TLS,
+        "the server's certificate is for another host than '127.0.0.1'",
+    ),
     "an authority that is not trusted": (
         "LOGIN",
         lambda kafka: login("PLAIN", "writer") | not_trusting(kafka),
@@ -239,15 +247,15 @@ FAILURES: dict[str, Failure] = {
     "a client certificate that expired": (
         "MUTUAL",
         lambda kafka: mutual(kafka, kafka.authority.sign("writer", expired=True), "expired-writer"),
-        r"it refused our client certificate, which expired on 20\d\d-",
+        r"the server refused our client certificate, which expired on 20\d\d-",
     ),
     "a client certificate that nobody knows": (
         "MUTUAL",
         lambda kafka: mutual(kafka, OTHER_AUTHORITY.sign("writer"), "unknown-writer"),
-        "it refused our client certificate: perhaps it does not know the authority",
+        "the server refused our client certificate: perhaps it does not know the authority",
     ),
-    "no client certificate, TLS 1.2": ("MUTUAL_OLD", lambda _: TLS, "it wants a client certificate"),
-    "no client certificate": ("MUTUAL", lambda _: TLS, "it wants a client certificate"),
+    "no client certificate, TLS 1.2": ("MUTUAL_OLD", lambda _: TLS, "the server wants a client certificate"),
+    "no client certificate": ("MUTUAL", lambda _: TLS, "the server wants a client certificate"),
     "plaintext against TLS": ("MUTUAL", lambda _: {}, "its listener wants TLS or a login"),
     "a login in plaintext against TLS": (
         "LOGIN",

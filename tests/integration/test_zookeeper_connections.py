@@ -236,7 +236,7 @@ def test_what_is_written_with_a_login_is_in_no_log(with_login: ZooKeeperServer, 
 
 
 def test_a_server_without_logins_says_so(plain: ZooKeeperServer) -> None:
-    with pytest.raises(AuthenticationError, match=r"login of kafka .*: it offers none"):
+    with pytest.raises(AuthenticationError, match=r"login of kafka .*: the server offers none"):
         open_client(settings(plain.address, login("kafka", SECRET)))
 
 
@@ -258,7 +258,7 @@ def test_tls_with_stores_of_either_kind(with_tls: str, stores: Path, kinds: tupl
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ({"trust": "other.pem"}, "its certificate is refused: .*zookeeper.ssl.truststore.location"),
+        ({"trust": "other.pem"}, "the server's certificate is refused: .*zookeeper.ssl.truststore.location"),
         ({"keys": ""}, "TLS failed .*client certificate|closes the connection"),
     ],
 )
@@ -272,7 +272,7 @@ def test_a_certificate_for_another_host_is_refused_unless_nobody_shall_look(stor
     options = tls_options(stores, "elsewhere")
     place = f"{LOOPBACK}:{options['secureClientPort']}"
     with zookeeper_server(properties=options):
-        with pytest.raises(AuthenticationError, match="its certificate is refused"):
+        with pytest.raises(AuthenticationError, match="the server's certificate is refused"):
             open_client(settings(place, tls(stores)))
         with opened(settings(place, tls(stores, check=""))) as client:
             assert client.connected

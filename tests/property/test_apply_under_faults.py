@@ -24,7 +24,7 @@ KEYS = ("producer_byte_rate", "consumer_byte_rate")
 USERS = [user(name) for name in "abcdefg"]
 QUOTAS = st.dictionaries(st.sampled_from(KEYS), st.integers(1, 4).map(float), min_size=1)
 STATES = st.dictionaries(st.sampled_from(USERS), QUOTAS)
-LOST = OutcomeUnknownError("it closed the connection")
+LOST = OutcomeUnknownError("the server closed the connection")
 ERRORS = st.sampled_from(
     [
         UnreachableError("gone"),

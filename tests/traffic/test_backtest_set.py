@@ -103,11 +103,11 @@ def test_manifests_of_the_folder_do_not_count_unless_they_are_named(folder: Path
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("user=alice:producer_byte_rat=5", "there is no quota key 'producer_byte_rat'"),
+        ("user=alice:producer_byte_rat=5", "'producer_byte_rat' is not a quota key"),
         ("user=alice:producer_byte_rate=-5", "a limit is above 0"),
         ("user=alice:producer_byte_rate=0", "Kafka refuses 0"),
         ("user=alice:connection_creation_rate=5", "cannot be set for user=alice"),
-        ("usr=alice:producer_byte_rate=5", "there is no entity type 'usr'"),
+        ("usr=alice:producer_byte_rate=5", "'usr' is not an entity type"),
         ("user=a,O=b:producer_byte_rate=5", "name is written \\,"),
         ("user=:producer_byte_rate=5", "Write user alone for the default"),
         ("user=a,user=b:producer_byte_rate=5", "an entity has one name a type"),

@@ -318,7 +318,7 @@ def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[
     yield {"since": datetime.datetime(2026, 11, 20)}, UsageError, "without a time zone"
     yield {"since": START, "until": START}, UsageError, "is empty"
     yield {"max_unreadable": 2.0}, UsageError, "from 0 to 1"
-    yield {"cluster": "prod"}, UsageError, "there is no cluster"
+    yield {"cluster": "prod"}, UsageError, "no manifest declares cluster"
     broken = recorded.withColumn("amount", (recorded.amount / (recorded.amount - recorded.amount)).cast("bigint"))
     yield (
         {"traffic": broken},

@@ -224,11 +224,11 @@ class BrokerCluster:
         if isinstance(answer, BackendError):
             return answer
         if isinstance(answer, AnswerLostError):
-            return UnreachableError(f"it did not answer: {answer}")
+            return UnreachableError(f"the broker did not answer: {answer}")
         try:
             return self._require_entities(read_describe_answer(answer))
         except MalformedAnswerError as error:
-            return UnsupportedClusterError(f"its answer is malformed: {error}")
+            return UnsupportedClusterError(f"the broker's answer is malformed: {error}")
         except BackendError as error:
             return error
 

@@ -26,8 +26,8 @@ _BY_TYPE: Final = (
     (kafka_errors.NodeNotReadyError, "not ready"),
     (kafka_errors.Cancelled, "closed"),
 )
-_CLOSED: Final = "it closed the connection"
-REFUSED_CERTIFICATE: Final = "it refused the client certificate"
+_CLOSED: Final = "the server closed the connection"
+REFUSED_CERTIFICATE: Final = "the server refused the client certificate"
 """The client may have no certificate: a server answers the same for a certificate that it rejects and for a missing one."""
 
 _NO_TLS: Final = "what answers does not speak TLS"
@@ -46,7 +46,7 @@ _BY_TEXT: Final = {
     "Broken pipe": _CLOSED,
     "EOF occurred in violation of protocol": _CLOSED,
     "wrong version number": _NO_TLS,
-    '{"status":"invalid_token"}': "it does not accept the token; it may have expired",
+    '{"status":"invalid_token"}': "the server does not accept the token, which may have expired",
     "": _CLOSED,
 }
 
@@ -56,13 +56,13 @@ _TLS_WORDS: Final = tuple(
     for pattern, text in (
         (
             _NAME,
-            r"its certificate is for another host than \1; connect by a name that it is for, or get it one that names this host",
+            r"the server's certificate is for another host than \1; connect by a name in it, or get one that names this host",
         ),
-        (r".*certificate verify failed: certificate has expired.*", "its certificate has expired"),
-        (r".*certificate verify failed: certificate is not yet valid.*", "its certificate is not valid yet"),
+        (r".*certificate verify failed: certificate has expired.*", "the server's certificate has expired"),
+        (r".*certificate verify failed: certificate is not yet valid.*", "the server's certificate is not valid yet"),
         (
             r".*certificate verify failed: (?:self[- ]signed certificate|unable to get (?:local )?issuer certificate).*",
-            "its certificate comes from an authority that is not trusted here (ssl.truststore.location)",
+            "the server's certificate comes from an authority that is not trusted here (ssl.truststore.location)",
         ),
         (
             r".*alert (?:(?:bad )?certificate(?: required| expired| unknown| revoked)?|unknown ca|access denied)\b.*",

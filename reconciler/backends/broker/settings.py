@@ -167,7 +167,7 @@ def _login(settings: JavaProperties) -> SaslLogin | TokenFile:
     if line.options.get("tokenauth", "").lower() == "true":
         raise settings.refused("sasl.jaas.config", "delegation tokens (tokenauth) are not supported here")
     if not line.options.get("username") or "password" not in line.options:
-        raise settings.refused("sasl.jaas.config", "it has no username, or no password")
+        raise settings.refused("sasl.jaas.config", "the username or the password is missing")
     return SaslLogin(mechanism=mechanism, username=line.options["username"], password=line.options["password"])
 
 
@@ -176,13 +176,13 @@ def _jaas(settings: JavaProperties, mechanism: str) -> JaasLine:
     text = settings.get("sasl.jaas.config")
     if not text:
         needs = "a user name and a password" if mechanism in _MECHANISMS else f"{module} required;"
-        raise settings.refused("sasl.jaas.config", f"it is missing, and {mechanism} needs {needs}")
+        raise settings.refused("sasl.jaas.config", f"the value is missing, and {mechanism} needs {needs}")
     try:
         line = parse_jaas(text)
     except ValueError as error:
-        raise settings.refused("sasl.jaas.config", f"it cannot be read: {error}") from None
+        raise settings.refused("sasl.jaas.config", f"the value cannot be read: {error}") from None
     if not line.module.endswith(module):
-        raise settings.refused("sasl.jaas.config", f"its login module is not the {module} that {mechanism} takes")
+        raise settings.refused("sasl.jaas.config", f"the login module is not the {module} that {mechanism} takes")
     return line
 
 
@@ -196,7 +196,7 @@ def _token(settings: JavaProperties) -> TokenFile:
     try:
         token = file.token()
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not a token"
+        why = error.strerror if isinstance(error, OSError) else "the text is not a token"
         raise settings.refused(_OAUTH_URL, f"{file.path} cannot be read: {why}") from None
     if not token or any(char <= " " for char in token):
         raise settings.refused(_OAUTH_URL, f"{file.path} must contain one token and nothing else")
@@ -240,10 +240,12 @@ def refused_certificate(tls: Tls | None) -> str:
 
     chain = _chain(tls) if tls is not None else None
     if chain is None:
-        return "it wants a client certificate: ssl.keystore.location names a store with one"
+        return "the server wants a client certificate: ssl.keystore.location names a store with one"
     if day := past_expiry(chain):
-        return f"it refused our client certificate, which expired on {day}"
-    return "it refused our client certificate: perhaps it does not know the authority that signed it (ssl.keystore.location)"
+        return f"the server refused our client certificate, which expired on {day}"
+    return (
+        "the server refused our client certificate: perhaps it does not know the authority that signed it (ssl.keystore.location)"
+    )
 
 
 def _chain(tls: Tls) -> bytes | None:

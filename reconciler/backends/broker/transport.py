@@ -183,7 +183,7 @@ class Transport:
         )
         answer = await self._exchange(node, request, seconds)
         if not answer.brokers:
-            raise AnswerLostError("it knows no live broker")
+            raise AnswerLostError("the broker knows no live broker")
         self._manager.cluster.update_metadata(answer)
         return answer
 

@@ -48,15 +48,17 @@ def reading() -> Iterator[None]:
     try:
         yield
     except (IndexError, struct.error) as error:
-        raise MalformedAnswerError("it ends too early") from error
+        raise MalformedAnswerError("the bytes end too early") from error
     except UnicodeDecodeError as error:
-        raise MalformedAnswerError("it has text that is not UTF-8") from error
+        raise MalformedAnswerError("a text is not UTF-8") from error
 
 
 def require_end(body: bytes, position: int) -> None:
     """Raise ``MalformedAnswerError`` unless the body ends at the position."""
     if position != len(body):
-        raise MalformedAnswerError("it ends too early" if position > len(body) else f"{len(body) - position} bytes are left over")
+        raise MalformedAnswerError(
+            "the bytes end too early" if position > len(body) else f"{len(body) - position} bytes are left over"
+        )
 
 
 def nullable_text(body: bytes, position: int, encoding: Encoding) -> tuple[str | None, int]:
@@ -71,7 +73,7 @@ def word(body: bytes, position: int, encoding: Encoding) -> tuple[str, int]:
     """A text out of few that come again and again: types and keys."""
     length, position = encoding.text_length(body, position)
     if length == NULL:
-        raise MalformedAnswerError("it has null where a text must be")
+        raise MalformedAnswerError("null stands where a text must be")
     return known_word(body[position : position + length]), position + length
 
 
@@ -79,7 +81,7 @@ def length_of_list(body: bytes, position: int, encoding: Encoding) -> tuple[int,
     """The length of a list that cannot be null."""
     length, position = encoding.count(body, position)
     if length == NULL:
-        raise MalformedAnswerError("it has null where a list must be")
+        raise MalformedAnswerError("null stands where a list must be")
     return length, position
 
 
@@ -103,9 +105,9 @@ def _entity_by_parts(body: bytes, position: int, encoding: Encoding) -> tuple[En
         position = encoding.skip_tags(body, position)
         parts.append((entity_type, DEFAULT if name is None else name))
     if not parts:
-        raise MalformedAnswerError("it has an entity without a type and a name")
+        raise MalformedAnswerError("an entity has no type and no name")
     if len(names := dict(parts)) < len(parts):
-        raise MalformedAnswerError("it has an entity with one type twice")
+        raise MalformedAnswerError("an entity has one type twice")
     return Entity.of(names), position
 
 
@@ -130,7 +132,7 @@ def _compact_length(body: bytes, position: int) -> tuple[int, int]:
 
 def _checked(length: int) -> int:
     if length < NULL:
-        raise MalformedAnswerError("it has a negative length")
+        raise MalformedAnswerError("a length is negative")
     return length
 
 
@@ -141,7 +143,7 @@ def _varint(body: bytes, position: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * place
         if byte < TWO_BYTES:
             return value, position + place + 1
-    raise MalformedAnswerError("it has a length of more than five bytes")
+    raise MalformedAnswerError("a length has more than five bytes")
 
 
 def _skip_tags(body: bytes, position: int) -> int:

@@ -80,12 +80,12 @@ def parse_jaas(text: str) -> JaasLine:
     """``Module required key="value" ...;``. Raises ``ValueError`` that states what is missing, never what was written."""
     tokens = list(_tokens(text))
     if len(tokens) < 2 or tokens[1].lower() not in _FLAGS:
-        raise ValueError("it begins with a login module's class and the word required")
+        raise ValueError("the value must begin with a login module's class and the word required")
     if tokens[-1] != _END:
-        raise ValueError("it ends with a semicolon")
+        raise ValueError("the value must end with a semicolon")
     rest = tokens[2:-1]
     if _END in rest:
-        raise ValueError("it has more than one login module")
+        raise ValueError("the value has more than one login module")
     if len(rest) % 3 or any(sign != _EQUALS for sign in rest[1::3]):
         raise ValueError(
             "the options after the class are key=value pairs, with quotes around a value that has special characters"

@@ -107,7 +107,9 @@ def read_tls(settings: Settings) -> Tls:
         raise settings.refused("ssl.engine.factory.class", "Java classes cannot be used here")
     algorithm = settings.get("ssl.endpoint.identification.algorithm", "https").lower()
     if algorithm not in ("https", ""):
-        raise settings.refused("ssl.endpoint.identification.algorithm", "it is https, or empty to switch the check off")
+        raise settings.refused(
+            "ssl.endpoint.identification.algorithm", "write https, or leave the value empty to switch the check off"
+        )
     trust, keys = _kind(settings, "ssl.truststore"), _kind(settings, "ssl.keystore")
     trust_file, key_file = settings.get("ssl.truststore.location") or None, settings.get("ssl.keystore.location") or None
     tls = Tls(
@@ -161,7 +163,7 @@ def _require_inline(settings: Settings, key: str, kind: str, file: str | None) -
     if kind != "PEM":
         raise settings.refused(key, f"PEM text in the properties file needs {prefix}.type=PEM")
     if file is not None:
-        raise settings.refused(key, f"it and {prefix}.location are both given; Kafka takes one of them")
+        raise settings.refused(key, f"this setting and {prefix}.location are both given. Kafka takes one of them")
 
 
 def _from_store(settings: Settings, prefix: str, file: str, read: Callable[[bytes, str], _Read]) -> _Read:
@@ -197,7 +199,7 @@ def _require_usable(settings: Settings, tls: Tls) -> None:
             if file is not None:
                 raise settings.refused(f"{prefix}.location", _why(settings, file, error)) from None
             name = f"{prefix}.location" if settings.get(f"{prefix}.location") else f"{prefix}.{inline}"
-            raise settings.refused(name, "it contains no usable certificates, or no key that fits them") from None
+            raise settings.refused(name, "the value contains no usable certificates, or no key that fits them") from None
 
 
 def _why(settings: Settings, file: str, error: Exception) -> str:
@@ -217,7 +219,7 @@ def pkcs12_authorities(content: bytes, password: str) -> str:
     _key, own, others = _open_store(content, password)
     certificates = [*([own] if own is not None else []), *others]
     if not certificates:
-        raise ValueError("it contains no certificate")
+        raise ValueError("the store contains no certificate")
     return _pem(certificates).decode("ascii")
 
 
@@ -225,7 +227,7 @@ def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:
     """The one key of a key store with its chain. Raises ``ValueError`` that states what is missing."""
     key, own, others = _open_store(content, password)
     if key is None or own is None:
-        raise ValueError("it contains no private key with a certificate")
+        raise ValueError("the store contains no private key with a certificate")
     return _seal(key, _pem(_chain(own, others)))
 
 
@@ -238,7 +240,7 @@ def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
         # The library's way to say that there is a password too many or too few.
         raise ValueError("the key needs ssl.key.password" if secret is None else "the key takes no ssl.key.password") from None
     except Exception:  # noqa: BLE001 - the library has a dozen kinds of errors for a bad key; none says more, some repeat it
-        raise ValueError("it is not a private key in PEM form, or ssl.key.password is wrong") from None
+        raise ValueError("the text is not a private key in PEM form, or ssl.key.password is wrong") from None
     return _seal(private, chain.strip().encode() + b"\n")
 
 
@@ -263,7 +265,7 @@ def _open_store(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, 
     try:
         store = load_pkcs12(content, password.encode() if password else None)
     except Exception:  # noqa: BLE001 - as above: whatever it is, the store cannot be opened with this password
-        raise ValueError("it is not a PKCS12 store, or its password is wrong") from None
+        raise ValueError("the file is not a PKCS12 store, or the password is wrong") from None
     own = store.cert.certificate if isinstance(store.cert, PKCS12Certificate) else None
     return store.key, own, [other.certificate for other in store.additional_certs]
 

@@ -51,16 +51,16 @@ class DigestAnswer:
     def check(self, proof: bytes) -> None:
         """Raise ``DigestError`` when the server's last token proves nothing."""
         if not hmac.compare_digest(_directives(proof).get("rspauth", b""), self.expected):
-            raise DigestError("it does not prove that it knows the password")
+            raise DigestError("the server does not prove that it knows the password")
 
 
 def digest_answer(challenge: bytes, *, username: str, password: str, uri: str, cnonce: str) -> DigestAnswer:
     """The answer to the server's first token. ``uri``: ``service/host``; ``cnonce``: a fresh random text. Raises DigestError."""
     offered = _directives(challenge)
     if "nonce" not in offered or b"md5-sess" not in offered.get("algorithm", b""):
-        raise DigestError("it does not begin a login with DIGEST-MD5")
+        raise DigestError("the server does not begin a login with DIGEST-MD5")
     if b"auth" not in [offer.strip() for offer in offered.get("qop", b"auth").split(b",")]:
-        raise DigestError("it insists on encrypting the connection with DIGEST-MD5")
+        raise DigestError("the server insists on encrypting the connection with DIGEST-MD5")
     realm, nonce = offered.get("realm", b""), offered["nonce"]
     # A server without UTF-8 has Latin-1; and what Latin-1 can say is hashed as such by one with UTF-8 too.
     encoding = "utf-8" if offered.get("charset", b"").lower() == b"utf-8" else "latin-1"
@@ -92,7 +92,7 @@ def _directives(token: bytes) -> dict[str, bytes]:
     while at < len(token):
         match = _DIRECTIVE.match(token, at)
         if match is None:
-            raise DigestError("its token cannot be read")
+            raise DigestError("the token of the server cannot be read")
         value = match[3] if match[2] is None else re.sub(rb"\\(.)", rb"\1", match[2], flags=re.DOTALL)
         directives[match[1].decode("ascii").lower()] = value
         at = match.end()
@@ -138,7 +138,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
         try:
             super().zk_loop()
         except Exception as error:  # noqa: BLE001 - the thread has no caller that could catch what ended it; requests get an error anyway
-            self.refusal = self.refusal or f"it answers what no ZooKeeper should ({type(error).__name__})"
+            self.refusal = self.refusal or f"the server sends an answer that ZooKeeper never sends ({type(error).__name__})"
 
     def _connect(self, host: str, hostip: str, port: int) -> Any:
         timeouts = super()._connect(host, hostip, port)
@@ -163,7 +163,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
         try:
             challenge = self._exchange(b"", xid=1)
             if not challenge:
-                self._refuse("it offers none")
+                self._refuse("the server offers none")
             answer = digest_answer(
                 challenge,
                 username=self._login.username,
@@ -174,17 +174,17 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
             answer.check(self._exchange(answer.token, xid=2))
             log_event(_log, "login accepted", level=logging.INFO, mechanism="DIGEST-MD5")
         except DigestError as error:
-            self._refuse(f"its part of the login cannot be used: {error}")
+            self._refuse(f"the server's part of the login cannot be used: {error}")
         except ConnectionDropped:
-            self._refuse("it closed the connection at the login")
+            self._refuse("the server closed the connection at the login")
         except self.handler.timeout_exception:
-            self._refuse("it does not answer a login: it may have none with SASL")
+            self._refuse("the server does not answer a login. It may have none with SASL")
 
     def _exchange(self, token: bytes, *, xid: int) -> bytes:
         self._submit(SASL(token), self._answer_seconds, xid)
         header, buffer, offset = self._read_header(self._answer_seconds)
         if header.xid != xid:
-            raise DigestError("it answers something else")
+            raise DigestError("the server answers another request")
         if header.err:
             self._refuse("the user or the password is wrong" if xid > 1 else f"error {header.err}")
         answer: tuple[Any, int] = SASL.deserialize(buffer, offset)

@@ -101,7 +101,7 @@ def parse_node(data: bytes | None) -> NodeText:
     try:
         text = (data or b"").decode()
     except UnicodeDecodeError:
-        raise UnreadableNodeError("its data are not UTF-8 text") from None
+        raise UnreadableNodeError("the node's data are not UTF-8 text") from None
     if not text.strip(_BLANKS):
         text = _EMPTY
     try:
@@ -109,23 +109,23 @@ def parse_node(data: bytes | None) -> NodeText:
     except (ValueError, RecursionError) as error:
         if isinstance(error, UnreadableNodeError):
             raise
-        raise UnreadableNodeError("its data are not JSON") from None
+        raise UnreadableNodeError("the node's data are not JSON") from None
 
 
 def _parsed(text: str) -> NodeText:
     start = _skip(text, 0)
     if text[start : start + 1] != "{":
-        raise UnreadableNodeError("its data are not a JSON object")
+        raise UnreadableNodeError("the node's data are not a JSON object")
     top, end = _members(text, start)
     if _skip(text, end) != len(text):
-        raise UnreadableNodeError("its data are more than one JSON object")
+        raise UnreadableNodeError("the node's data are more than one JSON object")
     config = next((member for member in top if member.key == "config"), None)
     has_more = any(member.key not in _OURS for member in top)
     if config is None:
         head = text[: end - 1] + (',"config":{' if top else '"config":{')
         return NodeText(head=head, members=(), tail="}" + text[end - 1 :], has_more=has_more)
     if not isinstance(config.value, dict):
-        raise UnreadableNodeError("its config is not a JSON object")
+        raise UnreadableNodeError("the node's config is not a JSON object")
     raw = config.raw[config.at : config.end]
     at = start + 1 + sum(len(member.raw) + 1 for member in top[: top.index(config)]) + config.at
     members, _ = _members(raw, 0)

@@ -134,7 +134,7 @@ def _require_whole(folder: str, acl: Sequence[Any]) -> None:
     hidden = [entry for entry in acl if entry.id.scheme == "digest" and entry.id.id.endswith(_HIDDEN)]
     if hidden:
         msg = (
-            f"ZooKeeper does not show this client the whole ACL of {folder}, so new nodes could not have the same; log in as "
+            f"ZooKeeper does not show this client the whole ACL of {folder}, so new nodes could not have the same. Log in as "
             "a user who may administer it, most often as the brokers do"
         )
         raise AuthorizationError(msg, operation="admin")

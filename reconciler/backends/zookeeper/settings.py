@@ -138,7 +138,7 @@ def _wants_tls(settings: JavaProperties) -> bool:
     key = "zookeeper.ssl.client.enable"
     secure = settings.get(key, "false").lower()
     if secure not in ("true", "false"):
-        raise settings.refused(key, "it is true or false")
+        raise settings.refused(key, "write true or false")
     socket = settings.get("zookeeper.clientCnxnSocket")
     if secure == "true" and socket and not socket.endswith(_NETTY):
         # Java's client goes on without TLS then, and says nothing.
@@ -153,13 +153,13 @@ def _login(settings: JavaProperties) -> DigestLogin | None:
     try:
         line = parse_jaas(text)
     except ValueError as error:
-        raise settings.refused(JAAS, f"it cannot be read: {error}") from None
+        raise settings.refused(JAAS, f"the value cannot be read: {error}") from None
     if not line.module.endswith(_MODULE):
         raise settings.refused(
             JAAS, f"only org.apache.zookeeper.server.auth.{_MODULE} is supported here, with username and password"
         )
     if not line.options.get("username") or "password" not in line.options:
-        raise settings.refused(JAAS, "it has no username, or no password")
+        raise settings.refused(JAAS, "the username or the password is missing")
     return DigestLogin(username=line.options["username"], password=line.options["password"])
 
 

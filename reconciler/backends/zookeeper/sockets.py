@@ -69,7 +69,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         self._closed[server] = (address, hostname)
         # Until a session is there, what follows is the server's refusal to have one.
         other = "" if self._context else " (TLS, perhaps)"
-        self.failures[server] = f"it closes the connection, or speaks another protocol{other}"
+        self.failures[server] = f"the server closes the connection, or speaks another protocol{other}"
         return made
 
     def select(
@@ -104,9 +104,11 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
                 while part := connection.recv(4096):
                     answer += part
             if b"read-only" in answer:
-                self.failures[server] = "it is read-only, because it has lost the majority of its ensemble"
+                self.failures[server] = "the server is read-only, because it has lost the majority of its ensemble"
             elif b"not currently serving" in answer:
-                self.failures[server] = "it serves no client now: it is starting, or has lost the majority of its ensemble"
+                self.failures[server] = (
+                    "the server serves no client now: it is starting, or has lost the majority of its ensemble"
+                )
 
     def give_up(self) -> None:
         """Let a connection attempt end now."""
@@ -250,7 +252,7 @@ def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> socke
 
 def _error_text(error: OSError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is refused: {error.verify_message} (zookeeper.ssl.truststore.location)"
+        return f"the server's certificate is refused: {error.verify_message} (zookeeper.ssl.truststore.location)"
     if isinstance(error, ssl.SSLError):
         reason = error.reason or "no reason given"
         return f"TLS failed ({reason}); perhaps it is not the port for TLS, or wants a client certificate"

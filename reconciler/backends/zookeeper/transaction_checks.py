@@ -47,7 +47,7 @@ def require_writable(client: KazooClient) -> int | None:
     """
     if is_read_only(client):
         raise UnsupportedClusterError(
-            "this ZooKeeper server is read-only: it has lost the majority of its ensemble; nothing was written; bring the other "
+            "this ZooKeeper server is read-only: it has lost the majority of its ensemble. Nothing was written. Bring the other "
             "servers back, or name them all, so that one in the majority is found"
         )
     require_kafka(client)
@@ -125,9 +125,9 @@ def write_refused(client: KazooClient, path: str) -> str:
     except (NoAuthError, NoNodeError):
         allowed = ""
     return (
-        f"ZooKeeper's ACLs do not let this client write {path}:{allowed} nothing was written; log in as who may, most often as "
-        "the brokers do (zookeeper.sasl.jaas.config, or a certificate in zookeeper.ssl.keystore.location, in the file of "
-        "--command-config)"
+        f"ZooKeeper's ACLs do not let this client write {path}:{allowed} nothing was written. Log in as a user who may, most "
+        "often as the brokers do. In the file of --command-config, set zookeeper.sasl.jaas.config, or a certificate in "
+        "zookeeper.ssl.keystore.location"
     )
 
 

@@ -299,7 +299,7 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
     try:
         text = parse_node(node.data if node is not None else None)
     except UnreadableNodeError as error:
-        return _refused(alteration, f"its node in ZooKeeper stays as it is: {error}")
+        return _refused(alteration, f"this entity's node in ZooKeeper stays as it is: {error}")
     config, ops = text.values(), alteration.ops
     foreign = [key for key, value in ops.items() if value is None and key not in KNOWN_KEYS and key in config]
     if foreign:
@@ -315,7 +315,9 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
     intended = text.altered(texts)
     broken = [key for key, value in intended.values().items() if not is_readable(key, value)]
     if broken:
-        return _refused(alteration, f"its node has {escaped(broken[0])}, which brokers cannot read; correct that by hand first")
+        return _refused(
+            alteration, f"the node of this entity has {escaped(broken[0])}, which brokers cannot read; correct that by hand first"
+        )
     return intended
 
 

@@ -36,9 +36,9 @@ _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
 _MOST_NOISE_MS: Final = 1_000
 _NO_SQL: Final = (
-    "--without-python-workers was removed: backtests are no longer judged in SQL. Drop the option and leave out --master and "
-    "--remote, so that Spark runs on this machine, or install Python and pyarrow, pandas and numpy on its workers "
-    "and name that Python in PYSPARK_PYTHON"
+    "--without-python-workers was removed: backtests are no longer judged in SQL. Drop the option. Leave out --master and "
+    "--remote, so that Spark runs on this machine. Or install Python, pyarrow, pandas and numpy on its workers, and name that "
+    "Python in PYSPARK_PYTHON"
 )
 """Until the release after the first."""
 

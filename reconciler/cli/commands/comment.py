@@ -214,4 +214,4 @@ def _lines(outcome: PullRequestOutcome) -> list[Line]:
     if comment.reason:
         return [line(f"The comment {where} was left as it is: {escaped(comment.reason)}.")]
     at = f": {escaped(comment.url)}" if comment.url else "."
-    return [line(f"The comment {where} is {comment.result.value}; it says {comment.state.value}{at}")]
+    return [line(f"The comment {where} is {comment.result.value}. Its state is {comment.state.value}{at}")]

@@ -163,9 +163,9 @@ def _lines(args: InitArguments, made: Made) -> list[Line]:
     lines = [line(f"Made a repository of {len(made.files)} files in {escaped(str(made.folder))}:")]
     lines += [line(f"  {escaped(path)}") for path in made.files]
     if made.export is not None:
-        lines.append(line(f"It declares {made.export.declared} entities of cluster {display_name(made.clusters[0])}."))
+        lines.append(line(f"The manifests declare {made.export.declared} entities of cluster {display_name(made.clusters[0])}."))
     if made.placeholders:
-        lines.append(line(("Replace ", Style.WARN), " and ".join(made.placeholders), ": README.md says by what."))
+        lines.append(line(("Replace ", Style.WARN), " and ".join(made.placeholders), ". README.md lists the values."))
     lines.append(line(("Next:", Style.STRONG)))
     lines += [line(f"  {escaped(command)}") for command in _next(args, made)]
     return lines

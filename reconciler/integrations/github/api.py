@@ -36,11 +36,13 @@ _LONGEST: Final = 366 * 86_400.0
 _SECONDS: Final = re.compile(r"[0-9]{1,12}")
 
 _SHOWN: Final = 300
-_NEEDED: Final = "it needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"
+_NEEDED: Final = (
+    "the token needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"
+)
 _ADVICE: Final = {
     401: "the token is refused; is it expired, or of another server?",
     403: f"the token may not do this; {_NEEDED}",
-    404: f"there is no such repository, pull request or comment, or the token may not see it; {_NEEDED}",
+    404: f"the repository, pull request or comment does not exist, or the token may not see it; {_NEEDED}",
     410: "this is gone, or the repository has its issues switched off",
     422: "GitHub does not take this",
 }
@@ -154,7 +156,7 @@ class GitHubApi:
             if following is None:
                 return
             url = self._address.joined(str(url), following)
-        self._fail(doing, f"there are more than {_MOST_PAGES} pages")
+        self._fail(doing, f"the list has more than {_MOST_PAGES} pages")
 
     def send(self, method: str, path: str, document: Mapping[str, str] | None, *, doing: str) -> object:
         """Change something; the answer's document, ``None`` for an answer without one.
@@ -216,7 +218,7 @@ class GitHubApi:
     def _understood(self, answer: Answer, doing: str) -> tuple[object, str | None] | Pause:
         """The document and the link to the next page, or the pause that is asked for. Raises ``NoAnswerError`` for a fault."""
         if answer.status in _PASSING:
-            raise NoAnswerError(f"it answers with HTTP status {answer.status}")
+            raise NoAnswerError(f"the server answers with HTTP status {answer.status}")
         pause = pause_asked_for(answer, now=self._clock.now(), times=self._limits_met)
         if pause is not None:
             return pause
@@ -226,13 +228,13 @@ class GitHubApi:
         try:
             document, _, following = self._sansio.decipher_response(answer.status, answer.headers, answer.body)
         except (ValueError, LookupError, ArithmeticError, OSError, RecursionError) as error:
-            raise NoAnswerError("its answer is cut short or is not JSON") from error
+            raise NoAnswerError("the answer is cut short or is not JSON") from error
         return document, following
 
     def _redirected(self, url: str, answer: Answer, count: int, doing: str) -> str:
         location = answer.headers.get("location")
         if location is None or count > _MOST_REDIRECTIONS:
-            self._fail(doing, "its redirections lead nowhere")
+            self._fail(doing, "the server's redirections lead nowhere")
         return self._address.joined(url, location)
 
     def _wait(self, pause: Pause, doing: str) -> None:

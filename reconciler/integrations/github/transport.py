@@ -209,16 +209,16 @@ def _words(error: Exception) -> str:
     from urllib3.exceptions import TimeoutError as Timeout
 
     for kind, words in (
-        (NameResolutionError, "its name cannot be resolved"),
+        (NameResolutionError, "the name of the host cannot be resolved"),
         (NewConnectionError, "no connection"),  # a kind of timeout to urllib3
-        (Timeout, "it did not answer in time"),
+        (Timeout, "the server did not answer in time"),
         (ProxyError, "the proxy did not let us through"),
-        (IncompleteRead, "its answer was cut short"),
-        (ProtocolError, "the connection was lost, or its answer was cut short"),
+        (IncompleteRead, "the answer was cut short"),
+        (ProtocolError, "the connection was lost, or the answer was cut short"),
     ):
         if isinstance(error, kind):
             return words
-    return "no connection" if not isinstance(error, ValueError) else "its answer is not HTTP"
+    return "no connection" if not isinstance(error, ValueError) else "the answer is not HTTP"
 
 
 class Token:

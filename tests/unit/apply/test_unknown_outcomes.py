@@ -23,7 +23,7 @@ GONE = UnreachableError("no broker answers")
 NO_CONTROLLER = RequestRefusedError("not the controller", error_code=41)
 POLICY = RequestRefusedError("policy", error_code=44)
 NOT_ALLOWED = AuthorizationError("not allowed", operation="AlterConfigs")
-LOST = OutcomeUnknownError("it closed the connection")
+LOST = OutcomeUnknownError("the server closed the connection")
 
 
 def setting(entity: Entity, before: float | None = None, after: float | None = 2.0) -> Change:

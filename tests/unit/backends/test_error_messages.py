@@ -19,9 +19,9 @@ TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify fa
         (errors.KafkaConnectionError("unable to connect: KafkaConnectionError: 111 ECONNREFUSED"), "unable to connect: .*"),
         (errors.KafkaConnectionError("DNS Resolution failure"), "unknown host"),
         (errors.KafkaConnectionError("Connection timed out"), "no answer in time"),
-        (errors.KafkaConnectionError("socket disconnected"), "it closed the connection"),
-        (errors.KafkaConnectionError(ConnectionResetError(104, "Connection reset by peer")), "it closed the connection"),
-        (errors.KafkaConnectionError(), "it closed the connection"),
+        (errors.KafkaConnectionError("socket disconnected"), "the server closed the connection"),
+        (errors.KafkaConnectionError(ConnectionResetError(104, "Connection reset by peer")), "the server closed the connection"),
+        (errors.KafkaConnectionError(), "the server closed the connection"),
         (errors.RequestTimedOutError("Request timed out after 500 ms"), "no answer in time"),
         (errors.KafkaTimeoutError("x"), "no answer in time"),
         (errors.InvalidReceiveError("Invalid frame length: 1213486160"), "what it answers is not the Kafka protocol"),
@@ -31,8 +31,8 @@ TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify fa
             errors.SaslAuthenticationFailedError("SaslAuthenticationFailedError: Authentication failed: Invalid username"),
             "Authentication failed: Invalid username",
         ),
-        (errors.KafkaConnectionError(TLS), "its certificate is for another host than '127.0.0.1'; .*"),
-        (errors.KafkaConnectionError(TLS.replace(WRONG_HOST, "certificate has expired")), "its certificate has expired"),
+        (errors.KafkaConnectionError(TLS), "the server's certificate is for another host than '127.0.0.1'; .*"),
+        (errors.KafkaConnectionError(TLS.replace(WRONG_HOST, "certificate has expired")), "the server's certificate has expired"),
         (
             errors.KafkaConnectionError(TLS.replace(WRONG_HOST, "self-signed certificate in certificate chain")),
             ".*not trusted here.*",
@@ -42,7 +42,7 @@ TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify fa
             errors.KafkaConnectionError(
                 "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required (_ssl.c:2580)"
             ),
-            "it refused the client certificate",
+            "the server refused the client certificate",
         ),
         (
             errors.KafkaConnectionError("Handshake failed: [SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"),

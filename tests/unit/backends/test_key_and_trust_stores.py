@@ -122,16 +122,16 @@ def test_the_file_that_python_needs_is_sealed_private_and_removed_even_when_it_c
         ),
         (
             {"ssl_keystore_type": "PKCS12", "ssl_keystore_location": "@trust.p12", "ssl_keystore_password": SECRET},
-            "it contains no private key",
+            "the store contains no private key",
         ),
         ({"ssl_truststore_location": "@ca.pem"}, "is in PEM form: set ssl.truststore.type=PEM"),
         ({"ssl_keystore_type": "PKCS12", "ssl_keystore_location": "@nowhere.p12"}, "No such file"),
-        ({"ssl_keystore_type": "PKCS12", "ssl_keystore_location": "@noise.p12"}, "it is not a PKCS12 store"),
+        ({"ssl_keystore_type": "PKCS12", "ssl_keystore_location": "@noise.p12"}, "the file is not a PKCS12 store"),
         ({"ssl_keystore_type": "PEM", "ssl_keystore_location": "@key.pem"}, "ssl.key.password is wrong"),
         ({"ssl_keystore_type": "PEM", "ssl_keystore_key": "KEY"}, "ssl.keystore.certificate.chain go together"),
         (
             {"ssl_keystore_type": "PEM", "ssl_keystore_key": "KEY", "ssl_keystore_certificate_chain": CLIENT.chain},
-            "ssl.keystore.key: it is not a private key",
+            "ssl.keystore.key: the text is not a private key",
         ),
         (
             {

@@ -148,7 +148,7 @@ def broken(*path: str | int, value: object) -> str:
         (broken("entities", 0, "quotas", value=[]), "entities[0].quotas must be an object"),
         (broken("entities", 0, "quotas", "producer_byte_rate", value="fast"), "rate must be a number or one of NaN"),
         (broken("entities", 0, "quotas", "producer_byte_rate", value=True), "must be a number"),
-        (broken("entities", 0, "quotas", "producer_byte_rate", value=10**400), "must be a number that a double can hold"),
+        (broken("entities", 0, "quotas", "producer_byte_rate", value=10**400), "must be a number in the range of a double"),
         (broken("entities", value=[good()["entities"][0]] * 2), "entities[1] has the same entity"),
     ],
 )  # fmt: skip

@@ -92,7 +92,7 @@ def test_a_store_s_kind_is_told_by_its_name(tmp_path, suffix: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"zookeeper.ssl.client.enable": "yes"}, r"zookeeper\.ssl\.client\.enable: it is true or false"),
+        ({"zookeeper.ssl.client.enable": "yes"}, r"zookeeper\.ssl\.client\.enable: write true or false"),
         (
             {"zookeeper.ssl.client.enable": "true", "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNIO"},
             r"zookeeper\.clientCnxnSocket: TLS needs org\.apache\.zookeeper\.ClientCnxnSocketNetty",

@@ -145,7 +145,7 @@ def test_a_change_that_changes_nothing_says_so() -> None:
         ({KEY: 0}, (), "must be greater than 0"),
         ({KEY: "5 apples"}, (), "apples"),
         ({KEY: 5}, [KEY], "both added and deleted"),
-        ({}, (), "nothing is asked for"),
+        ({}, (), "nothing to change"),
         ({"connection_creation_rate": 5}, (), "cannot be set for user=alice"),
     ],
 )
@@ -220,7 +220,7 @@ def test_many_are_answered_in_their_order_from_one_read() -> None:
 
 def test_what_no_client_can_be_is_a_usage_error() -> None:
     for nobody in (entity(user="", client_id="app"), Entity.of({"ip": "10.0.0.1", "user": "alice"})):
-        with pytest.raises(UsageError, match="nobody can be"):
+        with pytest.raises(UsageError, match="no client can be"):
             recorded({}).resolve(nobody)
     with pytest.raises(UsageError, match="an entity needs a type"):
         entity()

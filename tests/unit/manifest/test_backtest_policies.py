@@ -110,7 +110,7 @@ def test_owners_have_labels() -> None:
     ("owners", "said"),
     [
         ("[team-a]", None),
-        ("[team-z]", "there is no owner 'team-z'"),
+        ("[team-z]", "the repository declares no owner 'team-z'"),
         ("{labels: {tier: gold}}", None),
         ("{labels: {tier: golden}}", "no owner has the labels 'tier: golden'"),
     ],

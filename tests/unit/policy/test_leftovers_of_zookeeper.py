@@ -54,11 +54,11 @@ def test_what_is_being_removed_or_declared_as_it_is_is_not() -> None:
 
 
 def test_a_node_that_brokers_cannot_read_is_told_at_its_entry() -> None:
-    broken = UnreadableNode(path="/config/users/a", reason="its data are not JSON", entity=user("a"))
+    broken = UnreadableNode(path="/config/users/a", reason="the node's data are not JSON", entity=user("a"))
     nobodys = UnreadableNode(path="/config/users/x\ny", reason="its name is nobody's")
     one, other = found("unreadable-node", declared(user("a"), 4, producer_byte_rate=1048576.0), unreadable=(broken, nobodys))
 
     assert (one.span, one.entity) == (span(4), user("a"))
-    assert one.message == "ZooKeeper's node /config/users/a (user=a): its data are not JSON"
+    assert one.message == "ZooKeeper's node /config/users/a (user=a): the node's data are not JSON"
     assert (other.span, other.entity) == (None, None)
     assert "\n" not in other.message

@@ -50,7 +50,7 @@ def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> Non
         plain(backtest_lines(full(), details=True)),
         (
             "  throttled  user alice: producer_byte_rate\n",
-            "shared       its clients had several buckets before: user alice, client-id app; alice app",
+            "shared       these clients had several buckets before: user alice, client-id app; alice app",
             "safe         250 KiB/s: no request of this history is over it, on any broker; 200 KiB/s: 1 of 1000",
             "recommended  300 KiB/s: a margin of 50 % over what was safe",
             "broker 1  throttled  ",

@@ -131,7 +131,7 @@ def test_effects_have_a_section_of_their_own() -> None:
 def test_an_empty_plan_has_no_table_and_says_so() -> None:
     found = page(plan_html(dataclasses.replace(PLAN, changes=(), findings=(), guards=(), notes=(), complete=True)))
     assert "table" not in found.elements
-    assert "No changes: the cluster has what the manifests say" in found.text()
+    assert "No changes: the cluster has what the manifests declare" in found.text()
 
 
 def test_controls_and_bidirectional_marks_are_shown_as_escapes() -> None:

@@ -155,7 +155,7 @@ def test_a_plan_of_a_few_changes_is_never_summarised() -> None:
 
 def test_an_empty_plan_says_so_in_its_own_sentence() -> None:
     text = plain(plan_lines(plan(summary=Summary(unchanged=2, unmanaged=1))))
-    assert "No changes: the cluster has what the manifests say (2 unchanged, 1 unmanaged).\n" in text
+    assert "No changes: the cluster has what the manifests declare (2 unchanged, 1 unmanaged).\n" in text
 
 
 def test_hostile_names_never_reach_the_terminal_raw() -> None:

@@ -205,7 +205,7 @@ def test_clusters_have_a_row_each_and_one_that_was_not_read_says_so() -> None:
     assert staging[:8] == ["staging", "could not be read", "4", "?", "?", "?", "?", ""]
     text = page(COMPANY).outside("script", "style")
     assert "Could not be read no Kafka broker can be reached (b1.staging:9092: connection refused) (unreachable)" in text
-    assert "1 cluster could not be read, 1 cluster differs from the manifests, 1 cluster has what the manifests say." in text
+    assert "1 cluster could not be read, 1 cluster differs from the manifests, 1 cluster has what the manifests declare." in text
 
 
 def test_a_skipped_cluster_is_told_from_one_that_failed() -> None:

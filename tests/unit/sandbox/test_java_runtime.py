@@ -50,5 +50,5 @@ def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
 
 def test_a_java_that_says_nothing_is_refused(tmp_path: Path) -> None:
     java(tmp_path, "hello")
-    with pytest.raises(MissingDependencyError, match="does not say its version"):
+    with pytest.raises(MissingDependencyError, match="prints no version that is known"):
         find_java({"PATH": str(tmp_path)})

@@ -73,7 +73,7 @@ def test_somebody_who_undoes_every_write_is_told_of(tmp_path: Path) -> None:
 
     assert world.results == ["applied"] * 4
     assert world.metric("repeated_writes_total") == 3
-    assert sum("somebody else undoes them" in line for line in world.log) == 3
+    assert sum("another writer undoes them" in line for line in world.log) == 3
 
 
 def test_a_guard_stops_the_write_and_is_counted_by_its_name(tmp_path: Path) -> None:

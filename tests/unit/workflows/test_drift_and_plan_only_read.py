@@ -107,7 +107,7 @@ def test_unmanaged_entities_alone_are_no_drift(tmp_path: Path) -> None:
     drift = find_drift(intent(desired(), prune=Prune.NEVER), OnlyReads(), recorded(tmp_path, desired()))
     assert not drift.differs
     assert drift.counts[DriftClass.UNMANAGED] == 4
-    assert "No drift: the cluster has what the manifests say (0 in sync, 4 unmanaged)." in plain(drift_lines(drift))
+    assert "No drift: the cluster has what the manifests declare (0 in sync, 4 unmanaged)." in plain(drift_lines(drift))
 
 
 def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked_for(tmp_path: Path) -> None:

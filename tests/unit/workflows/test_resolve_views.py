@@ -74,7 +74,7 @@ def test_without_the_right_to_ask_it_is_said_that_nobody_could_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "who"), [(ObservedFrom.SNAPSHOT, "a snapshot does not tell"), (ObservedFrom.ZOOKEEPER, "ZooKeeper does not tell")]
+    ("origin", "who"), [(ObservedFrom.SNAPSHOT, "a snapshot does not show"), (ObservedFrom.ZOOKEEPER, "ZooKeeper does not show")]
 )
 def test_who_cannot_tell_is_named(origin: ObservedFrom, who: str) -> None:
     state = of_version("3.9")
@@ -220,5 +220,5 @@ def test_notes_about_an_answer_name_what_stands_beside_it() -> None:
 
 def test_whom_nobody_can_be_is_a_way_of_asking_that_cannot_work() -> None:
     for entity in (Entity.of({"ip": "1::2::3"}), Entity.of({"user": "a", "ip": "10.0.0.7"}), Entity.of({"role": "x"})):
-        with pytest.raises(UsageError, match="nobody can be"):
+        with pytest.raises(UsageError, match="no client can be"):
             require_client(entity)

@@ -102,8 +102,8 @@ def test_a_large_plan_is_asked_in_requests_that_the_broker_takes() -> None:
 
 def test_an_empty_plan_asks_nobody() -> None:
     cluster = FakeCluster()
-    assert checked(plan(), cluster).notes == ("there is nothing for a broker to check",)
-    assert check_in_sandbox(plan(), current(), progress=Silent()).notes == ("there is nothing for a broker to check",)
+    assert checked(plan(), cluster).notes == ("the plan has nothing for a broker to check",)
+    assert check_in_sandbox(plan(), current(), progress=Silent()).notes == ("the plan has nothing for a broker to check",)
     assert cluster.validations == 0
 
 
