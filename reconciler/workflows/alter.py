@@ -263,4 +263,4 @@ def _explained(report: ApplyReport, entity: Entity) -> ApplyReport:
     if report.result is not ApplyResult.FAILED or not needs_broker(entity):
         return report
     advice = "The controller and each broker look up the name of an ip by themselves. Write a literal address"
-    return replace(report, message=f"{report.message}; {advice}")
+    return replace(report, message=f"{report.message}. {advice}")

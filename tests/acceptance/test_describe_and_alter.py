@@ -274,7 +274,7 @@ def test_what_a_broker_refuses_is_told_in_its_words_and_ours(shell: Shell) -> No
 
     assert done.code == 1
     assert "no.such.host.invalid is not a valid IP or resolvable host." in done.out
-    assert "looked up by the controller" in done.out
+    assert "The controller and each broker look up the name" in done.out
     assert "ip-host-name" in done.err
 
 

@@ -289,7 +289,7 @@ def test_with_a_trusted_reference_what_a_pull_request_prunes_counts_only_after_m
         (("--all", "--name", "user=a"), "an entity and --all exclude each other"),
         (("--all", "--from", "x"), "--from and --all exclude each other"),
         (("--name", "user="), "the name of the user is empty"),
-        (("--name", "usr=a"), "no entity type 'usr'; the types are user, client-id, ip; did you mean 'user'?"),
+        (("--name", "usr=a"), "'usr' is not an entity type. The types are user, client-id, ip; did you mean 'user'?"),
         (("--name", "user=a", "--defaults", "user"), "both speak of the user"),
         (("--name", "user=a", "--name", "ip=10.0.0.7"), "cannot be combined"),
         (("--name", "ip=::1::"), "neither an address nor a host name"),

@@ -109,7 +109,7 @@ def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
         (sasl(config_providers="file"), "config.providers: Java classes"),
         ({"security.protocol": "SSL", "ssl.engine.factory.class": "org.example.F"}, "ssl.engine.factory.class: Java classes"),
         (sasl(sasl_mechanism="SCRAM-SHA-256"), "is not the ScramLoginModule"),
-        (sasl(sasl_jaas_config=f'{PLAIN} required username="alice";'), "no username, or no password"),
+        (sasl(sasl_jaas_config=f'{PLAIN} required username="alice";'), "the username or the password is missing"),
         (
             sasl(
                 sasl_mechanism="SCRAM-SHA-256",

@@ -54,8 +54,8 @@ def test_the_login_is_a_jaas_line() -> None:
     [
         (f'{MODULE} required username="{SECRET}"', "semicolon"),
         (f'com.sun.security.auth.module.Krb5LoginModule required keyTab="{SECRET}";', "DigestLoginModule"),
-        (f'{MODULE} required username="kafka";', "no password"),
-        (f'{MODULE} required password="{SECRET}";', "no username"),
+        (f'{MODULE} required username="kafka";', "the username or the password is missing"),
+        (f'{MODULE} required password="{SECRET}";', "the username or the password is missing"),
     ],
 )
 def test_a_jaas_line_that_cannot_be_used_is_refused_without_repeating_it(line: str, words: str) -> None:

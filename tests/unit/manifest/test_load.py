@@ -58,7 +58,7 @@ def test_of_several_clusters_one_must_be_named(tmp_path, write):
     assert desired_for(loaded, "us")[0].name == "us"
     with pytest.raises(UsageError, match="eu, us"):
         desired_for(loaded, None)
-    with pytest.raises(UsageError, match="no cluster 'uk'"):
+    with pytest.raises(UsageError, match="no manifest declares cluster 'uk'"):
         desired_for(loaded, "uk")
 
 

@@ -39,7 +39,7 @@ def test_java_home_wins_over_path(tmp_path: Path) -> None:
 
 
 def test_no_java_at_all_is_said(tmp_path: Path) -> None:
-    with pytest.raises(MissingDependencyError, match="no java on PATH; install a Java runtime"):
+    with pytest.raises(MissingDependencyError, match="PATH has no java; install a Java runtime"):
         find_java({"PATH": str(tmp_path)})
 
 

@@ -172,7 +172,7 @@ def test_a_host_name_that_the_cluster_does_not_know_is_explained() -> None:
 
     assert report.result is ApplyResult.FAILED
     assert report.outcomes[0].error == "db.example is not a valid IP or resolvable host."
-    assert "looked up by the controller" in str(report.message)
+    assert "The controller and each broker look up the name" in str(report.message)
 
 
 USERS = Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),))

@@ -122,7 +122,11 @@ class OldBroker(Broker):
     [
         ({}, set(), None),
         ({QuotaKey.PRODUCER_BYTE_RATE: 1048576.0}, {PRODUCE}, "quota.producer.default, 1048576 bytes/s"),
-        (AuthorizationError("not allowed", operation="x"), {PRODUCE, "consumer_byte_rate"}, "no broker told them: not allowed"),
+        (
+            AuthorizationError("not allowed", operation="x"),
+            {PRODUCE, "consumer_byte_rate"},
+            "no broker answered with their values",
+        ),
     ],
 )
 def test_an_old_broker_tells_its_static_defaults(

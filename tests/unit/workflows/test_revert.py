@@ -363,7 +363,7 @@ def test_manifests_count_only_where_they_are_named(tmp_path: Path, monkeypatch: 
     assert load_undoing(text, file="r", paths=[], cluster=None).spec == ClusterSpec()
     assert load_undoing(text, file="r", paths=["."], cluster=None).spec.name == "prod"
     assert load_undoing(text, file="r", paths=[], cluster="prod").spec.cluster_id == "c1"
-    with pytest.raises(UsageError, match="no cluster"):
+    with pytest.raises(UsageError, match="no manifest declares cluster"):
         load_undoing(text, file="r", paths=[], cluster="other")
 
 
