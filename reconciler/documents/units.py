@@ -8,14 +8,19 @@ from typing import Any
 
 from reconciler.documents.reading import FieldError, number_from_json
 from reconciler.formats import Json, value_to_json
-from reconciler.model import ClusterTotal, LeaderSpread, QuotaUnit, Shares
+from reconciler.model import ClusterTotal, GroupPart, LeaderSpread, QuotaUnit, Shares
 from reconciler.text import number_to_json
 
 
 def unit_to_json(unit: QuotaUnit) -> dict[str, Json]:
-    """``{clusterTotal, brokers}`` or ``{shares, of, all_shares}``; what is not computed is left out."""
+    """``{clusterTotal, brokers}``, ``{shares, of, all_shares}`` or ``{group, members, limit}``.
+
+    What is not computed is left out.
+    """
     if isinstance(unit, ClusterTotal):
         return {"clusterTotal": value_to_json(unit.value), **({} if unit.brokers is None else {"brokers": unit.brokers})}
+    if isinstance(unit, GroupPart):
+        return {"group": unit.group, "members": unit.members, "limit": value_to_json(unit.limit)}
     document: dict[str, Json] = {"shares": number_to_json(float(unit.count))}
     if unit.of is not None:
         document["of"] = value_to_json(unit.of)
@@ -28,8 +33,10 @@ def unit_from_json(row: Mapping[str, Any]) -> QuotaUnit:
     """The inverse. Raises ``FieldError``."""
     if "clusterTotal" in row:
         return ClusterTotal(value=number_from_json(row["clusterTotal"], "clusterTotal"), brokers=row.get("brokers"))
+    if "group" in row:
+        return GroupPart(group=row["group"], members=row["members"], limit=number_from_json(row["limit"], "limit"))
     if "shares" not in row:
-        raise FieldError("", "must have 'clusterTotal' or 'shares'")
+        raise FieldError("", "must have 'clusterTotal', 'shares' or 'group'")
     total = row.get("all_shares")
     return Shares(
         count=Fraction(str(row["shares"])),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ValueLimit,
     )
     from reconciler.manifest.examples import MANIFEST_EXAMPLES
+    from reconciler.manifest.groups import group_notes
     from reconciler.manifest.names import name_problems
     from reconciler.manifest.ownership import (
         clusters_without_id,
@@ -74,6 +75,7 @@ __all__ = [
     "file_span",
     "find_root",
     "finding",
+    "group_notes",
     "limit_findings",
     "misplaced_clusters",
     "name_problems",

@@ -257,6 +257,25 @@ _ENTITIES: Final = (
         "A value is a total of the cluster, and the brokers are not known: the snapshot has none. Record it again with "
         "kafka-quotas export --snapshot.",
     ),
+    _error(
+        "duplicate-group",
+        "Two groups of one cluster have the same name, so it is not clear who shares which limit. Rename one of them.",
+    ),
+    _error(
+        "member-of-two-groups",
+        "A user or client-id is in two groups. Kafka gives each request one limit, so the order of groups would decide.",
+    ),
+    _error(
+        "group-needs-plugin",
+        "Prefixes of names are matched by the plugin of groups on the brokers. Without it each member needs a quota of its own, "
+        "and the names are not known. List the names.",
+    ),
+    Rule(
+        id="member-with-own-quota",
+        severity=Severity.INFO,
+        explanation="A quota that names a member decides before the quota of its group, as in Kafka's precedence. The member "
+        "does not share the limit of the group.",
+    ),
     _error("outside-scope", "An entity is declared that the cluster's scope does not own. It could never be written."),
     _error("unknown-cluster", "A document or an override names a cluster that no Cluster document has."),
     _error("overlapping-overrides", "Two overrides of one entry match one cluster, so their order would decide the limit."),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry, ValueLimit
+from reconciler.manifest.groups import GroupEntities
 from reconciler.manifest.ownership import limit_findings
 from reconciler.manifest.profiles import ProfileTable
 from reconciler.manifest.quota_entries import split_units
@@ -25,6 +26,7 @@ from reconciler.model import (
     compose,
     display_name,
 )
+from reconciler.resolution import GROUP_CALLBACK
 from reconciler.text import did_you_mean, shown_part
 
 
@@ -37,7 +39,7 @@ class DesiredResult:
 
 
 def desired_state(
-    documents: Iterable[ClientQuotasDocument],
+    documents: Sequence[ClientQuotasDocument],
     cluster: ClusterSpec,
     *,
     shown_files: Callable[[str], bool] | None = None,
@@ -68,6 +70,7 @@ def desired_state(
             elif not everything and not cluster.scope.contains(entity):
                 findings.append(_outside(declared, cluster))
     findings += table.findings
+    findings += _with_groups(documents, cluster, entities)
     units = _with_shares(entities, cluster, findings)
     findings += limit_findings(entities.values(), limits, cluster)
     if shown_files is not None:
@@ -75,6 +78,23 @@ def desired_state(
         units = tuple(entity for entity in units if entity in chosen)
         return DesiredResult(state=DesiredState(entities=chosen, complete=False, with_units=units), findings=tuple(findings))
     return DesiredResult(state=DesiredState(entities=entities, with_units=units), findings=tuple(findings))
+
+
+def _with_groups(
+    documents: Sequence[ClientQuotasDocument], cluster: ClusterSpec, entities: dict[Entity, DesiredEntity]
+) -> list[Finding]:
+    """Declare the groups beside the entries, whose quotas decide before those of groups. What is wrong with the groups."""
+    plugin = cluster.quota_callback is not None and cluster.quota_callback.name == GROUP_CALLBACK
+    groups = GroupEntities(entities, plugin=plugin)
+    declared = [
+        each
+        for document in documents
+        if document.groups and (document.clusters is None or document.clusters.chooses(cluster))
+        for group in document.groups
+        for each in groups.declare(group)
+    ]
+    outside = [_outside(each, cluster) for each in declared if not cluster.scope.contains(each.entity)]
+    return [*groups.findings, *outside]
 
 
 def _with_shares(entities: dict[Entity, DesiredEntity], cluster: ClusterSpec, findings: list[Finding]) -> tuple[Entity, ...]:

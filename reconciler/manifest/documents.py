@@ -18,6 +18,7 @@ from reconciler.model import (
     Span,
     WrittenQuota,
 )
+from reconciler.resolution import MemberKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,16 @@ class QuotaEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaGroup:
+    """A group of a document: its members with their places, and the limits that they share."""
+
+    name: str
+    members: Mapping[tuple[MemberKind, str], Span]
+    limits: DesiredEntity
+    """As the plugin of groups has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuotasDocument:
     """A ClientQuotas document. ``clusters`` is ``None`` for every cluster."""
 
@@ -65,6 +76,7 @@ class ClientQuotasDocument:
     owner_span: Span | None = None
     clusters: ClusterChoice | None = None
     entries: tuple[QuotaEntry, ...] = ()
+    groups: tuple[QuotaGroup, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from reconciler.manifest.documents import (
     ValueBounds,
     ValueLimit,
 )
+from reconciler.manifest.groups import member_entries
 from reconciler.manifest.repository_document import path_matcher
 from reconciler.model import (
     ClusterSpec,
@@ -67,7 +68,7 @@ def ownership_findings(
             )
             yield finding("outside-owner-paths", message, place, related=[_said(owner)])
         yield from _wrong_clusters(document, owner, clusters, place)
-        for entry in document.entries:
+        for entry in (*document.entries, *member_entries(document.groups)):
             yield from _wrong_entity(entry, owner, owners)
 
 

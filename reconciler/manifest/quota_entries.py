@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.formats import ValueRefusedError, parse_value
 from reconciler.manifest.collector import Collector, mapping, scalar, text
-from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry, QuotaGroup
 from reconciler.manifest.names import name_problems
 from reconciler.manifest.unit_syntax import unit_quota
 from reconciler.model import (
@@ -28,6 +28,7 @@ from reconciler.model import (
     key_part,
     legal_keys,
 )
+from reconciler.resolution import GroupLimit, MemberKind, reserved_entity
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 MOST_ENTITIES: Final = 10_000
@@ -46,6 +47,8 @@ def client_quotas(root: YamlMapping, out: Collector) -> ClientQuotasDocument:
     written = scalar(metadata, "owner")
     owner = written.text if written is not None else None
     entries = spec.items.get("quotas") if spec else None
+    if spec is not None and not spec.items.keys() & {"quotas", "groups"}:
+        out.add("missing-field", "spec has neither quotas nor groups", spec)
     items = entries.items if isinstance(entries, YamlSequence) else []
     return ClientQuotasDocument(
         file=out.file,
@@ -55,6 +58,7 @@ def client_quotas(root: YamlMapping, out: Collector) -> ClientQuotasDocument:
         owner_span=out.span(written) if written is not None else None,
         clusters=cluster_choice(spec.items.get("clusters") if spec else None, out),
         entries=tuple(entry for node in items for entry in _entries(node, owner, out)),
+        groups=tuple(_groups(mapping(spec, "groups"), owner, out)),
     )
 
 
@@ -106,6 +110,43 @@ def _entities(match: YamlMapping, out: Collector) -> Iterator[tuple[Entity, Span
     for combination in itertools.product(*names.values()):
         entity = Entity.of({entity_type: name for entity_type, (name, _) in zip(names, combination, strict=True)})
         yield entity, out.span(combination[lists[-1]][1] if lists else match)
+
+
+def _groups(node: YamlMapping | None, owner: str | None, out: Collector) -> Iterator[QuotaGroup]:
+    for name, group in node.items.items() if node is not None else ():
+        if node is None or not isinstance(group, YamlMapping):
+            continue
+        line, column = node.keys[name]
+        source = Span(file=out.file, line=line, column=column)
+        prefix = text(group, "match") == "prefix"
+        members = {
+            (kind, member.text): out.span(member)
+            for field, kind in _MEMBERS[prefix].items()
+            for member in _members(group.items.get(field), kind, out)
+        }
+        if not members:
+            out.add("missing-field", "this group has neither users nor client-ids", source)
+            continue
+        quotas, units = split_units(parse_quotas(group.items.get("quotas"), None, out))
+        entity = reserved_entity(GroupLimit(group=name))
+        note = text(group, "note")
+        limits = DesiredEntity(entity=entity, quotas=quotas, units=units, source=source, owner=owner, note=note)
+        yield QuotaGroup(name=name, members=members, limits=limits)
+
+
+def _members(node: YamlNode | None, kind: MemberKind, out: Collector) -> Iterator[YamlScalar]:
+    for item in node.items if isinstance(node, YamlSequence) else ():
+        if isinstance(item, YamlScalar) and item.data is not None:
+            if kind in (MemberKind.USER, MemberKind.CLIENT_ID):
+                for rule_id, message in name_problems(kind.value, item.text):
+                    out.add(rule_id, message, item)
+            yield item
+
+
+_MEMBERS: Final = {
+    False: {"users": MemberKind.USER, "client-ids": MemberKind.CLIENT_ID},
+    True: {"users": MemberKind.USER_PREFIX, "client-ids": MemberKind.CLIENT_ID_PREFIX},
+}
 
 
 def _listed_names(entity_type: str, node: YamlNode, out: Collector) -> list[tuple[EntityName, YamlNode]]:

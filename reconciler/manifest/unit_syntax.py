@@ -8,7 +8,7 @@ from typing import Final
 
 from reconciler.formats import ValueRefusedError, parse_value
 from reconciler.manifest.collector import Collector
-from reconciler.model import ClusterTotal, Entity, Message, QuotaKey, QuotaUnit, Shares, UnitQuota, compose, flag_part, key_part
+from reconciler.model import ClusterTotal, Entity, Message, QuotaKey, Shares, UnitQuota, WrittenUnit, compose, flag_part, key_part
 from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
@@ -32,7 +32,7 @@ def unit_quota(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Col
     return UnitQuota(unit=unit, source=out.span(node), text=text)
 
 
-def _unit(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> QuotaUnit | None:
+def _unit(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> WrittenUnit | None:
     names = [name for name in _FIELDS if name in node.items]
     if len(names) != 1 or not node.items.keys() <= _FIELDS[names[0]]:
         if node.items and node.items.keys() <= {CLUSTER_TOTAL, SHARES, OF}:

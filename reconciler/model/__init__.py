@@ -179,7 +179,7 @@ if TYPE_CHECKING:
         TrafficRepair,
         UnattributedSeries,
     )
-    from reconciler.model.units import ClusterTotal, LeaderSpread, QuotaUnit, Shares, UnitQuota
+    from reconciler.model.units import ClusterTotal, GroupPart, LeaderSpread, QuotaUnit, Shares, UnitQuota, WrittenUnit
 
 __all__ = [
     "CLIENT_KEYS",
@@ -262,6 +262,7 @@ __all__ = [
     "FrameSchema",
     "FreezeWindow",
     "GroupLoad",
+    "GroupPart",
     "GuardLimits",
     "GuardResult",
     "GuardStatus",
@@ -356,6 +357,7 @@ __all__ = [
     "Weekly",
     "WindowKind",
     "WrittenQuota",
+    "WrittenUnit",
     "any_matches",
     "broker_words",
     "by_owner",

@@ -31,7 +31,19 @@ class Shares:
     """Computed: the shares of all entities that divide this capacity. Then ``of`` is the capacity."""
 
 
-QuotaUnit: TypeAlias = ClusterTotal | Shares
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPart:
+    """An equal part of a group's limit for one of its members, on a cluster without the plugin of groups."""
+
+    group: str
+    members: int
+    limit: float
+    """Of the whole group, on each broker."""
+
+
+WrittenUnit: TypeAlias = ClusterTotal | Shares
+"""A value of a manifest that is computed for a cluster."""
+QuotaUnit: TypeAlias = WrittenUnit | GroupPart
 """How a value was declared that is not a number for each broker."""
 
 
@@ -39,7 +51,7 @@ QuotaUnit: TypeAlias = ClusterTotal | Shares
 class UnitQuota:
     """One value of a manifest that has to be computed for a cluster before it is a number."""
 
-    unit: QuotaUnit
+    unit: WrittenUnit
     source: Span
     text: str
     """The value as written, e.g. ``clusterTotal: 60MiB``."""

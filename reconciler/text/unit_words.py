@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reconciler.model import ClusterTotal, QuotaUnit
+from reconciler.model import ClusterTotal, GroupPart, QuotaUnit, display_name
 from reconciler.text.amounts import amount, number_text
 from reconciler.text.quoting import count_of
 
@@ -14,6 +14,9 @@ def unit_text(key: str, unit: QuotaUnit) -> str:
     if isinstance(unit, ClusterTotal):
         divided = "" if unit.brokers is None else f", divided by {count_of(unit.brokers, 'broker')}"
         return f"{amount(key, unit.value)} in total{divided}"
+    if isinstance(unit, GroupPart):
+        parts = "the limit" if unit.members == 1 else f"1 of {unit.members} equal parts"
+        return f"{parts} of group {display_name(unit.group)}, {amount(key, unit.limit)}"
     capacity = "spec.capacity" if unit.of is None else amount(key, unit.of)
     shares = shares_text(unit.count)
     return (

@@ -13,7 +13,7 @@ from typing import Final
 from reconciler.documents import plan_digest
 from reconciler.errors import BackendError, FileAccessError, UsageError
 from reconciler.logs import log_event
-from reconciler.manifest import Owner, ValueLimit
+from reconciler.manifest import Owner, ValueLimit, group_notes
 from reconciler.model import (
     LINT_RULES,
     ClusterSpec,
@@ -116,7 +116,7 @@ def intent_of(
         paths=tuple(paths),
         lint=loaded.lint,
         fail_on=fail_on,
-        notes=seen.notes(loaded, spec),
+        notes=(*seen.notes(loaded, spec), *group_notes(desired)),
         before=seen.before(spec),
         trusted=seen.trusted,
         others=OtherClusters(spec=spec, loaded=loaded),

@@ -30,6 +30,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
 WITHOUT_EXAMPLE = {
+    "duplicate-group",
+    "member-of-two-groups",
+    "group-needs-plugin",
+    "member-with-own-quota",
     "would-throttle",
     "over-current-limit",
     "may-throttle",

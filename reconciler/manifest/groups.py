@@ -1,0 +1,203 @@
+"""Groups of one cluster as entities: one shared limit where brokers have the plugin, otherwise an equal part for each member."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Final
+
+from reconciler.manifest.collector import finding
+from reconciler.manifest.documents import QuotaEntry, QuotaGroup
+from reconciler.manifest.unit_limits import round_down
+from reconciler.model import (
+    ClusterTotal,
+    DesiredEntity,
+    DesiredQuota,
+    DesiredState,
+    Entity,
+    EntityType,
+    Finding,
+    GroupPart,
+    Message,
+    QuotaKey,
+    Related,
+    Span,
+    UnitQuota,
+    compose,
+    display_name,
+    flag_part,
+    key_part,
+)
+from reconciler.resolution import (
+    GROUP_CALLBACK,
+    GroupLimit,
+    GroupMember,
+    MemberKind,
+    is_reserved,
+    reserved_entity,
+    stored_rule,
+)
+from reconciler.text import amount_part, count_of, shown_part
+
+_MARK: Final = QuotaKey.REQUEST_PERCENTAGE, 100.0
+"""Kafka stores no entity without a value. The value of a member has no weight."""
+_TYPES: Final = {
+    MemberKind.USER: EntityType.USER, MemberKind.USER_PREFIX: EntityType.USER,
+    MemberKind.CLIENT_ID: EntityType.CLIENT_ID, MemberKind.CLIENT_ID_PREFIX: EntityType.CLIENT_ID,
+}  # fmt: skip
+_PREFIXES: Final = (MemberKind.USER_PREFIX, MemberKind.CLIENT_ID_PREFIX)
+
+
+def member_entries(groups: Iterable[QuotaGroup]) -> Iterator[QuotaEntry]:
+    """The users and client-ids that groups limit, as if each had an entry: for the rules of owners."""
+    for group in groups:
+        for (kind, name), source in group.members.items():
+            yield QuotaEntry(declared=replace(group.limits, entity=_entity(kind, name), source=source))
+
+
+class GroupEntities:
+    """The groups of one cluster. Declares them beside ``entities``, and collects what is wrong with them."""
+
+    def __init__(self, entities: dict[Entity, DesiredEntity], *, plugin: bool) -> None:
+        """``plugin``: the brokers have the plugin of groups."""
+        self._entities = entities
+        self._own = dict(entities)
+        self._plugin = plugin
+        self._groups: dict[str, QuotaGroup] = {}
+        self._members: dict[tuple[MemberKind, str], tuple[str, Span]] = {}
+        self.findings: list[Finding] = []
+
+    def declare(self, group: QuotaGroup) -> tuple[DesiredEntity, ...]:
+        """Declare a group, and return what it declares."""
+        first = self._groups.setdefault(group.name, group)
+        if first is not group:
+            message = compose("group {group} is already declared. Give one of them another name", group=shown_part(group.name))
+            self._add("duplicate-group", message, group.limits.source, ("the first declaration", first.limits.source))
+            return ()
+        members = {member: span for member, span in group.members.items() if self._is_free(group, member, span)}
+        prefix = next((span for (kind, _), span in members.items() if kind in _PREFIXES), None)
+        if prefix is not None and not self._plugin:
+            message = compose(
+                "group {group} has prefixes, which only brokers with the plugin of groups can match. List the names, or set "
+                "{line} in the Cluster manifest",
+                group=shown_part(group.name),
+                line=flag_part(f"spec.quotaCallback.class: {GROUP_CALLBACK}"),
+            )
+            self._add("group-needs-plugin", message, prefix)
+            return ()
+        self.findings += self._with_own_quota(group, members)
+        declared = tuple(self._shared(group, members) if self._plugin else self._divided(group, members))
+        self._entities.update((each.entity, each) for each in declared)
+        return declared
+
+    def _is_free(self, group: QuotaGroup, member: tuple[MemberKind, str], span: Span) -> bool:
+        name, first = self._members.setdefault(member, (group.name, span))
+        if name == group.name:
+            return True
+        message = compose(
+            "{member} is in the groups {first} and {second}. Remove it from one of them",
+            member=_entity(*member),
+            first=shown_part(name),
+            second=shown_part(group.name),
+        )
+        self._add("member-of-two-groups", message, span, ("the first group", first))
+        return False
+
+    def _shared(self, group: QuotaGroup, members: Mapping[tuple[MemberKind, str], Span]) -> Iterator[DesiredEntity]:
+        """As the plugin reads it: the limits of the group, and an entity for each member."""
+        yield group.limits
+        key, value = _MARK
+        for (kind, name), span in members.items():
+            entity = reserved_entity(GroupMember(group=group.name, kind=kind, name=name))
+            mark = DesiredQuota(value=value, source=span, text="member")
+            note = group.limits.note or f"Member of group {group.name}"
+            yield DesiredEntity(entity=entity, quotas={key: mark}, source=span, owner=group.limits.owner, note=note)
+
+    def _divided(self, group: QuotaGroup, members: Mapping[tuple[MemberKind, str], Span]) -> Iterator[DesiredEntity]:
+        """An equal part of each limit for each member, but for keys of which a member has a quota of its own."""
+        parts = {key: part for key, quota in group.limits.quotas.items() if (part := self._part(group, key, quota, len(members)))}
+        units = {key: _unit_part(quota, len(members)) for key, quota in group.limits.units.items()}
+        for (kind, name), span in members.items():
+            entity = _entity(kind, name)
+            own = self._own.get(entity)
+            if own is not None:
+                taken = own.quotas.keys() | own.units.keys()
+                quotas = {**{key: part for key, part in parts.items() if key not in taken}, **own.quotas}
+                yield replace(own, quotas=quotas, units={**{k: u for k, u in units.items() if k not in taken}, **own.units})
+            else:
+                yield replace(group.limits, entity=entity, quotas=parts, units=units, source=span)
+
+    def _part(self, group: QuotaGroup, key: QuotaKey, quota: DesiredQuota, members: int) -> DesiredQuota | None:
+        value = round_down(key, Fraction(quota.value) / members)
+        if value is not None:
+            return replace(quota, value=value, unit=GroupPart(group=group.name, members=members, limit=quota.value))
+        message = compose(
+            "{limit} of {key} is too little for {members} of group {group}: each needs at least {least}",
+            limit=amount_part(key.value, quota.value),
+            key=key_part(key.value),
+            members=count_of(members, "member"),
+            group=shown_part(group.name),
+            least=amount_part(key.value, 1.0),
+        )
+        self._add("part-too-small", message, quota.source)
+        return None
+
+    def _with_own_quota(self, group: QuotaGroup, members: Mapping[tuple[MemberKind, str], Span]) -> Iterator[Finding]:
+        """Members that a quota of their own takes out of the group."""
+        keys = group.limits.quotas.keys() | group.limits.units.keys()
+        for (kind, name), span in members.items():
+            entity = _entity(kind, name)
+            own = self._own.get(entity) if kind not in _PREFIXES else None
+            for key in sorted(keys & (own.quotas.keys() | own.units.keys())) if own is not None else ():
+                message = compose(
+                    "{entity} has a {key} of its own, which decides before the limit of group {group}, and {effect}",
+                    entity=entity,
+                    key=key_part(key.value),
+                    group=shown_part(group.name),
+                    effect="shares nothing with the group" if self._plugin else "gets no part of that limit",
+                )
+                related = [Related(span=own.source, message="the quota of its own")] if own is not None else []
+                yield finding("member-with-own-quota", message, span, related=related, entity=entity, key=key.value)
+
+    def _add(self, rule_id: str, message: Message, span: Span, related: tuple[str, Span] | None = None) -> None:
+        places = [Related(span=related[1], message=related[0])] if related is not None else []
+        self.findings.append(finding(rule_id, message, span, related=places))
+
+
+def _entity(kind: MemberKind, name: str) -> Entity:
+    return Entity.of({_TYPES[kind].value: name})
+
+
+def _unit_part(quota: UnitQuota, members: int) -> UnitQuota:
+    """A total of the cluster, or shares, of one member."""
+    unit = quota.unit
+    if isinstance(unit, ClusterTotal):
+        return replace(quota, unit=replace(unit, value=unit.value / members))
+    return replace(quota, unit=replace(unit, count=unit.count / members))
+
+
+def group_notes(state: DesiredState) -> Iterator[Message]:
+    """What happens to the groups of a cluster: shared by the plugin, or divided among members that cannot borrow."""
+    divided: dict[str, int] = {}
+    shared = []
+    for entity, declared in state.entities.items():
+        if is_reserved(entity):
+            rule = stored_rule(entity)
+            shared += [rule.group] if isinstance(rule, GroupLimit) else []
+        for quota in declared.quotas.values():
+            if isinstance(quota.unit, GroupPart):
+                divided[quota.unit.group] = quota.unit.members
+    for group, members in sorted(divided.items()):
+        yield compose(
+            "Group {group} is divided: each of {members} has an equal part, and none can borrow what another leaves. "
+            "Brokers with the plugin of groups share one limit.",
+            group=shown_part(group),
+            members=count_of(members, "member"),
+        )
+    if shared:
+        yield compose(
+            "The members of {groups} share one limit on each broker. Only brokers with {plugin} enforce it.",
+            groups=f"group {display_name(shared[0])}" if len(shared) == 1 else f"{len(shared)} groups",
+            plugin=flag_part(GROUP_CALLBACK),
+        )

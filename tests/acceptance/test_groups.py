@@ -1,0 +1,57 @@
+"""Groups as users meet them: planned, explained, and told apart from what brokers do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from reconciler.resolution.group_callback import GROUP_CALLBACK
+from tests.support.command import Done, invoke
+from tests.support.manifests import cluster, quotas, snapshot
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+MIB = 2.0**20
+GROUPS = {"payments": {"users": ["alice", "bob", "carol"], "quotas": {"producer_byte_rate": "60MiB"}}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "live.json").write_text(snapshot({}))
+    (tmp_path / "quotas" / "quotas.yaml").write_text(quotas(groups=GROUPS))
+    (tmp_path / "quotas" / "prod.yaml").write_text(cluster())
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> Done:
+    return invoke(arguments[0], "quotas", "--current", "live.json", *arguments[1:], cwd=folder)
+
+
+def test_a_plan_without_the_plugin_shows_the_parts_and_that_members_cannot_borrow(folder: Path) -> None:
+    document = run(folder, "plan", "--format", "json").json()
+    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    declared = {"group": "payments", "members": 3, "limit": 60 * MIB}
+    assert [change["keys"]["producer_byte_rate"]["declared"] for change in document["changes"]] == [declared] * 3
+    text = " ".join(run(folder, "plan").out.split())
+    assert "not set -> 20 MiB/s" in text
+    assert "declared: 1 of 3 equal parts of group payments, 60 MiB/s" in text
+    assert "none can borrow what another leaves" in text
+
+
+def test_a_plan_with_the_plugin_writes_the_limit_once(folder: Path) -> None:
+    (folder / "quotas" / "prod.yaml").write_text(cluster(quotaCallback={"class": GROUP_CALLBACK}))
+    document = run(folder, "plan", "--format", "json").json()
+    entities = [change["entity"] for change in document["changes"]]
+    assert {"user": "kafka-quotas:group:payments"} in entities
+    assert {"user": "kafka-quotas:group:payments", "client-id": "user:carol"} in entities
+    assert len(entities) == 4
+    assert "The members of group payments share one limit on each broker" in " ".join(run(folder, "plan").out.split())
+
+
+def test_resolve_shows_the_part_of_a_member_and_its_group(folder: Path) -> None:
+    done = run(folder, "resolve", "--names", "user=bob,client-id=app", "--state", "planned")
+    assert done.code == 0, done.err
+    assert "1 of 3 equal parts of group payments" in done.out

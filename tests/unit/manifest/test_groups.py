@@ -1,0 +1,136 @@
+"""Groups of manifests: an equal part for each member, or one shared limit for brokers with the plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.manifest.desired import DesiredResult, desired_state
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
+from reconciler.manifest.groups import group_notes
+from reconciler.manifest.ownership import ownership_findings
+from reconciler.manifest.reading import read_documents
+from reconciler.manifest.unit_limits import BrokerFacts, compute_units
+from reconciler.model.entity import Entity
+from reconciler.model.quota import QuotaKey
+from reconciler.model.units import GroupPart
+from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
+from reconciler.resolution.quota_callback import callback_limits
+from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, reserved_entity
+from tests.support.manifests import cluster, quotas, repository
+
+KEY = QuotaKey.PRODUCER_BYTE_RATE
+MIB = 2.0**20
+PLUGIN = {"quotaCallback": {"class": GROUP_CALLBACK}}
+
+
+def user(name: str) -> Entity:
+    return Entity.of({"user": name})
+
+
+def read(
+    groups: Mapping[str, object], *entries: tuple[Mapping[str, object], Mapping[str, object]], **spec: object
+) -> tuple[DesiredResult, tuple[str, ...]]:
+    text = f"{cluster(**spec)}---\n{quotas(*entries, groups=groups)}"
+    content = read_documents(text.encode(), "all.yaml")
+    documents = [document for document in content.documents if isinstance(document, ClientQuotasDocument)]
+    clusters = [document for document in content.documents if isinstance(document, ClusterDocument)]
+    result = desired_state(documents, clusters[0].spec)
+    return result, tuple(finding.id for finding in (*content.findings, *result.findings))
+
+
+def group(*users: str, rate: object = "60MiB", **fields: object) -> dict[str, object]:
+    return {"users": list(users), "quotas": {KEY.value: rate}, **fields}
+
+
+def test_without_the_plugin_each_member_has_an_equal_part() -> None:
+    members = {**group("alice", "bob"), "client-ids": ["batch"]}
+    result, findings = read({"payments": members})
+
+    assert findings == ()
+    assert result.state.values() == {
+        each: {KEY.value: 20 * MIB} for each in (user("alice"), user("bob"), Entity.of({"client-id": "batch"}))
+    }
+    assert result.state.entities[user("bob")].quotas[KEY].unit == GroupPart(group="payments", members=3, limit=60 * MIB)
+    (note,) = group_notes(result.state)
+    assert "Group 'payments' is divided: each of 3 members has an equal part, and none can borrow" in note
+
+
+def test_with_the_plugin_the_members_share_the_limit_as_its_rules_store_it() -> None:
+    members = {**group("svc-", match="prefix"), "client-ids": ["batch-"]}
+    result, findings = read({"payments": members, "x": group("alice")}, **PLUGIN)
+    values = result.state.values()
+
+    assert findings == ()
+    assert values[reserved_entity(GroupLimit(group="payments"))] == {KEY.value: 60 * MIB}
+    assert reserved_entity(GroupMember(group="payments", kind=MemberKind.CLIENT_ID_PREFIX, name="batch-")) in values
+    limits = callback_limits(GroupQuotaCallback, values, {1: None})[KEY.value].at(1)
+    shared = limits.resolve("svc-a", "app"), limits.resolve("bob", "batch-7")
+    assert [each.value for each in shared] == [60 * MIB, 60 * MIB]
+    assert shared[0].bucket == shared[1].bucket != limits.resolve("alice", "app").bucket
+    assert limits.resolve("bob", "app").value is None
+    (note,) = group_notes(result.state)
+    assert f"The members of 2 groups share one limit on each broker. Only brokers with {GROUP_CALLBACK}" in note
+
+
+def test_a_quota_that_names_a_member_decides_before_the_group() -> None:
+    own = ({"user": "bob"}, {KEY.value: "5MiB", "consumer_byte_rate": 7})
+    divided, findings = read({"payments": group("alice", "bob")}, own)
+    assert findings == ("member-with-own-quota",)
+    assert divided.state.values() == {
+        user("alice"): {KEY.value: 30 * MIB},
+        user("bob"): {KEY.value: 5 * MIB, "consumer_byte_rate": 7.0},
+    }
+    assert "gets no part" in divided.findings[0].message
+    shared, findings = read({"payments": group("alice", "bob")}, own, **PLUGIN)
+    assert findings == ("member-with-own-quota",)
+    limits = callback_limits(GroupQuotaCallback, shared.state.values(), {1: None})[KEY.value].at(1)
+    assert [limits.resolve(name, "app").value for name in ("alice", "bob")] == [60 * MIB, 5 * MIB]
+
+
+def test_a_member_keeps_its_other_keys_beside_its_part() -> None:
+    result, findings = read({"payments": group("alice", "bob")}, ({"user": "bob"}, {"consumer_byte_rate": 7}))
+    assert findings == ()
+    assert result.state.values()[user("bob")] == {KEY.value: 30 * MIB, "consumer_byte_rate": 7.0}
+
+
+def test_a_total_of_the_cluster_is_divided_among_brokers_and_members() -> None:
+    result, _ = read({"payments": group("alice", "bob", rate={"clusterTotal": "60MiB"})})
+    state, findings = compute_units(result.state, BrokerFacts(brokers=(1, 2, 3)))
+    assert (findings, state.values()) == ((), {user(name): {KEY.value: 10 * MIB} for name in ("alice", "bob")})
+
+
+def test_what_cannot_be_is_refused_with_its_place() -> None:
+    assert read({"a": group("alice"), "b": group("alice", "bob")})[1] == ("member-of-two-groups",)
+    assert read({"a": group("svc-", match="prefix")})[1] == ("group-needs-plugin",)
+    assert read({"a": group("alice", "bob", "carol", rate=2)})[1] == ("part-too-small",)
+    assert read({"a": {"quotas": {KEY.value: 2}}})[1] == ("missing-field",)
+    assert read({"a": group("alice")}, scope={"include": [{"user": {"prefix": "x"}}]})[1] == ("outside-scope",)
+    twice = f"{cluster()}---\n{quotas(groups={'a': group('alice')})}---\n{quotas(groups={'a': group('bob')})}"
+    documents = [each for each in read_documents(twice.encode(), "f").documents if isinstance(each, ClientQuotasDocument)]
+    clusters = [each for each in read_documents(twice.encode(), "f").documents if isinstance(each, ClusterDocument)]
+    (finding,) = desired_state(documents, clusters[0].spec).findings
+    assert (finding.id, finding.span and finding.span.line) == ("duplicate-group", 15)
+
+
+def test_an_owner_cannot_limit_the_user_of_another_owner_by_a_group() -> None:
+    owners = {"a": {"entities": [{"user": {"prefix": "a-"}}]}, "b": {"entities": [{"user": {"prefix": "b-"}}]}}
+    text = f"{repository(owners=owners)}---\n{quotas(owner='a', groups={'mine': group('a-1', 'b-1')})}"
+    content = read_documents(text.encode(), "all.yaml")
+    documents = [each for each in content.documents if isinstance(each, ClientQuotasDocument)]
+    (rules,) = [each for each in content.documents if isinstance(each, RepositoryDocument)]
+    assert content.findings == ()
+    found = list(ownership_findings(documents, rules.owners, relative=lambda path: path, clusters=()))
+    assert [(each.id, str(each.entity)) for each in found] == [("foreign-entity", "user=b-1")]
+
+
+@given(st.integers(1, 2**50), st.integers(1, 60))
+def test_parts_never_exceed_the_limit_and_lose_less_than_one_unit_each(limit: int, members: int) -> None:
+    result, findings = read({"g": group(*(f"u{number}" for number in range(members)), rate=limit)})
+    if limit < members:
+        assert findings == ("part-too-small",)
+        return
+    total = sum(values[KEY.value] for values in result.state.values().values())
+    assert limit - members < total <= limit
