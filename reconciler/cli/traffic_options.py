@@ -104,7 +104,7 @@ def add_prometheus_options(parser: argparse.ArgumentParser, *, hours: int = 24, 
     group = options.section(parser, "Traffic")
     add_time_options(
         group,
-        "read samples of Prometheus, or rows of an address or a table, after this time "
+        "read samples of Prometheus, or rows of Parquet, an address or a table, after this time "
         f"[default: {hours} h before --until for Prometheus, else all]",
     )
     add_prometheus_login_options(parser, store=store)
@@ -201,8 +201,8 @@ def is_dataset(traffic: Sequence[str]) -> bool:
 
 
 def dataset_time(traffic: Sequence[str], *, since: datetime.datetime | None, until: datetime.datetime | None) -> Between | None:
-    """Which rows of datasets to read; ``None``: all."""
-    if (since is None and until is None) or not is_dataset(traffic):
+    """Which rows of files and datasets to read; ``None``: all."""
+    if (since is None and until is None) or not traffic:
         return None
     from reconciler.traffic import Between
 

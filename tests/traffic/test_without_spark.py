@@ -20,6 +20,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.kinds import Kind
 from tests.support import all_kinds
 from tests.support.command import Done, run
+from tests.support.manifests import quotas
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.log_lines import line
 
@@ -321,3 +322,33 @@ def test_exact_is_refused_for_sums_of_seconds_and_never_advised(folder: Path) ->
         done = backtest(folder, "--traffic", "a.csv", "--mapping", "map.yaml", "--format", form)
         assert done.code == 0, done.err
         assert "--exact" not in done.out
+
+
+def test_a_stretch_of_time_of_local_parquet_is_what_a_file_of_that_time_has(tmp_path: Path) -> None:
+    rows = all_kinds.rows()
+    (tmp_path / "quotas.yaml").write_text(manifest_of_alice(), "utf-8")
+    all_kinds.write(tmp_path / "whole.parquet", rows)
+    all_kinds.write(tmp_path / "part.parquet", tuple(row for row in rows if 30_000 < row.at_ms <= 90_000))
+    between = ("--since", "2026-11-01T00:00:30Z", "--until", "2026-11-01T00:01:30Z")
+
+    cut, part = (
+        run("backtest", "quotas.yaml", "--traffic", name, *options, "--format", "json", cwd=tmp_path)
+        for name, options in (("whole.parquet", between), ("part.parquet", ()))
+    )
+
+    assert cut.code == 0, cut.err
+    assert cut.out.replace("whole.parquet", "part.parquet") == part.out
+    assert 0 < cut.json()["provenance"]["requests"] < len(rows)
+
+
+def test_a_stretch_of_time_of_a_local_log_is_refused_with_the_way_to_it(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(manifest_of_alice(), "utf-8")
+
+    done = run("backtest", "quotas.yaml", "--traffic", str(LOG), "--since", "2026-11-01T00:00:30Z", cwd=tmp_path)
+
+    assert done.code == 64
+    assert "--since and --until need Parquet in the canonical traffic schema" in done.err
+
+
+def manifest_of_alice() -> str:
+    return quotas(({"user": "alice"}, {"producer_byte_rate": "1KiB"}))
