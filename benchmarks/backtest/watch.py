@@ -19,7 +19,8 @@ _EVERY_S = 0.5
 class Watched:
     """One run: its output and how it ended; ``peak``: the most memory that the whole tree of processes had at once, MB.
 
-    ``processor_s``: of the whole tree, as it was last seen before it ended; workers that nothing waits for included.
+    ``processor_s``: of the whole tree, as it was last seen before it ended; workers that nothing waits for included. ``python``
+    and ``java``: the most of the process itself, and of the largest Java below it.
     """
 
     stdout: str
@@ -27,17 +28,22 @@ class Watched:
     code: int
     peak: float
     processor_s: float
+    python: float
+    java: float
 
 
 def run(command: Sequence[str], *, timeout_s: float) -> Watched:
     """Run a command and watch its tree. One that takes longer is ended, with a code below zero."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     done = threading.Event()
-    peaks, times = [0.0], [0.0]
+    peaks, times, python, java = [0.0], [0.0], [0.0], [0.0]
 
     def watch() -> None:
         while not done.wait(_EVERY_S):
-            peaks.append(sum(map(_memory_mb, tree(process.pid))))
+            memory = {pid: _memory_mb(pid) for pid in tree(process.pid)}
+            peaks.append(sum(memory.values()))
+            python.append(memory[process.pid])
+            java.extend(megabytes for pid, megabytes in memory.items() if _name(pid) == "java")
             times.append(processor_s(process.pid))
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -52,7 +58,15 @@ def run(command: Sequence[str], *, timeout_s: float) -> Watched:
     finally:
         done.set()
         watcher.join()
-    return Watched(stdout=stdout, stderr=stderr, code=process.returncode, peak=max(peaks), processor_s=max(times))
+    return Watched(
+        stdout=stdout,
+        stderr=stderr,
+        code=process.returncode,
+        peak=max(peaks),
+        processor_s=max(times),
+        python=max(python),
+        java=max(java),
+    )
 
 
 def tree(root: int) -> list[int]:
@@ -81,6 +95,12 @@ def _stat(pid: int) -> list[str]:
         return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return (_PROC / str(pid) / "comm").read_text().strip()
+    return ""
 
 
 def _memory_mb(pid: int) -> float:
