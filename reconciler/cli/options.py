@@ -48,11 +48,11 @@ def section(parser: argparse.ArgumentParser, title: str, description: str | None
 
 
 def add_output_options(
-    parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json"), out: bool = False
+    parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json"), out: bool = False, also: str = ""
 ) -> None:
     """``--format``, ``--out`` where the command has it, ``--color``, ``-q``, ``-v``, ``-h``.
 
-    ``--out`` writes the same result in further forms at once.
+    ``--out`` writes the same result in further forms at once. ``also``: what else it writes.
     """
     group = section(parser, "Output")
     group.add_argument(
@@ -68,7 +68,7 @@ def add_output_options(
             action="append",
             default=[],
             metavar="FORMAT=FILE",
-            help="also write the result to a file in one of these formats (repeatable)",
+            help=f"also write the result to a file in one of these formats{also} (repeatable)",
         )
     group.add_argument(
         "--color",

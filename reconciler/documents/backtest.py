@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from reconciler.documents.backtest_headline import headline
 from reconciler.documents.backtest_metrics import (
+    counts_to_json,
+    group_counts_from_json,
     judged_from_json,
     judged_to_json,
     metrics_from_json,
@@ -51,11 +53,10 @@ from reconciler.model import (
     UnusedReason,
     Verdict,
     Waiting,
-    worst_of_buckets,
 )
 
 SCHEMA: Final = "backtest"
-_FORMAT_VERSION: Final = "2.1"
+_FORMAT_VERSION: Final = "2.2"
 
 
 def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
@@ -83,20 +84,17 @@ def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
 
 
 def _summary_to_json(report: BacktestReport) -> dict[str, Json]:
-    groups = worst_of_buckets(report.verdicts)
+    counts = report.counts
     return {
         "headline": headline(report)[0],
-        "buckets": len(groups),
-        "changed": _counts_to_json([group for group in groups if group.changed]),
-        "unchanged": _counts_to_json([group for group in groups if not group.changed]),
+        "buckets": counts.groups,
+        "rows": counts.rows,
+        "changed": counts_to_json(counts.changed),
+        "unchanged": counts_to_json(counts.unchanged),
         "unjudged": len(report.unjudged),
         "quotas": judged_to_json(report.judged),
         "refused": report.refused,
     }
-
-
-def _counts_to_json(groups: Sequence[BucketVerdict]) -> dict[str, Json]:
-    return {"buckets": len(groups), **{v.value: sum(group.verdict is v for group in groups) for v in Verdict}}
 
 
 def unjudged_to_json(change: UnjudgedChange) -> dict[str, Json]:
@@ -291,6 +289,7 @@ def backtest_from_json(data: object) -> BacktestReport:
     with within("provenance"):
         provenance = _provenance_from_json(document["provenance"])
     return BacktestReport(
+        group_counts=group_counts_from_json(document["summary"], len(document["verdicts"])),
         cluster=document["cluster"],
         rules=items_from_json(document["rules"], _rule_from_json, "rules"),
         provenance=provenance,

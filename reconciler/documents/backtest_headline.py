@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping
 
-from reconciler.model import BacktestReport, BucketVerdict, Verdict, worst_of_buckets
+from reconciler.model import BacktestReport, Verdict
 from reconciler.text import count_of
 
 
@@ -23,8 +23,8 @@ def headline(report: BacktestReport) -> tuple[str, Tone]:
     unknown = judged_words(report)
     if unknown is None:
         return f"{words}.", tone
-    only = not any(verdict.changed for verdict in report.verdicts)
-    nothing_judged = only and not any(verdict.verdict is Verdict.THROTTLED for verdict in report.verdicts)
+    counts = report.counts
+    nothing_judged = not any(counts.changed.values()) and not counts.unchanged.get(Verdict.THROTTLED)
     return (f"Inconclusive. {unknown}" if nothing_judged else f"{words}. {unknown}"), Tone.WARN if tone is Tone.GOOD else tone
 
 
@@ -47,27 +47,27 @@ def judged_words(report: BacktestReport) -> str | None:
 
 def _recorded_words(report: BacktestReport) -> tuple[str, Tone]:
     """Of quota groups with recorded traffic, each counted once by its worst broker."""
-    groups = worst_of_buckets(report.verdicts)
-    words, tone = _changed_words([group for group in groups if group.changed])
-    staying = sum(group.verdict is Verdict.THROTTLED and not group.changed for group in groups)
+    counts = report.counts
+    words, tone = _changed_words(counts.changed)
+    staying = counts.unchanged.get(Verdict.THROTTLED, 0)
     if not staying:
         return words, tone
     over = f"{count_of(staying, 'quota group')} {_are(staying)} over a limit that stays"
     return f"{words}. {over}", Tone.WARN if tone is Tone.GOOD else tone
 
 
-def _changed_words(changed: Sequence[BucketVerdict]) -> tuple[str, Tone]:
-    count = {verdict: sum(group.verdict is verdict for group in changed) for verdict in Verdict}
-    among = f"{count_of(len(changed), 'quota group')} whose limit changes"
+def _changed_words(changed: Mapping[Verdict, int]) -> tuple[str, Tone]:
+    count, groups = {verdict: changed.get(verdict, 0) for verdict in Verdict}, sum(changed.values())
+    among = f"{count_of(groups, 'quota group')} whose limit changes"
     if count[Verdict.THROTTLED]:
         return f"The proposed quotas would have throttled {count[Verdict.THROTTLED]} of {among}", Tone.BAD
     if count[Verdict.POSSIBLE]:
         return f"The proposed quotas might have throttled {count[Verdict.POSSIBLE]} of {among}", Tone.WARN
     if count[Verdict.INCONCLUSIVE]:
         return f"The history does not show enough to clear {count[Verdict.INCONCLUSIVE]} of {among}", Tone.WARN
-    if not changed:
+    if not groups:
         return "No limit of a recorded client changes", Tone.GOOD
-    get = f"{count_of(len(changed), 'quota group')} {'gets' if len(changed) == 1 else 'get'} another limit"
+    get = f"{count_of(groups, 'quota group')} {'gets' if groups == 1 else 'get'} another limit"
     return f"The proposed quotas would have throttled no recorded request. {get}", Tone.GOOD
 
 

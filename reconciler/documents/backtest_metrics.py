@@ -7,7 +7,7 @@ from typing import Any
 
 from reconciler.documents.reading import number_from_json, value_from_json
 from reconciler.formats import Json, value_to_json
-from reconciler.model import JudgedQuotas, MetricSamples, MetricSemantics, Observations
+from reconciler.model import GroupCounts, JudgedQuotas, MetricSamples, MetricSemantics, Observations, Verdict
 
 
 def observations_to_json(observations: Observations) -> dict[str, Json]:
@@ -79,3 +79,16 @@ def judged_from_json(row: Mapping[str, Any] | None) -> JudgedQuotas | None:
     if row is None:
         return None
     return JudgedQuotas(changed=row["changed"], judged=row["judged"], without_traffic=row["without_traffic"])
+
+
+def counts_to_json(counts: Mapping[Verdict, int]) -> dict[str, Json]:
+    """Quota groups, in all and by verdict."""
+    return {"buckets": sum(counts.values()), **{verdict.value: counts.get(verdict, 0) for verdict in Verdict}}
+
+
+def group_counts_from_json(summary: Mapping[str, Any], listed: int) -> GroupCounts | None:
+    """``None`` where all rows are listed."""
+    if summary.get("rows", listed) == listed:
+        return None
+    changed, unchanged = ({verdict: summary[name][verdict.value] for verdict in Verdict} for name in ("changed", "unchanged"))
+    return GroupCounts(changed=changed, unchanged=unchanged, rows=summary["rows"])

@@ -18,17 +18,14 @@ if TYPE_CHECKING:
         FailedBucket,
         Fit,
         Form,
+        GroupCounts,
         Member,
-        NotJudged,
         PeakBound,
         Provenance,
         QuotaFit,
         RateSeries,
         Regrouped,
         RuleOutcome,
-        UnjudgedChange,
-        UnusedQuota,
-        UnusedReason,
         Verdict,
         Waiting,
         broker_words,
@@ -152,6 +149,7 @@ if TYPE_CHECKING:
     )
     from reconciler.model.proposed_value import FileRevision, ProposedValue, UnwrittenValue, ValueProposals
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
+    from reconciler.model.quota_use import NotJudged, UnjudgedChange, UnusedQuota, UnusedReason
     from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, any_matches, compile_regex
     from reconciler.model.state import (
         ClusterIdentity,
@@ -261,6 +259,7 @@ __all__ = [
     "FrameColumn",
     "FrameSchema",
     "FreezeWindow",
+    "GroupCounts",
     "GroupLoad",
     "GroupPart",
     "GuardLimits",

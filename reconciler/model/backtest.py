@@ -6,23 +6,16 @@ import datetime
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Self
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
 from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, Observations
 from reconciler.model.plan import ManifestCommit
-from reconciler.model.quota import QuotaKey
+from reconciler.model.quota_use import UnjudgedChange, UnusedQuota
 
 NOT_RECORDED: Final = "traffic-not-recorded"
 """Id of the finding about a changed quota that limits no recorded traffic."""
-_TRAFFIC_OF_KEY: Final[Mapping[str, str]] = {
-    QuotaKey.PRODUCER_BYTE_RATE: "produce requests",
-    QuotaKey.CONSUMER_BYTE_RATE: "fetches",
-    QuotaKey.REQUEST_PERCENTAGE: "request times",
-    QuotaKey.CONTROLLER_MUTATION_RATE: "created or deleted partitions",
-    QuotaKey.CONNECTION_CREATION_RATE: "connections with an address",
-}
 CONTROLLER: Final = -1
 """The broker number of mutations, which the active controller counts. Brokers' logs do not name the controller."""
 
@@ -264,57 +257,6 @@ class BucketVerdict:
         return None if self.limit_after is None or not self.peak else self.limit_after / self.peak
 
 
-class UnusedReason(enum.StrEnum):
-    """Why a declared quota limited no client in the history."""
-
-    NO_CLIENT = "no-recorded-client"
-    HIDDEN = "hidden-by-stronger-quotas"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnusedQuota:
-    """A declared quota that won for no recorded client."""
-
-    entity: Entity
-    key: str
-    value: float
-    reason: UnusedReason
-
-
-class NotJudged(enum.StrEnum):
-    """Why the history shows nothing about a changed quota."""
-
-    NO_TRAFFIC = "no-traffic-of-this-kind"
-    """The history has no traffic at all of the kind that the key limits."""
-    NO_CLIENT = "no-recorded-client"
-    OVERRIDDEN = "overridden-for-every-recorded-client"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnjudgedChange:
-    """A quota that changes and limits no recorded traffic, before or after. Nothing is known about its effect.
-
-    ``before`` and ``after``: the entity's own value, ``None`` where it has none (or, before, where it is not known).
-    """
-
-    entity: Entity
-    key: str
-    before: float | None
-    after: float | None
-    reason: NotJudged
-
-    @property
-    def why(self) -> str:
-        """The reason as a clause without its end mark."""
-        match self.reason:
-            case NotJudged.NO_TRAFFIC:
-                return f"the history has no {_TRAFFIC_OF_KEY.get(self.key, 'traffic of this kind')}"
-            case NotJudged.NO_CLIENT:
-                return "no recorded client uses this quota"
-            case NotJudged.OVERRIDDEN:
-                return "stronger quotas override it for every recorded client"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
     """What one broker's history has; times are of the first and last charged request, UTC."""
@@ -451,11 +393,40 @@ class Provenance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCounts:
+    """All quota groups of a backtest by their worst verdict: those that the change touches, and the others.
+
+    ``rows``: one for each quota group on each broker.
+    """
+
+    changed: Mapping[Verdict, int]
+    unchanged: Mapping[Verdict, int]
+    rows: int
+
+    @classmethod
+    def of(cls, verdicts: Sequence[BucketVerdict]) -> Self:
+        """Of all rows, worst first."""
+        groups = worst_of_buckets(verdicts)
+        changed, unchanged = (
+            {verdict: sum(group.verdict is verdict and group.changed is is_changed for group in groups) for verdict in Verdict}
+            for is_changed in (True, False)
+        )
+        return cls(changed=changed, unchanged=unchanged, rows=len(verdicts))
+
+    @property
+    def groups(self) -> int:
+        """How many quota groups there are."""
+        return sum(self.changed.values()) + sum(self.unchanged.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestReport:
     """The whole result; verdicts are sorted worst first."""
 
     provenance: Provenance
     verdicts: tuple[BucketVerdict, ...] = ()
+    group_counts: GroupCounts | None = None
+    """Of all quota groups, where ``verdicts`` has the worst ones only; ``None``: it has all of them."""
     unjudged: tuple[UnjudgedChange, ...] = ()
     """Changed quotas that limit no recorded traffic, sorted by entity and key."""
     judged: JudgedQuotas | None = None
@@ -474,6 +445,11 @@ class BacktestReport:
     """Where the manifests declare a quota, by entity and key."""
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
     """Who declares an entity, where an owner is set."""
+
+    @property
+    def counts(self) -> GroupCounts:
+        """Of all quota groups, those without a row here included."""
+        return self.group_counts or GroupCounts.of(self.verdicts)
 
     @property
     def refused(self) -> bool:

@@ -6,13 +6,14 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.backtest import Form, PeakBound, UnjudgedChange, Verdict
+from reconciler.model.backtest import Form, PeakBound, Verdict
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
 from reconciler.model.metric_samples import MetricSamples, Observations
 from reconciler.model.plan import ManifestCommit
+from reconciler.model.quota_use import UnjudgedChange
 from reconciler.model.state import ClusterIdentity, Observed, Quotas
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.policy.backtest_rules import judged_by_rules
+    from reconciler.policy.backtest_rules import FailingRows, judged_by_rules
     from reconciler.policy.examples import GUARD_EXAMPLES, LINT_EXAMPLES
     from reconciler.policy.freeze import FREEZE_WINDOW
     from reconciler.policy.guard_context import GuardContext, ManagedAt
@@ -25,6 +25,7 @@ __all__ = [
     "REDUCTION_THROTTLES",
     "RENAMED",
     "WINDOW_SECONDS",
+    "FailingRows",
     "GuardContext",
     "ManagedAt",
     "Subject",

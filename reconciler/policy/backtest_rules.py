@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.documents import selector_to_json
@@ -64,6 +64,21 @@ def judged_by_rules(
         for finding in _findings(number, outcome, rule, sources or {})
     ]
     return replace(report, rules=rules, findings=(*findings, *report.findings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailingRows:
+    """The rows that a rule does not allow, as a function of rows that travels to other processes."""
+
+    policy: BacktestPolicy
+    owners: tuple[KnownOwner, ...] = ()
+    owner_of: Mapping[Entity, str] = field(default_factory=dict)
+
+    def __call__(self, verdicts: Sequence[BucketVerdict]) -> list[BucketVerdict]:
+        """Each row once, in their order."""
+        failing = (_failing(verdicts, rule, self.owners, self.owner_of) for rule in self.policy.fail)
+        chosen = {id(verdict) for of_rule in failing for verdict, _ in of_rule}
+        return [verdict for verdict in verdicts if id(verdict) in chosen]
 
 
 def _failing(

@@ -326,7 +326,10 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
 
 def kept_words(report: BacktestReport) -> str | None:
     """What is not shown because it stays, and is not seen to be over."""
-    kept = len(worst_of_buckets(report.verdicts)) - count_groups(telling(report))
+    if report.group_counts is None:
+        kept = len(worst_of_buckets(report.verdicts)) - count_groups(telling(report))
+    else:
+        kept = sum(report.group_counts.unchanged[verdict] for verdict in (Verdict.CLEAR, Verdict.INCONCLUSIVE))
     if not kept:
         return None
     return f"The change does not touch {count_of(kept, 'more quota group')}. No recorded client there is over a limit."

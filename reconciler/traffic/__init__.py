@@ -82,6 +82,8 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
+    from reconciler.traffic.shards.opening import ShardedTraffic, open_sharded
+    from reconciler.traffic.shards.run import ShardedBacktest
     from reconciler.traffic.sources.client_names import ClientNames
     from reconciler.traffic.sources.datasets import KafkaTopic, address_of, local_path, parse_dataset, parse_topic
     from reconciler.traffic.sources.log_evidence import CLUSTER
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.traffic_source import Source, TrafficSource
+    from reconciler.traffic.verdict_store import VerdictStore, parse_verdict_store
     from reconciler.traffic.violation_traffic import require_traffic
 
 __all__ = [
@@ -158,6 +161,8 @@ __all__ = [
     "SeriesReader",
     "SessionFrames",
     "SessionOptions",
+    "ShardedBacktest",
+    "ShardedTraffic",
     "Source",
     "SourceFile",
     "ThrottledSecond",
@@ -165,6 +170,7 @@ __all__ = [
     "TrafficMapping",
     "TrafficSource",
     "Unattributed",
+    "VerdictStore",
     "ViolationCounts",
     "Window",
     "address_of",
@@ -185,11 +191,13 @@ __all__ = [
     "look_first",
     "names_to_read",
     "open_frame",
+    "open_sharded",
     "open_traffic",
     "page_facts",
     "parse_dataset",
     "parse_mapping",
     "parse_topic",
+    "parse_verdict_store",
     "raise_as_sentences",
     "read_answer",
     "read_batches",

@@ -6,7 +6,7 @@ import datetime
 import functools
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -31,9 +31,19 @@ from reconciler.resolution import QuotaTable
 from reconciler.traffic.judging.by_seconds import Grid, Lines, groups_to_plot, rate_series
 from reconciler.traffic.judging.exact import JudgedRequest
 from reconciler.traffic.judging.findings import UnkeptLimits, report_findings, throttle_findings
-from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, group_series, groups_before, quota_tables
+from reconciler.traffic.judging.grouping import (
+    BrokerRule,
+    Grouping,
+    Series,
+    Tables,
+    group_series,
+    groups_before,
+    has_unlimited,
+    quota_tables,
+)
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
 from reconciler.traffic.judging.judged_quotas import (
+    Quota,
     changed_quotas,
     judged_quotas,
     rows_of_quotas,
@@ -43,8 +53,9 @@ from reconciler.traffic.judging.judged_quotas import (
 )
 from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
 from reconciler.traffic.judging.metric_advice import recommend_from_metrics
-from reconciler.traffic.judging.mutations import drop_duplicate_accounting
+from reconciler.traffic.judging.mutations import smaller_account, targets_of_account
 from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
+from reconciler.traffic.judging.report_parts import ReportParts
 from reconciler.traffic.judging.verdicts import (
     enrich_verdicts,
     is_changed,
@@ -108,20 +119,37 @@ class BacktestRequest:
     """Of how many buckets, the worst ones, the rate over time is wanted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeTraffic:
+    """What the judgement of a shard needs to know of all traffic. ``tables``: before (``None``: not known) and after."""
+
+    tables: tuple[Tables | None, Tables]
+    provenance: Provenance
+    undecided: tuple[Series, ...] = ()
+    """Series of other shards whose quotas are not decided."""
+    smaller_account: bool | None = None
+    """Of mutations, as ``mutations.smaller_account`` has it."""
+
+
 class Backtest:
-    """One run: ``report`` judges, ``request_lines`` then gives every request."""
+    """One run: ``report`` judges, ``request_lines`` then gives every request. ``whole``: the traffic is a shard of more."""
 
     @pause_collector()
-    def __init__(self, recorded: TrafficSource, question: BacktestRequest) -> None:
+    def __init__(self, recorded: TrafficSource, question: BacktestRequest, whole: WholeTraffic | None = None) -> None:
         self._recorded = recorded
         self._question = question
-        brokers = {member.broker for member in recorded.series}
-        before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
+        self._whole = whole
+        if whole is None:
+            brokers = {member.broker for member in recorded.series}
+            before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
+        else:
+            before, after = whole.tables
         self._tables: tuple[Tables, ...] = (after,) if before is None else (before, after)
         with timed_event(_log, "clients grouped", clients=len(recorded.series)) as event:
-            self._grouping: Grouping = group_series(recorded.series, before, after)
+            self._grouping: Grouping = group_series(recorded.series, before, after, () if whole is None else whole.undecided)
             event |= {"targets": len(self._grouping.targets), "groups": len(self._grouping.groups)}
-        self._twice = drop_duplicate_accounting(recorded.series, self._grouping)
+        account = smaller_account(recorded.series) if whole is None else whole.smaller_account
+        self._twice = targets_of_account(self._grouping, of_controller=account)
 
     @property
     def grouping(self) -> Grouping:
@@ -140,7 +168,9 @@ class Backtest:
         with timed_event(_log, "traffic judged", level=logging.INFO) as event:
             form, decided = self._judged()
             event |= {"form": form.value, "verdicts": len(decided)}
-        provenance = self._with_gaps(_provenance(question, self._recorded, form, self._grouping))
+        provenance = self._with_gaps(
+            provenance_of(question, self._recorded, form, series=len(series), is_unlimited=has_unlimited(self._grouping))
+        )
         unkept = UnkeptLimits.of(series, self._grouping, question.window)
         judged = unkept.verdicts(decided, self._grouping)
         waited = self._waiting(form, enrich_verdicts(judged, self._grouping, provenance, question.needs), unkept)
@@ -167,6 +197,29 @@ class Backtest:
             fits=quota_fits(of_requests, source=provenance.source),
             capacity=capacity,
         )
+
+    @pause_collector()
+    def shard(self, changed: Collection[Quota]) -> tuple[tuple[BucketVerdict, ...], ReportParts]:
+        """The rows of a shard, worst first, and its parts of the report, without means, waiting clients and plots.
+
+        ``changed``: quotas that differ.
+        """
+        question, series, grouping, whole = self._question, self._recorded.series, self._grouping, self._whole
+        assert whole is not None
+        _, decided = self._judged()
+        unkept = UnkeptLimits.of(series, grouping, question.window)
+        verdicts = enrich_verdicts(unkept.verdicts(decided, grouping), grouping, whole.provenance, question.needs)
+        parts = ReportParts.of(
+            verdicts,
+            unkept,
+            series,
+            grouping,
+            self._tables,
+            proposed=question.proposed,
+            changed=changed,
+            capacity=question.capacity,
+        )
+        return verdicts, parts
 
     def request_lines(self) -> Iterator[str]:
         """JSON lines, one a charged request under the proposed quotas, in the order of charging."""
@@ -261,7 +314,7 @@ class Backtest:
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
         if self._question.exact and not isinstance(recorded, RequestSource):
             raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
-        if isinstance(recorded, RequestSource) and (self._question.exact or not proves(window)):
+        if isinstance(recorded, RequestSource) and is_exact(self._question):
             form, verdicts = Form.EXACT, request_verdicts(recorded.exactly(grouping, window), recorded.series, grouping)
         elif wanted - mutations and not proves(window):
             raise TrafficError(_unproven(window))
@@ -289,7 +342,15 @@ def _unproven(window: Window) -> str:
     )
 
 
-def _provenance(question: BacktestRequest, recorded: TrafficSource, form: Form, grouping: Grouping) -> Provenance:
+def is_exact(question: BacktestRequest) -> bool:
+    """Whether single requests are judged one by one."""
+    return question.exact or not proves(question.window)
+
+
+def provenance_of(
+    question: BacktestRequest, recorded: TrafficSource, form: Form, *, series: int, is_unlimited: bool
+) -> Provenance:
+    """``series``: their number. ``is_unlimited``: some quota group has no limit."""
     facts = recorded.facts
     return Provenance(
         source=facts.source,
@@ -300,7 +361,7 @@ def _provenance(question: BacktestRequest, recorded: TrafficSource, form: Form, 
         end=max(coverage.end for coverage in facts.coverage),
         coverage=facts.coverage,
         requests=facts.requests,
-        series=len(recorded.series),
+        series=series,
         censored=facts.censored,
         throttled_then=facts.throttled_then,
         not_charged=facts.not_charged,
@@ -311,11 +372,11 @@ def _provenance(question: BacktestRequest, recorded: TrafficSource, form: Form, 
         unreadable=facts.unreadable,
         unreadable_samples=facts.unreadable_samples,
         current_known=question.current is not None,
-        assumptions=_assumptions(question, recorded, form, grouping),
+        assumptions=_assumptions(question, recorded, form, is_unlimited=is_unlimited),
     )
 
 
-def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form, grouping: Grouping) -> tuple[str, ...]:
+def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form, *, is_unlimited: bool) -> tuple[str, ...]:
     window, facts = question.window, recorded.facts
     assumptions = [
         (
@@ -326,7 +387,7 @@ def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form,
             "open loop: every request arrives when it was recorded, although a throttled client would have sent later. So "
             "throttled seconds are counted, and throttle times are never added up"
         ),
-        *question.rule.assumptions(grouping),
+        *question.rule.assumptions(is_unlimited=is_unlimited),
         "broker clocks are as their logs show, to the millisecond",
     ]
     if isinstance(recorded, ViolationTraffic):

@@ -155,9 +155,9 @@ class SecondsTraffic:
         limits = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            return (judge_topics(topics, limits, window) for topics in _whole_groups(pieces))
+            return (judge_topics(topics, limits, window) for topics in whole_groups(pieces))
 
-        work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=_of_topics, columns=_TOPIC)
+        work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=topic_columns, columns=_TOPIC)
         return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
 
     def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
@@ -319,14 +319,14 @@ class RequestTraffic(SecondsTraffic):
             return map(_as_requests, judge_requests(map(_identified, pieces), work))
 
         def judge_mutations(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            for topics in _whole_groups(pieces):
+            for topics in whole_groups(pieces):
                 identity = _identity(topics, topics[7:])
                 yield _as_requests(topics_as_requests(topics, identity, after, controller_window, noise_ms=noise_ms))
 
         columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
         works = [self._of_requests(grouping, names, judge, REQUESTS, name="requests", more=_of_identity, columns=columns)]
         if mutations := limited_groups(grouping, mutations=True):
-            more = _joined(_of_topics, _of_identity)
+            more = _joined(topic_columns, _of_identity)
             works.append(
                 self._of_requests(grouping, mutations, judge_mutations, REQUESTS, name="mutations", more=more, columns=columns)
             )
@@ -360,7 +360,7 @@ def open_rows(
         counted = rows.total(CLIENT_TOTALS)
         if statuses(counted).get(SECOND_SUM):
             has_sums = True
-            rows = ConvertedRows(rows, _charge_second_sums, ("status",))
+            rows = ConvertedRows(rows, charge_batches, ("status",))
             counted = rows.total(CLIENT_TOTALS)
     except BaseException:
         rows.close()
@@ -368,7 +368,8 @@ def open_rows(
     return (SecondsTraffic if has_sums else RequestTraffic)(rows, source=source, files=files, columns=columns, counted=counted)
 
 
-def _charge_second_sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def charge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """With each delta within a second as a charged row."""
     return map(charge_second_sums, batches)
 
 
@@ -416,7 +417,7 @@ def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iter
     yield pa.RecordBatch.from_pylist(notes, schema=_NOTES)
 
 
-def _whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
+def whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
     """The columns of one group after the other."""
     held: list[list[Integers]] = []
     for piece in pieces:
@@ -454,7 +455,7 @@ def _as_requests(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.select(REQUESTS.names).cast(REQUESTS)
 
 
-def _of_topics(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
+def topic_columns(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
     """Whether a topic is refused, as one without an API version is, and its place in the request."""
     strict = pc.fill_null(batch.column("strict"), pa.scalar(value=True)) if "strict" in batch.schema.names else None
     flags = np.ones(batch.num_rows, dtype=np.int64) if strict is None else strict.cast(pa.int64()).to_numpy(zero_copy_only=False)

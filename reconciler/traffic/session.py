@@ -23,7 +23,7 @@ import reconciler
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
-from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences
+from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences, spent_times
 from reconciler.traffic.spark_setup import (
     NO_ARCHIVE,
     ClassArchive,
@@ -172,11 +172,15 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
 def spark_with_progress(options: SessionOptions, progress: Progress | None) -> Iterator[SparkSession]:
     """A session whose start and jobs are reported to ``progress``. Raises ``MissingDependencyError``, ``TrafficError``."""
     if progress is None:
-        with spark_session(options) as session:
+        with spark_session(options) as session, spent_times(_log):
             yield session
         return
     progress.step(f"starting Spark on {options.where}")
-    with spark_session(options) as session, job_progress(session, progress.step, remote=options.remote is not None):
+    with (
+        spark_session(options) as session,
+        spent_times(_log),
+        job_progress(session, progress.step, remote=options.remote is not None),
+    ):
         yield session
 
 

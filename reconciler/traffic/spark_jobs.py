@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from reconciler.errors import ReconcilerError, TrafficError
-from reconciler.logs import Datum, timed_event
+from reconciler.logs import Datum, log_event, timed_event
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,18 +86,60 @@ def _listening(session: SparkSession, lines: _ProgressLines) -> Iterator[None]:
 def logged_stages(log: logging.Logger, session: SparkSession, message: str, **data: Datum) -> Iterator[dict[str, Datum]]:
     """Log one event at the end of the block, with figures of the stages that ran in it, as ``logs.timed_event`` does.
 
-    ``tasks`` that ended, ``shuffled_blocks`` and ``shuffled_bytes`` written for other tasks, ``spilled_bytes`` written to disk
-    for want of memory. A Spark Connect server gives none. Nothing is asked of Spark while the level is off.
+    Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds. Figures: ``tasks`` that ended,
+    ``shuffled_blocks`` and ``shuffled_bytes`` written for other tasks, ``spilled_bytes`` written to disk for want of memory. A
+    Spark Connect server gives none. Nothing is asked of Spark while the level is off.
     """
+    name = f"{message} ({data['what']})" if "what" in data else message
     if not log.isEnabledFor(logging.DEBUG):
-        yield {}
+        with _described(session, name):
+            yield {}
         return
     earlier = _stages(session).keys()
-    with timed_event(log, message) as event:
+    with _described(session, name), timed_event(log, message) as event:
         event |= {"engine": "Spark", **data}
         yield event
         ran = [figures for number, figures in _stages(session).items() if number not in earlier]
         event |= {name: sum(figures[name] for figures in ran) for name in (_FIGURES if ran else ())}
+
+
+_DESCRIPTION: Final = "spark.job.description"
+_SPENT: Final[ContextVar[dict[str, float] | None]] = ContextVar("spent", default=None)
+
+
+@contextmanager
+def spent_times(log: logging.Logger) -> Iterator[None]:
+    """At the end of the block, log how long each step of Spark took in it, the longest first."""
+    spent: dict[str, float] = {}
+    token = _SPENT.set(spent)
+    begin = time.monotonic()
+    try:
+        yield
+    finally:
+        _SPENT.reset(token)
+        steps = [f"{name} {seconds:.1f} s" for name, seconds in sorted(spent.items(), key=lambda step: -step[1])]
+        whole = round(time.monotonic() - begin, 1)
+        log_event(log, "time spent", level=logging.INFO, seconds=whole, in_spark=round(sum(spent.values()), 1), steps=steps)
+
+
+@contextmanager
+def _described(session: SparkSession, name: str) -> Iterator[None]:
+    """Give the jobs of the block this description. Jobs of Spark Connect keep their own."""
+    context, before = None, None
+    with contextlib.suppress(Exception):
+        context = session.sparkContext
+        before = context.getLocalProperty(_DESCRIPTION)
+        context.setLocalProperty(_DESCRIPTION, f"kafka-quotas: {name}")
+    begin = time.monotonic()
+    try:
+        yield
+    finally:
+        spent = _SPENT.get()
+        if spent is not None:
+            spent[name] = spent.get(name, 0.0) + time.monotonic() - begin
+        with contextlib.suppress(Exception):  # a server that has ended
+            if context is not None:
+                context.setLocalProperty(_DESCRIPTION, cast("str", before))  # None removes it
 
 
 _FIGURES: Final[dict[str, Callable[[Any], int]]] = {

@@ -12,13 +12,14 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.recording_gaps import read_gaps
+from reconciler.traffic.recording_gaps import RecordingGap, read_gaps
 from reconciler.traffic.request_traffic import CONNECTION, open_rows
 from reconciler.traffic.sample_parquet import join_totals, stored_totals
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, RowsWithTotals
 from reconciler.traffic.sources.datasets import Dataset, is_dataset, parse_dataset, require_one_kind
+from reconciler.traffic.sources.file_sizes import BYTES_A_ROW, bytes_when_read
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_documents import MARKER
 from reconciler.traffic.sources.log_evidence import mark_copies
@@ -40,7 +41,7 @@ from reconciler.traffic.sources.normal_form import (
 from reconciler.traffic.sources.parquet_parts import (
     Between,
     Part,
-    footer_of,
+    footers_of,
     has_one_value,
     may_have_value,
     parts_of,
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.traffic.session import SessionOptions
-    from reconciler.traffic.shuffle.on_spark import KeptRows
+    from reconciler.traffic.shuffle.on_spark import KeptRows, SparkRows
     from reconciler.traffic.sources.on_spark import Listing
 
 _log: Final = logging.getLogger(__name__)
@@ -67,14 +68,10 @@ Opened = TypeVar("Opened", bound=TrafficSource)
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
 _ROWS_A_BATCH: Final = 1 << 16
-_BYTES_A_ROW: Final = 64
-"""Of Parquet, when it is read."""
 _SMALL_GAUGES: Final = 200_000_000
 """Rows: a gauge counts once, and is not sorted with all others. A day of 12,000 series every 15 s has a third of it."""
 _ROWS_A_SLICE: Final = 4_000_000
 """Of Parquet, what is sorted at a time in this process: some 250 MB."""
-_PACKED: Final = 12
-"""How many times larger compressed text is when it is read, or more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +118,8 @@ class Traffic:
             return False
         if self.source is Source.VIOLATIONS:
             return True
-        read_bytes = sum(map(_bytes_when_read, self.files))
-        most_bytes = _SMALL_GAUGES * _BYTES_A_ROW if self._of_gauges() else _SMALL_BYTES
+        read_bytes = bytes_when_read(self.files)
+        most_bytes = _SMALL_GAUGES * BYTES_A_ROW if self._of_gauges() else _SMALL_BYTES
         small = read_bytes < most_bytes
         why = ("the traffic is small" if small else "the traffic is large") if options.unasked else "Spark was asked for"
         here = options.unasked and small
@@ -140,7 +137,7 @@ class Traffic:
 
     def _of_gauges(self) -> bool:
         return self.source is Source.NORMAL_FORM and all(
-            has_one_value(footer_of(file), "semantics", GAUGE) for file in self.parquet
+            has_one_value(footer, "semantics", GAUGE) for _, footer in footers_of(self.parquet)
         )
 
     @property
@@ -148,12 +145,17 @@ class Traffic:
         """Parquet in the normal form that has gauges or means, as far as its statistics show."""
         if self.source is not Source.NORMAL_FORM or self.datasets:
             return ()
-        return tuple(file for file in self.parquet if may_have_value(footer_of(file), "semantics", (GAUGE, MEAN)))
+        return tuple(file for file, footer in footers_of(self.parquet) if may_have_value(footer, "semantics", (GAUGE, MEAN)))
 
     @property
     def of_requests(self) -> bool:
         """Whether it may show single requests."""
         return not self._has_sums and (self.mapping is None or self.mapping.semantics == EVENT)
+
+    @property
+    def has_second_sums(self) -> bool:
+        """Whether its charged rows are sums of whole seconds."""
+        return self.source is Source.RECORDER or (self.mapping is not None and self.mapping.semantics == DELTA)
 
     @property
     def _has_sums(self) -> bool:
@@ -171,6 +173,11 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
     Raises ``TrafficError`` for a path without traffic, ``UsageError`` for no arguments, one file of two brokers, and a mixture.
     """
     traffic = replace(_find(arguments, mapping), between=between)
+    if between is not None and not traffic.datasets and traffic.source is not Source.NORMAL_FORM:
+        raise UsageError(
+            "--since and --until need Parquet in the canonical traffic schema, an address or a table. Leave them out, or give "
+            "the address: file:///PATH"
+        )
     log_event(
         _log, "traffic found", level=logging.INFO, source=traffic.source.value, files=len(traffic.files), first=traffic.files[:1]
     )
@@ -257,14 +264,40 @@ def open_traffic(
             rows = _local_rows(traffic, log_timezone=log_timezone, also=columns, kinds=kinds)
         else:
             rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=columns, kinds=kinds)
-        is_mapped_sums = traffic.mapping is not None and traffic.mapping.semantics == DELTA
-        has_sums = is_mapped_sums or traffic.source is Source.RECORDER
-        of_rows = open_rows(rows, source=traffic.source, files=traffic.files, columns=columns, has_sums=has_sums)
-        if traffic.source is Source.NORMAL_FORM and not traffic.datasets:
-            folders = sorted({Path(file).parent for file in traffic.parquet})
-            of_rows.facts = replace(of_rows.facts, gaps=read_gaps(folders))
+        of_rows = open_rows(rows, source=traffic.source, files=traffic.files, columns=columns, has_sums=traffic.has_second_sums)
+        of_rows.facts = replace(of_rows.facts, gaps=recorded_gaps(traffic))
         recorded = of_rows
     return require_usable(recorded, max_unreadable)
+
+
+def rows_for_workers(
+    traffic: Traffic, spark: SparkSession, *, log_timezone: str, kinds: Collection[Kind] = BYTES
+) -> tuple[Traffic, SparkRows[pa.RecordBatch], tuple[str, ...]] | None:
+    """The traffic with its source, and its rows with the columns that they have beside ``normal_form.ROWS``.
+
+    ``None``: it is not rows that Spark's workers read. Raises as ``open_traffic``.
+    """
+    from reconciler.traffic.shuffle.on_spark import SparkRows
+
+    check_zone(log_timezone)
+    traffic, listing = _listed(traffic, lambda: spark)
+    if traffic.source in (Source.VIOLATIONS, Source.CELLS):
+        return None
+    look_first(traffic, log_timezone=log_timezone)
+    columns = SELF_EVIDENCE if traffic.source is Source.LOGS else ()
+    rows: Rows[pa.RecordBatch]
+    if listing is not None:
+        rows = _dataset_rows(traffic, listing, spark, log_timezone=log_timezone, also=columns, kinds=kinds)
+    else:
+        rows = _rows_on_spark(traffic, spark, log_timezone=log_timezone, also=columns, kinds=kinds)
+    return (traffic, rows, columns) if isinstance(rows, SparkRows) else None
+
+
+def recorded_gaps(traffic: Traffic) -> tuple[RecordingGap, ...]:
+    """Times that a recorder noted as not observed beside Parquet of this machine."""
+    if traffic.source is not Source.NORMAL_FORM or traffic.datasets:
+        return ()
+    return read_gaps(sorted({Path(file).parent for file in traffic.parquet}))
 
 
 def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
@@ -327,8 +360,8 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
     elif traffic.source is Source.RECORDER:
         require_one_recorder(traffic.parquet)
     elif traffic.source is Source.NORMAL_FORM:
-        for file in traffic.parquet:
-            require_columns(footer_of(file).schema.to_arrow_schema(), file)
+        for file, footer in footers_of(traffic.parquet):
+            require_columns(footer.schema.to_arrow_schema(), file)
 
 
 def _local_rows(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]) -> Rows[pa.RecordBatch]:
@@ -357,7 +390,7 @@ def _with_stored_totals(
 ) -> Rows[pa.RecordBatch]:
     """``rows``, of which only files without totals of their own are added up, and files of which only a part counts."""
     whole = {part.path for part in parts if part.between is None}
-    stored = {path: totals for path in whole if (totals := stored_totals(footer_of(path))) is not None}
+    stored = {path: totals for path, footer in footers_of(sorted(whole)) if (totals := stored_totals(footer)) is not None}
     if not stored:
         return rows
     log_event(_log, "stored totals found", files=len(stored))
@@ -431,13 +464,6 @@ def read_batches(
         log_event(_log, "file opened", file=part.path, rows=part.rows)
         file = Path(part.path).as_uri() if with_file else None
         yield from (rows_of(batch, file) for batch in part.batches(names))
-
-
-def _bytes_when_read(file: str) -> int:
-    if file.endswith(".parquet"):
-        return int(footer_of(file).num_rows) * _BYTES_A_ROW
-    size = Path(file).stat().st_size
-    return size * _PACKED if file.endswith((".gz", ".zst", ".gz.open")) else size
 
 
 def _kind_of(path: Path) -> Source:

@@ -22,9 +22,10 @@ from reconciler.model import (
     ManifestCommit,
     Message,
     Span,
+    display_name,
 )
 from reconciler.planning import difference, quotas_after
-from reconciler.policy import judged_by_rules
+from reconciler.policy import FailingRows, judged_by_rules
 from reconciler.ports import Progress
 from reconciler.workflows.broker_model import ModelOptions, broker_model
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
@@ -35,7 +36,7 @@ from reconciler.workflows.units import at_brokers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic import BacktestRequest, Between, Kind, Traffic, TrafficSource
+    from reconciler.traffic import BacktestRequest, Between, Kind, SessionOptions, Traffic, TrafficSource
     from reconciler.workflows.plan import Intent
 
 
@@ -67,6 +68,8 @@ class BacktestOptions:
     """Clients to look up among series of a server that have their names in the metric name only."""
     between: Between | None = None
     """Only rows of Parquet of this time."""
+    verdict_rows: str | None = None
+    """Where all rows of verdicts go as a table: a folder, an address, or ``table:NAME``. Spark then keeps them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +175,8 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     question = backtest_request(proposal, options)
     options, notes = fetch_samples(proposal, options, progress=progress)
     proposal = replace(proposal, notes=(*proposal.notes, *notes))
+    if options.verdict_rows is not None:
+        return _with_rows(proposal, question, options, options.verdict_rows, progress)
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
@@ -180,6 +185,61 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
             _step(progress, f"writing every request to {options.requests}")
             write_whole(options.requests, (f"{text}\n" for text in run.request_lines()))
     return report
+
+
+def _with_rows(
+    proposal: Proposal, question: BacktestRequest, options: BacktestOptions, where: str, progress: Progress | None
+) -> BacktestReport:
+    """The report, and all rows of verdicts as a table. On Spark the report has the worst rows only.
+
+    Raises as ``run_backtest``, and ``UsageError`` for a place that has other files already.
+    """
+    from reconciler.traffic import Backtest, ShardedBacktest, open_sharded, parse_verdict_store, spark_with_progress
+
+    store = parse_verdict_store(where)
+    store.require_free()
+    traffic, wanted = _find(proposal, options)
+    here = not store.needs_spark and (traffic.cells is not None or traffic.stays_here(wanted))
+    if not here:
+        with spark_with_progress(wanted, progress) as spark:
+            store.require_free_on(spark)
+            _step(progress, f"reading {_what(traffic)}")
+            sharded = open_sharded(
+                traffic,
+                spark,
+                log_timezone=options.log_timezone,
+                kinds=_limited_kinds(proposal),
+                max_unreadable=options.max_unreadable,
+            )
+            if sharded is not None:
+                run = ShardedBacktest(sharded, question, _failing_rows(proposal))
+                with contextlib.closing(sharded), contextlib.closing(run):
+                    _step(progress, "judging")
+                    report = run.report()
+                    _step(progress, f"writing {run.rows:,} rows of verdicts to {store}")
+                    store.write_frame(run.verdicts)
+                noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, where)))
+                return apply_rules(report, noted)
+    with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
+        _step(progress, "judging")
+        report = Backtest(recorded, question).report()
+        _step(progress, f"writing {len(report.verdicts):,} rows of verdicts to {store}")
+        store.write(report.verdicts)
+    return apply_rules(report, proposal)
+
+
+def _failing_rows(proposal: Proposal) -> FailingRows | None:
+    policy = proposal.spec.backtest
+    return FailingRows(policy=policy, owners=proposal.owners, owner_of=proposal.owner_of) if policy.fail else None
+
+
+def _rows_note(report: BacktestReport, where: str) -> Iterator[str]:
+    counts = report.counts
+    if counts.rows > len(report.verdicts):
+        yield (
+            f"This report lists the {len(report.verdicts):,} worst of {counts.rows:,} rows (a quota group on a broker). All rows "
+            f"are in {display_name(where)}. Counts are of all rows"
+        )
 
 
 def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRequest:
@@ -249,31 +309,9 @@ def open_recorded(
     ``connections``: as ``open_traffic`` has it. ``throttles``: recorded throttle times will be asked for, where logs have
     them. Raises as ``run_backtest``.
     """
-    from reconciler.traffic import (
-        SessionOptions,
-        Source,
-        find_traffic,
-        open_traffic,
-        read_spark_settings,
-        spark_with_progress,
-    )
+    from reconciler.traffic import Source, open_traffic, spark_with_progress
 
-    settings = read_spark_settings(options.spark_conf, options.spark_properties)
-    if options.prometheus is None:
-        _require_trusted_traffic(options.traffic, proposal.trusted)
-    traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, proposal.trusted), between=options.between)
-    if options.exact and not traffic.of_requests:
-        raise UsageError(
-            "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
-        )
-    wanted = SessionOptions(
-        master=options.master,
-        remote=options.remote,
-        memory=options.memory,
-        small=traffic.small,
-        light=traffic.needs_little_jvm,
-        settings=settings,
-    )
+    traffic, wanted = _find(proposal, options)
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:
@@ -292,6 +330,29 @@ def open_recorded(
         )
         stack.callback(recorded.close)
         yield recorded
+
+
+def _find(proposal: Proposal, options: BacktestOptions) -> tuple[Traffic, SessionOptions]:
+    """The traffic that ``options`` name, and the session that it needs."""
+    from reconciler.traffic import SessionOptions, find_traffic, read_spark_settings
+
+    settings = read_spark_settings(options.spark_conf, options.spark_properties)
+    if options.prometheus is None:
+        _require_trusted_traffic(options.traffic, proposal.trusted)
+    traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, proposal.trusted), between=options.between)
+    if options.exact and not traffic.of_requests:
+        raise UsageError(
+            "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
+        )
+    wanted = SessionOptions(
+        master=options.master,
+        remote=options.remote,
+        memory=options.memory,
+        small=traffic.small,
+        light=traffic.needs_little_jvm,
+        settings=settings,
+    )
+    return traffic, wanted
 
 
 def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree | None) -> None:

@@ -15,9 +15,15 @@ from reconciler.documents.findings import findings_to_json
 from reconciler.documents.plan import plan_digest, plan_to_json
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
-from reconciler.model.backtest import BacktestReport, FailedBucket, NotJudged, RuleOutcome, UnjudgedChange, Verdict
+from reconciler.model.backtest import (
+    BacktestReport,
+    FailedBucket,
+    RuleOutcome,
+    Verdict,
+)
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
+from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.markdown import BUDGET, plan_markdown, render_backtest_markdown
 from reconciler.render.markdown_text import size
 from reconciler.render.sticky_comment import (

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.backtest import BacktestReport, Coverage, NotJudged, UnjudgedChange, Verdict
+from reconciler.model.backtest import BacktestReport, Coverage, Verdict
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, Plan, Reason, Summary
+from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.markdown import plan_markdown
 from reconciler.render.repository_links import RepositoryLinks
 from reconciler.render.sticky_comment import CommentState, CommentStatus, read_content, render_sticky_comment

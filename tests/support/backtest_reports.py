@@ -20,12 +20,11 @@ from reconciler.model.backtest import (
     RateSeries,
     Regrouped,
     RuleOutcome,
-    UnusedQuota,
-    UnusedReason,
     Verdict,
 )
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity, Span
+from reconciler.model.quota_use import UnusedQuota, UnusedReason
 
 START = datetime.datetime(2026, 11, 20, 8, 0, tzinfo=datetime.UTC)
 _ALICE, _ANYONE = Entity.of({"user": "alice"}), Entity.of({"user": DEFAULT})

@@ -73,6 +73,17 @@ def standalone_cluster(folder: Path) -> Iterator[str]:
         yield at
 
 
+def executors_below(folder: Path) -> list[int]:
+    """The processes that workers of this folder have started, by where they work."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            is_executor = entry.name.isdigit() and b"CoarseGrainedExecutorBackend" in (entry / "cmdline").read_bytes()
+            if is_executor and (entry / "cwd").readlink().is_relative_to(folder):
+                found.append(int(entry.name))
+    return found
+
+
 @contextlib.contextmanager
 def connect_server(folder: Path) -> Iterator[str]:
     """A Spark Connect server on two cores; its address."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reconciler.model.backtest import CONTROLLER, broker_words
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.mutations import drop_duplicate_accounting
+from reconciler.traffic.judging.mutations import smaller_account, targets_of_account
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 
@@ -13,7 +13,7 @@ def brokers_left(*series: tuple[int, Kind, int]) -> list[int]:
     """Of broker, kind and number of requests: the brokers of what is said."""
     found = [Series(broker=b, kind=k, user="ops", client_id="a", requests=n, amount=n) for b, k, n in series]
     grouping = group_series(found, None, {key.value: Resolver({}, key) for key in KEY_OF_KIND.values()})
-    twice = drop_duplicate_accounting(found, grouping)
+    twice = targets_of_account(grouping, of_controller=smaller_account(found))
     return [target.broker for number, target in enumerate(grouping.targets) if number not in twice]
 
 

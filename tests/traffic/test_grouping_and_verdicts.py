@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.formats.units import parse_value
-from reconciler.model.backtest import UnusedReason, Verdict
+from reconciler.model.backtest import Verdict
 from reconciler.model.cluster import ClusterSpec, Prune
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Span
 from reconciler.model.quota import QuotaKey
+from reconciler.model.quota_use import UnusedReason
 from reconciler.model.state import (
     ClusterIdentity,
     CurrentState,

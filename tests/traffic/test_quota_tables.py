@@ -8,7 +8,7 @@ from reconciler.errors import UsageError
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import Bucket
-from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series, quota_tables
+from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series, has_unlimited, quota_tables
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.workflows.broker_model import ModelOptions, broker_model
@@ -44,7 +44,8 @@ def test_the_version_decides(version: str | None, remembers: bool | None, era: E
     model = broker_model(ClusterSpec(), ModelOptions(), version=version)
     assert (model.rule.remembers_kinds, model.window) == (remembers, Window(era=era))
     for quotas, matters in (({}, True), ({APP: {PRODUCE: 5.0}}, False)):
-        said = " ".join(model.rule.assumptions(group_series(CLIENTS, *quota_tables(None, quotas, model.rule, {1}))))
+        grouping = group_series(CLIENTS, *quota_tables(None, quotas, model.rule, {1}))
+        said = " ".join(model.rule.assumptions(is_unlimited=has_unlimited(grouping)))
         assert ("removed since they started" in said) == (matters and remembers is not False)
 
 

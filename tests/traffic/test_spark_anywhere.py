@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import COMMAND, Command, Done, environment, run
-from tests.support.spark_servers import SPARK_BIN, connect_server, spark_environment, standalone_cluster
+from tests.support.polling import wait_until
+from tests.support.spark_servers import SPARK_BIN, connect_server, executors_below, spark_environment, standalone_cluster
 from tests.traffic.conftest import RECORDINGS
+from tests.traffic.test_jobs_that_fail import write_traffic
 
 # On servers of their own, for minutes: not after the tests that share a session, but beside them.
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-servers")]
@@ -43,8 +49,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
-    with standalone_cluster(tmp_path_factory.mktemp("standalone")) as master:
+def cluster_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("standalone")
+
+
+@pytest.fixture(scope="module")
+def standalone(cluster_folder: Path) -> Iterator[tuple[str, ...]]:
+    with standalone_cluster(cluster_folder) as master:
         yield ("--master", master, "--memory", "1g")
 
 
@@ -180,6 +191,50 @@ def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
         reports[name] = judged.out.replace(f'"{out}"', '"cells"')
 
     assert reports[server] == reports["here"]
+
+
+RETRIES = ("--conf", "spark.speculation=true", "--conf", "spark.speculation.interval=100ms")
+
+
+def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_rows(
+    folder: Path, standalone: tuple[str, ...], cluster_folder: Path
+) -> None:
+    """It takes the blocks along that it has written, so others read their part of the traffic anew."""
+    write_traffic(folder / "rows")
+    backtest = ("backtest", "quotas", "--traffic", "rows", "--exact", "--format", "json")
+    expected = run(*backtest, "--out", "parquet=here", cwd=folder)
+    assert expected.code == 0, expected.err
+
+    killed = []
+    with subprocess.Popen(
+        [*COMMAND, *backtest, "--out", "parquet=there", "-v", *RETRIES, *standalone],
+        cwd=folder,
+        env=environment(spark_environment(folder)),
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        lines = []
+        for line in process.stderr:
+            lines.append(line)
+            if "shuffle planned" in line and not killed:
+                killed = wait_until(lambda: executors_below(cluster_folder))[:1]
+                os.kill(killed[0], signal.SIGKILL)
+        out, _ = process.communicate(timeout=PATIENCE_S)
+
+    assert killed
+    assert process.returncode == 0, "".join(lines)
+    assert any("time spent" in line and "shards judged" in line for line in lines)
+    assert rows_in(folder / "there") == rows_in(folder / "here")
+    left_out = ("verdicts", "notes")
+    documents = [{**json.loads(text), **dict.fromkeys(left_out)} for text in (out, expected.out)]
+    assert documents[0] == documents[1]
+
+
+def rows_in(rows: Path) -> list[str]:
+    return sorted(map(repr, pq.read_table(rows).to_pylist()))
 
 
 @pytest.fixture(scope="module")

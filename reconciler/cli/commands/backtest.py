@@ -144,7 +144,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.section(parser, "Output").add_argument(
         "--requests", metavar="FILE", help="write one JSON line for each replayed request (implies --exact)"
     )
-    options.add_output_options(parser, formats=FORMATS, out=True)
+    options.add_output_options(
+        parser,
+        formats=FORMATS,
+        out=True,
+        also=". parquet=PLACE writes a row for each quota group on each broker to a new folder, an address, or table:NAME",
+    )
 
 
 def parse(namespace: argparse.Namespace) -> BacktestArguments:
@@ -159,13 +164,14 @@ def run(args: BacktestArguments) -> int:
         BacktestOptions,
         ManifestFiles,
         configured_server,
+        is_prometheus,
         proposal_of,
         proposal_of_settings,
         run_backtest,
         set_quotas,
     )
 
-    limit, files = Severity(args.fail_on), output.parse_out(args.out, formats=FORMATS)
+    limit, files = Severity(args.fail_on), output.parse_out(_files(args), formats=FORMATS)
     if args.without_python_workers:
         raise UsageError(_NO_SQL)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
@@ -176,10 +182,12 @@ def run(args: BacktestArguments) -> int:
         output.tell(f"warning: {warning}")
     intent = _intent(args, files)
     spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
+    of_files = bool(args.traffic) and not any(map(is_prometheus, args.traffic))
     prometheus = prometheus_request(
         args.traffic,
-        since=args.since,
-        until=args.until,
+        # Of files, the rows between these times are judged.
+        since=None if of_files else args.since,
+        until=None if of_files else args.until,
         match=args.match,
         http_config=args.http_config,
         store=args.traffic_store,
@@ -208,6 +216,7 @@ def run(args: BacktestArguments) -> int:
         prometheus=prometheus,
         known_clients=Path(args.known_clients) if args.known_clients else None,
         between=dataset_time(args.traffic, since=args.since, until=args.until),
+        verdict_rows=_verdict_rows(args),
     )
     manifests = ManifestFiles(intent) if args.propose and intent is not None else None
     current = _current(args, spec, trusted)
@@ -218,6 +227,28 @@ def run(args: BacktestArguments) -> int:
         _propose(args, manifests, report)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)
     return exit_codes.NOT_DONE if stopped else exit_codes.DONE
+
+
+_ROWS: Final = "parquet="
+"""The form of ``--out`` that takes a folder, an address or a table."""
+
+
+def _files(args: BacktestArguments) -> list[str]:
+    """The files of ``--out``."""
+    return [spec for spec in args.out if not spec.startswith(_ROWS)]
+
+
+def _verdict_rows(args: BacktestArguments) -> str | None:
+    """Where rows of verdicts go. Raises ``UsageError`` for two places, and beside options that need all rows in the report."""
+    places = [spec.removeprefix(_ROWS) for spec in args.out if spec.startswith(_ROWS)]
+    if not places:
+        return None
+    if len(places) > 1 or not places[0]:
+        raise UsageError("--out parquet= takes one folder, address or table:NAME")
+    if args.requests or args.propose or args.plots:
+        option = "--requests" if args.requests else "--propose" if args.propose else "--plots"
+        raise UsageError(f"--out parquet= and {option}: give them in two runs, since large reports keep only the worst rows")
+    return places[0]
 
 
 def _check_propose(args: BacktestArguments) -> None:

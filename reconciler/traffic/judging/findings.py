@@ -8,19 +8,17 @@ no record and stops.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from reconciler.model import (
-    BucketName,
     BucketVerdict,
     CapacityUse,
     Entity,
     Filling,
     Finding,
     Message,
-    MessagePart,
     MetricSamples,
     MetricSemantics,
     PeakBound,
@@ -35,9 +33,18 @@ from reconciler.model import (
     join_messages,
     key_part,
     name_part,
-    worst_of_buckets,
 )
 from reconciler.text import amount_part, count_of, number_text, rate_part
+from reconciler.traffic.judging.finding_parts import (
+    HitQuota,
+    Hits,
+    Inconclusive,
+    Unkept,
+    UnkeptQuota,
+    hits_of,
+    quota_of,
+    reasons_of,
+)
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
 from reconciler.traffic.judging.verdicts import row_of, target_numbers
@@ -58,8 +65,6 @@ _WHILE: Final = {
     QuotaKey.CONNECTION_CREATION_RATE: "while connecting",
 }
 
-_Quota: TypeAlias = Entity | BucketName
-
 
 def throttle_findings(
     verdicts: Sequence[BucketVerdict], sources: Mapping[tuple[Entity, str], Span] | None = None, *, of_requests: bool = True
@@ -72,55 +77,37 @@ def throttle_findings(
     ``sources``: where each proposed value is written. The order is that of the verdicts, worst first.
     ``of_requests``: single requests are known, so that --exact decides.
     """
-    grouped: dict[tuple[_Quota, str, bool], list[BucketVerdict]] = {}
-    for verdict in verdicts:
-        if verdict.verdict is Verdict.THROTTLED:
-            grouped.setdefault((_quota(verdict), verdict.key, verdict.changed), []).append(verdict)
-    certain = tuple(
-        Finding(
-            id=WOULD_THROTTLE if changed else ALREADY_OVER,
-            severity=Severity.WARNING if changed else Severity.INFO,
-            message=_message(hit, changed=changed),
-            span=(sources or {}).get((entity, key)) if (entity := hit[0].entity) else None,
-            entity=entity,
-            key=key,
-        )
-        for (_, key, changed), hit in grouped.items()
-    )
-    return (*certain, *_possible(verdicts, grouped, sources or {}, of_requests=of_requests))
+    return tuple(hit_findings(hits_of(verdicts), sources or {}, of_requests=of_requests))
 
 
-def _possible(
-    verdicts: Sequence[BucketVerdict],
-    certain: Container[tuple[_Quota, str, bool]],
-    sources: Mapping[tuple[Entity, str], Span],
-    *,
-    of_requests: bool,
+def hit_findings(
+    hits: Mapping[HitQuota, Hits], sources: Mapping[tuple[Entity, str], Span], *, of_requests: bool
 ) -> Iterator[Finding]:
-    grouped: dict[tuple[_Quota, str], list[BucketVerdict]] = {}
-    for verdict in verdicts:
-        reported = (_quota(verdict), verdict.key, True) in certain
-        if verdict.verdict is Verdict.POSSIBLE and verdict.changed and not reported:
-            grouped.setdefault((_quota(verdict), verdict.key), []).append(verdict)
-    for (_, key), hit in grouped.items():
-        entity = hit[0].entity
-        yield Finding(
-            id=MAY_THROTTLE,
-            severity=Severity.INFO,
-            message=_maybe(hit, of_requests=of_requests),
-            span=sources.get((entity, key)) if entity else None,
-            entity=entity,
-            key=key,
-        )
+    """As ``throttle_findings``."""
+    for quota, hit in hits.items():
+        if quota.certain:
+            yield Finding(
+                id=WOULD_THROTTLE if quota.changed else ALREADY_OVER,
+                severity=Severity.WARNING if quota.changed else Severity.INFO,
+                message=_message(hit, changed=quota.changed),
+                span=sources.get((entity, quota.key)) if (entity := hit.worst.entity) else None,
+                entity=entity,
+                key=quota.key,
+            )
+    for quota, hit in hits.items():
+        if not quota.certain and quota._replace(certain=True) not in hits:
+            yield Finding(
+                id=MAY_THROTTLE,
+                severity=Severity.INFO,
+                message=_maybe(hit, of_requests=of_requests),
+                span=sources.get((entity, quota.key)) if (entity := hit.worst.entity) else None,
+                entity=entity,
+                key=quota.key,
+            )
 
 
-def _quota(verdict: BucketVerdict) -> _Quota:
-    """The limits of a quota callback are each bucket's own."""
-    return verdict.entity or verdict.name
-
-
-def _maybe(hit: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
-    worst, key = hit[0], QuotaKey(hit[0].key)
+def _maybe(hit: Hits, *, of_requests: bool) -> Message:
+    worst, key = hit.worst, QuotaKey(hit.worst.key)
     if worst.metrics is not None and not worst.requests:
         return _maybe_by_metrics(hit, worst.metrics)
     return compose(
@@ -132,9 +119,9 @@ def _maybe(hit: Sequence[BucketVerdict], *, of_requests: bool) -> Message:
     )
 
 
-def _maybe_by_metrics(hit: Sequence[BucketVerdict], metrics: MetricSamples) -> Message:
+def _maybe_by_metrics(hit: Hits, metrics: MetricSamples) -> Message:
     """By samples of the brokers' own rates, or averages."""
-    worst, key = hit[0], QuotaKey(hit[0].key)
+    worst, key = hit.worst, QuotaKey(hit.worst.key)
     if metrics.over:
         seen = f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} are above the limit"
     elif metrics.semantics is MetricSemantics.GAUGE:
@@ -153,9 +140,9 @@ def _maybe_by_metrics(hit: Sequence[BucketVerdict], metrics: MetricSamples) -> M
     )
 
 
-def _words(hit: Sequence[BucketVerdict], key: QuotaKey) -> dict[str, Filling]:
-    """The fillings that the messages about throttled groups share; the first of ``hit`` is the worst."""
-    worst = hit[0]
+def _words(hit: Hits, key: QuotaKey) -> dict[str, Filling]:
+    """The fillings that the messages about throttled groups share."""
+    worst = hit.worst
     return {
         "group": bucket_words(worst),
         "also": _also(hit),
@@ -165,12 +152,12 @@ def _words(hit: Sequence[BucketVerdict], key: QuotaKey) -> dict[str, Filling]:
         "over": worst.seconds_over,
         "peak": rate_part(key, worst.peak),
         "limit": rate_part(key, worst.limit_after or 0.0),
-        "safe": _safe(hit),
+        "safe": amount_part(key, safe_limit(key, hit.safe)[0]),
     }
 
 
-def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> Message:
-    worst, key = hit[0], QuotaKey(hit[0].key)
+def _message(hit: Hits, *, changed: bool) -> Message:
+    worst, key = hit.worst, QuotaKey(hit.worst.key)
     longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
     if worst.peak_bound is PeakBound.LOWER and worst.metrics is not None and worst.metrics.over:
@@ -201,14 +188,9 @@ def _message(hit: Sequence[BucketVerdict], *, changed: bool) -> Message:
     )
 
 
-def _also(hit: Sequence[BucketVerdict]) -> str:
-    others = len({v.name for v in hit}) - 1
+def _also(hit: Hits) -> str:
+    others = hit.groups - 1
     return f" (and {others} more {'quota group' if others == 1 else 'quota groups'} of the same quota)" if others else ""
-
-
-def _safe(hit: Sequence[BucketVerdict]) -> MessagePart:
-    key = QuotaKey(hit[0].key)
-    return amount_part(key, safe_limit(key, max(v.peak if v.safe is None else v.safe for v in hit))[0])
 
 
 def bucket_words(verdict: BucketVerdict) -> Message:
@@ -229,12 +211,13 @@ ABOVE_CAPACITY: Final = "limits-above-capacity"
 
 def report_findings(verdicts: Sequence[BucketVerdict], capacity: Sequence[CapacityUse]) -> Iterator[Finding]:
     """One for each reason why changed quota groups are inconclusive, one for each broker and key above its capacity."""
-    reasons: dict[str, list[BucketVerdict]] = {}
-    for verdict in verdicts:
-        if verdict.verdict is Verdict.INCONCLUSIVE and verdict.changed:
-            reasons.setdefault(verdict.reason or "the history does not show enough", []).append(verdict)
+    return reason_findings(reasons_of(verdicts), capacity)
+
+
+def reason_findings(reasons: Mapping[str, Inconclusive], capacity: Sequence[CapacityUse]) -> Iterator[Finding]:
+    """As ``report_findings``."""
     for reason, rows in reasons.items():
-        count = len(worst_of_buckets(rows))
+        count = rows.groups
         what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
         yield Finding(
             id=INCOMPLETE, severity=Severity.WARNING, message=compose("{what} inconclusive: {reason}.", what=what, reason=reason)
@@ -265,6 +248,21 @@ CONSUMER_STOPS: Final = "consumer-stops"
 _BYTES: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value})
 
 
+def unkept_findings(unkept: Mapping[UnkeptQuota, Unkept], sources: Mapping[tuple[Entity, str], Span]) -> Iterator[Finding]:
+    """One for each quota and way in which it is not kept; a warning where the change sets it."""
+    for (finding_id, _, key), (verdict, words) in unkept.items():
+        yield Finding(
+            id=finding_id,
+            severity=Severity.WARNING if verdict.changed else Severity.INFO,
+            message=compose(
+                "{group} on {broker}: {words}.", group=bucket_words(verdict), broker=broker_words(verdict.broker), words=words
+            ),
+            span=sources.get((verdict.entity, key)) if verdict.entity else None,
+            entity=verdict.entity,
+            key=key,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class UnkeptLimits:
     """``largest_fetch``: by target, the record bytes of its largest fetch, where that is larger than an empty window's worth."""
@@ -293,28 +291,18 @@ class UnkeptLimits:
         self, verdicts: Sequence[BucketVerdict], grouping: Grouping, sources: Mapping[tuple[Entity, str], Span]
     ) -> Iterator[Finding]:
         """One for each quota and way in which it is not kept; a warning where the change sets it."""
-        number_of, seen = target_numbers(grouping), set()
+        return unkept_findings(self.worst(verdicts, grouping), sources)
+
+    def worst(self, verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict[UnkeptQuota, Unkept]:
+        """By quota and way in which it is not kept the first of the verdicts, which are sorted worst first."""
+        number_of, unkept = target_numbers(grouping), dict[UnkeptQuota, Unkept]()
         for verdict in verdicts:
             target = None if verdict.undecided else number_of[row_of(verdict)]
             stops = self.largest_fetch.get(target) if target is not None else None
             for finding_id, words in ((CONSUMER_STOPS, self._stop(verdict, stops)), (OVERFLOW, self._overflow(verdict))):
-                quota = (finding_id, verdict.entity or verdict.name, verdict.key)
-                if words is None or quota in seen:
-                    continue
-                seen.add(quota)
-                yield Finding(
-                    id=finding_id,
-                    severity=Severity.WARNING if verdict.changed else Severity.INFO,
-                    message=compose(
-                        "{group} on {broker}: {words}.",
-                        group=bucket_words(verdict),
-                        broker=broker_words(verdict.broker),
-                        words=words,
-                    ),
-                    span=sources.get((verdict.entity, verdict.key)) if verdict.entity else None,
-                    entity=verdict.entity,
-                    key=verdict.key,
-                )
+                if words is not None:
+                    unkept.setdefault((finding_id, quota_of(verdict), verdict.key), Unkept(verdict, words))
+        return unkept
 
     def _verdict(self, verdict: BucketVerdict, target: int | None) -> BucketVerdict:
         stops = self.largest_fetch.get(target) if target is not None else None

@@ -128,14 +128,16 @@ def group_series(
     series: Sequence[Series],
     before: Tables | None,
     after: Tables,
+    others: Sequence[Series] = (),
 ) -> Grouping:
     """Group series by the quotas before and after a change.
 
-    ``before``: ``None`` when the earlier quotas are not known. Then no group has a side ``before``.
+    ``before``: ``None`` when the earlier quotas are not known. Then no group has a side ``before``. ``others``: further series of
+    the traffic whose quotas are not decided; they may be in any group.
     """
     before_of = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
     after_of = _resolved_again(before, before_of, after, series)
-    targets = _targets(series, before, after, after_of)
+    targets = _targets(series, before, after, after_of, others)
     earlier = {members: place for place, members in _members(series, before_of).items()}
     groups: list[Group] = []
     group_of = _Groups()
@@ -168,6 +170,11 @@ def rows_of_groups(series: Sequence[Series], grouping: Grouping, groups: Collect
             if group in groups:
                 rows[group] += client.requests
     return rows
+
+
+def has_unlimited(grouping: Grouping) -> bool:
+    """Whether a target has no limit."""
+    return any(target.after.value is None for target in grouping.targets)
 
 
 def groups_before(grouping: Grouping, target: int) -> tuple[int, ...]:
@@ -210,14 +217,15 @@ class _Resolving:
         """``None``: what is known of the client does not decide it."""
         limits = self._limits[KEY_OF_KIND[series.kind]]
         if isinstance(limits, BrokerLimits):
-            return _resolved(limits.at(series.broker), series)
+            return resolve_series(limits.at(series.broker), series)
         client = series.kind, series.user, series.client_id, series.ip
         if client not in self._known:
-            self._known[client] = _resolved(limits, series)
+            self._known[client] = resolve_series(limits, series)
         return self._known[client]
 
 
-def _resolved(limits: LimitLookup | AddressLimits, series: Series) -> Resolved | None:
+def resolve_series(limits: LimitLookup | AddressLimits, series: Series) -> Resolved | None:
+    """The quota that applies to a series; ``None``: what is known of the client does not decide it."""
     if isinstance(limits, AddressLimits):
         return None if series.ip is None else limits.resolve(series.ip)
     if series.user is not None and series.client_id is not None:
@@ -231,14 +239,15 @@ def _targets(
     before: Tables | None,
     after: Tables,
     after_of: Sequence[Resolved | None],
+    others: Sequence[Series],
 ) -> tuple[Target, ...]:
     undecided = [index for index, quota in enumerate(after_of) if quota is None]
-    known_in_part = _KnownInPart([series[index] for index in undecided])
+    known_in_part = _KnownInPart([*(series[index] for index in undecided), *others])
     targets = []
     for (broker, kind, bucket), members in sorted(_members(series, after_of).items()):
         resolved = after_of[members[0]]
         assert resolved is not None
-        may_have = known_in_part.may_be_in(broker, kind, bucket) if undecided else 0
+        may_have = known_in_part.may_be_in(broker, kind, bucket) if undecided or others else 0
         targets.append(Target(broker=broker, kind=kind, bucket=bucket, after=resolved, members=members, may_have=may_have))
     for index in undecided:
         client = series[index]
@@ -321,8 +330,8 @@ class BrokerRule:
     remembers_kinds: bool | None = None
     """Whether brokers keep in mind which kinds of quota they ever had, as those before 4.2 do; ``None``: not known."""
 
-    def assumptions(self, grouping: Grouping) -> Iterator[str]:
-        """What a report has to state about it."""
+    def assumptions(self, *, is_unlimited: bool) -> Iterator[str]:
+        """What a report has to state about it. ``is_unlimited``: some quota group has no limit."""
         if self.callback is not None:
             yield (
                 f"the class {self.callback_name} decides who shares which limit. The brokers' own "
@@ -330,7 +339,7 @@ class BrokerRule:
             )
             return
         yield "the quota callback is Kafka's own"
-        if self.remembers_kinds is not False and any(target.after.value is None for target in grouping.targets):
+        if self.remembers_kinds is not False and is_unlimited:
             who = "brokers before 4.2 (these have no known version)" if self.remembers_kinds is None else "these brokers"
             yield (
                 f"{who} remember kinds of quotas that were removed since they started, which no snapshot shows. Clients without "

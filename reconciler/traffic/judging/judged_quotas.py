@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.model import (
+    CLIENT_KEYS,
     NOT_RECORDED,
     BucketName,
     BucketVerdict,
@@ -70,12 +71,28 @@ def judged_quotas(
     unjudged: Iterable[UnjudgedChange],
 ) -> JudgedQuotas:
     """A quota is judged unless it limits no recorded traffic, or its worst row is inconclusive."""
+    return judged_by_states(changed, states_of_quotas(changed, rows, verdicts), unjudged)
+
+
+def states_of_quotas(
+    changed: Collection[Quota], rows: Mapping[Quota, Collection[RowPlace]], verdicts: Iterable[BucketVerdict]
+) -> dict[Quota, frozenset[Verdict]]:
+    """By changed quota what the rows are that it limits; those without a row are left out."""
     verdict_of = {(verdict.key, verdict.broker, verdict.name, verdict.undecided): verdict.verdict for verdict in verdicts}
+    limiting = changed if len(changed) < len(rows) else (quota for quota in rows if quota in changed)
+    states = {quota: frozenset(verdict_of[place] for place in rows.get(quota, ()) if place in verdict_of) for quota in limiting}
+    return {quota: known for quota, known in states.items() if known}
+
+
+def judged_by_states(
+    changed: Collection[Quota], states: Mapping[Quota, frozenset[Verdict]], unjudged: Iterable[UnjudgedChange]
+) -> JudgedQuotas:
+    """As ``judged_quotas``. ``states``: from ``states_of_quotas``."""
     without_traffic = {(change.entity, change.key) for change in unjudged}
     unknown = 0
     for quota in changed:
-        states = {verdict_of[place] for place in rows.get(quota, ()) if place in verdict_of}
-        unknown += quota not in without_traffic and Verdict.INCONCLUSIVE in states and not states & _KNOWN
+        known = states.get(quota, frozenset())
+        unknown += quota not in without_traffic and Verdict.INCONCLUSIVE in known and not known & _KNOWN
     return JudgedQuotas(
         changed=len(changed), judged=len(changed) - len(without_traffic) - unknown, without_traffic=len(without_traffic)
     )
@@ -102,6 +119,25 @@ def unjudged_changes(
     callback decides, only changes of kinds without any traffic are returned: which entity a callback takes a limit from is
     not known.
     """
+    return changes_without_traffic(lambda kind: _limiting(kind, series, grouping, tables), quotas, unused, kinds)
+
+
+Limiting: TypeAlias = Callable[[Kind], Collection[Entity] | None]
+"""The entities whose quotas limit a series of this kind, or may. ``None``: a quota callback decides."""
+
+
+def limiting_entities(series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables]) -> dict[Kind, frozenset[Entity]]:
+    """By kind the entities of ``Limiting``, where Kafka's own rules decide."""
+    return {kind: frozenset(_limiting(kind, series, grouping, tables) or ()) for kind in KEY_OF_KIND}
+
+
+def changes_without_traffic(
+    limiting_of: Limiting,
+    quotas: tuple[QuotaTable | None, QuotaTable],
+    unused: Sequence[UnusedQuota],
+    kinds: Collection[Kind],
+) -> tuple[UnjudgedChange, ...]:
+    """As ``unjudged_changes``."""
     before, after = quotas[0] or {}, quotas[1]
     overridden = {(quota.entity, quota.key) for quota in unused if quota.reason is UnusedReason.HIDDEN}
     changes = []
@@ -109,7 +145,7 @@ def unjudged_changes(
         changed = _changed(key, before, after)
         if not changed or not any(key in values for values in after.values()):
             continue
-        limiting = _limiting(kind, series, grouping, tables)
+        limiting = limiting_of(kind)
         for entity in changed:
             if limiting is not None and entity not in limiting:
                 why = NotJudged.OVERRIDDEN if (entity, key.value) in overridden else NotJudged.NO_CLIENT
@@ -154,7 +190,7 @@ def _changed(key: QuotaKey, before: QuotaTable, after: QuotaTable) -> tuple[Enti
     return tuple(sorted(differ, key=lambda entity: entity.sort_key))
 
 
-def _limiting(kind: Kind, series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables]) -> Collection[Entity] | None:
+def _limiting(kind: Kind, series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables]) -> set[Entity] | None:
     """The entities whose quotas limit a series of this kind, or may limit one whose client is not known whole.
 
     ``None``: a quota callback decides about series of this kind.
@@ -179,19 +215,42 @@ def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: Quot
 
     Where the history has nothing at all of what a key limits, but for bytes, nothing is reported of that key.
     """
-    unused = []
-    clients_of: dict[Kind, set[_Client]] = {kind: set() for kind in KEY_OF_KIND}
+    return unused_by(used_quotas(series, proposed, Resolver.by_key(proposed, CLIENT_KEYS)), declared)
+
+
+class UsedQuotas(NamedTuple):
+    """Entities whose quotas of one key win for a recorded client, and those that stronger quotas override for one."""
+
+    winning: frozenset[Entity]
+    hidden: frozenset[Entity]
+
+
+def used_quotas(series: Sequence[Series], proposed: QuotaTable, resolvers: Mapping[str, object]) -> dict[Kind, UsedQuotas]:
+    """By kind of the series. ``resolvers``: ``proposed`` by key."""
+    clients_of: dict[Kind, set[_Client]] = {}
     for client in series:
-        clients_of[client.kind].add((client.user, client.client_id))
-    addresses = {client.ip for client in series if client.ip is not None}
+        clients_of.setdefault(client.kind, set()).add((client.user, client.client_id))
+    used = {}
+    for kind, clients in clients_of.items():
+        if kind is Kind.CONNECTION:
+            winning, hidden = _of_addresses({client.ip for client in series if client.ip is not None}, proposed)
+        else:
+            resolver = resolvers[KEY_OF_KIND[kind]]
+            assert isinstance(resolver, Resolver)
+            winning, hidden = _of_clients(clients, resolver)
+        used[kind] = UsedQuotas(frozenset(winning), frozenset(hidden))
+    return used
+
+
+def unused_by(used: Mapping[Kind, UsedQuotas], declared: QuotaTable) -> tuple[UnusedQuota, ...]:
+    """As ``unused_quotas``."""
+    unused = []
     for kind, key in KEY_OF_KIND.items():
-        clients = clients_of[kind]
-        if not clients and kind not in BYTES:
+        if kind not in used and kind not in BYTES:
             continue
-        by_address = kind is Kind.CONNECTION
-        winning, hidden = _of_addresses(addresses, proposed) if by_address else _of_clients(clients, Resolver(proposed, key))
+        winning, hidden = used.get(kind, UsedQuotas(frozenset(), frozenset()))
         for entity, values in declared.items():
-            if key in values and entity not in winning and (EntityType.IP in entity.types) == by_address:
+            if key in values and entity not in winning and (EntityType.IP in entity.types) == (kind is Kind.CONNECTION):
                 reason = UnusedReason.HIDDEN if entity in hidden else UnusedReason.NO_CLIENT
                 unused.append(UnusedQuota(entity=entity, key=key.value, value=values[key], reason=reason))
     return tuple(sorted(unused, key=lambda u: (u.entity.sort_key, u.key)))

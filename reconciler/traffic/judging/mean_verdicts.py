@@ -64,6 +64,8 @@ class MeanVerdicts:
 
         What requests or whole seconds show of a group stays, unless only a metric proves a throttle.
         """
+        if not self.verdicts:
+            return tuple(sorted(verdicts, key=worst_first))
         merged = {(verdict.key, verdict.broker, verdict.name, verdict.undecided): verdict for verdict in verdicts}
         for verdict in self.verdicts:
             place = verdict.key, verdict.broker, verdict.name, verdict.undecided

@@ -97,18 +97,23 @@ def tokens_by_seconds(
     return verdicts
 
 
-def drop_duplicate_accounting(series: Sequence[Series], grouping: Grouping) -> frozenset[int]:
-    """The targets to leave out: of the two accounts the one that has fewer topics, of equal ones that of the brokers.
+def smaller_account(series: Iterable[Series]) -> bool | None:
+    """Whether the controller's account of mutations is the one to leave out. ``None``: there are no two accounts.
 
-    Each account is judged by itself, so nothing is counted twice. This only keeps the report from listing it twice.
+    It is the one that has fewer topics, of equal ones that of the brokers. Each account is judged by itself, so nothing is
+    counted twice. This only keeps the report from listing it twice.
     """
-    mutations = [number for number, target in enumerate(grouping.targets) if target.kind is Kind.MUTATION]
-    accounts: dict[bool, list[int]] = {True: [], False: []}
-    for number in mutations:
-        accounts[grouping.targets[number].broker == CONTROLLER].append(number)
-    topics = {
-        by: sum(series[m].requests for n in targets for m in grouping.targets[n].members) for by, targets in accounts.items()
-    }
-    if not all(topics.values()):
-        return frozenset()
-    return frozenset(accounts[topics[True] <= topics[False]])
+    topics = {True: 0, False: 0}
+    for client in series:
+        if client.kind is Kind.MUTATION:
+            topics[client.broker == CONTROLLER] += client.requests
+    return topics[True] <= topics[False] if all(topics.values()) else None
+
+
+def targets_of_account(grouping: Grouping, *, of_controller: bool | None) -> frozenset[int]:
+    """The targets of mutations in one account, by number; none of ``None``."""
+    return frozenset(
+        number
+        for number, target in enumerate(grouping.targets)
+        if target.kind is Kind.MUTATION and (target.broker == CONTROLLER) is of_controller
+    )

@@ -7,13 +7,14 @@ for, and the traffic that moves to the other brokers when one is lost.
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from reconciler.formats import BINARY_UNITS
-from reconciler.model import BucketVerdict, CapacityUse, Entity, Fit, QuotaFit, QuotaKey, ValueType, Verdict
+from reconciler.model import BucketName, BucketVerdict, CapacityUse, Entity, Fit, QuotaFit, QuotaKey, ValueType, Verdict
 from reconciler.resolution import Bucket
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import unlogged_factor
@@ -170,35 +171,72 @@ def quota_fits(verdicts: Sequence[BucketVerdict], *, source: str = "") -> tuple[
     A bucket is as full as its rate is in 99.9 % of its seconds. Quotas that throttle, or may, are not among them. ``source``: as
     ``Provenance`` has it.
     """
-    limited: dict[tuple[Entity, str], list[BucketVerdict]] = {}
+    return fits_from(rows_of_limits(verdicts), source=source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitedRows:
+    """The rows that one (entity, key) limits: how many, whether one is throttled, and the fullest."""
+
+    rows: int
+    is_throttled: bool
+    share: float
+    broker: int
+    fullest: BucketName
+    limit: float
+
+    def joined(self, other: LimitedRows) -> LimitedRows:
+        """With other rows of the same limit."""
+        fullest = max(self, other, key=lambda part: (part.share, -part.broker, part.fullest))
+        return replace(fullest, rows=self.rows + other.rows, is_throttled=self.is_throttled or other.is_throttled)
+
+
+def rows_of_limits(verdicts: Iterable[BucketVerdict]) -> dict[tuple[Entity, str], LimitedRows]:
+    """By (entity, key) the rows that it limits and that have traffic."""
+    limited: dict[tuple[Entity, str], LimitedRows] = {}
     for verdict in verdicts:
         if verdict.entity is not None and verdict.limit_after and verdict.active_seconds:
-            limited.setdefault((verdict.entity, verdict.key), []).append(verdict)
-    fits = [fit for rows in limited.values() if (fit := _fit(rows, source)) is not None]
+            row = LimitedRows(
+                rows=1,
+                is_throttled=verdict.verdict is Verdict.THROTTLED,
+                share=_share(verdict),
+                broker=verdict.broker,
+                fullest=verdict.name,
+                limit=verdict.limit_after,
+            )
+            known = limited.get((verdict.entity, verdict.key))
+            limited[verdict.entity, verdict.key] = row if known is None else known.joined(row)
+    return limited
+
+
+def join_limited(parts: Iterable[Mapping[tuple[Entity, str], LimitedRows]]) -> dict[tuple[Entity, str], LimitedRows]:
+    """The rows of all parts of the verdicts."""
+    joined: dict[tuple[Entity, str], LimitedRows] = {}
+    for quota, rows in itertools.chain.from_iterable(part.items() for part in parts):
+        known = joined.get(quota)
+        joined[quota] = rows if known is None else known.joined(rows)
+    return joined
+
+
+def fits_from(limited: Mapping[tuple[Entity, str], LimitedRows], *, source: str) -> tuple[QuotaFit, ...]:
+    """As ``quota_fits``."""
+    fits = [fit for quota, rows in limited.items() if (fit := _fit(quota, rows, source)) is not None]
     return tuple(sorted(fits, key=lambda f: (f.fit is Fit.LOOSE, -f.share, f.entity.sort_key, f.key)))
 
 
-def _fit(verdicts: Sequence[BucketVerdict], source: str) -> QuotaFit | None:
-    if any(verdict.verdict is Verdict.THROTTLED for verdict in verdicts):
-        return None
-    fullest = max(verdicts, key=lambda verdict: (_share(verdict), -verdict.broker, verdict.name))
-    share = _share(fullest)
-    if (
-        share > 1
-        or LOOSE / unlogged_factor(fullest.key, source) <= share <= NEAR
-        or fullest.entity is None
-        or fullest.limit_after is None
-    ):
+def _fit(quota: tuple[Entity, str], rows: LimitedRows, source: str) -> QuotaFit | None:
+    entity, key = quota
+    if rows.is_throttled or rows.share > 1 or LOOSE / unlogged_factor(key, source) <= rows.share <= NEAR:
         return None
     return QuotaFit(
-        entity=fullest.entity,
-        key=fullest.key,
-        limit=fullest.limit_after,
-        fit=Fit.NEAR if share > NEAR else Fit.LOOSE,
-        share=share,
-        buckets=len(verdicts),
-        fullest=fullest.name,
-        broker=fullest.broker,
+        entity=entity,
+        key=key,
+        limit=rows.limit,
+        fit=Fit.NEAR if rows.share > NEAR else Fit.LOOSE,
+        share=rows.share,
+        buckets=rows.rows,
+        fullest=rows.fullest,
+        broker=rows.broker,
     )
 
 
@@ -224,6 +262,26 @@ class _Sum:
 def capacity_uses(grouping: Grouping, capacity: Mapping[str, float]) -> tuple[CapacityUse, ...]:
     """For each broker and each key that has a capacity, in order; a bucket counts where it has recorded clients."""
     return tuple(_uses(grouping, capacity)) if capacity else ()
+
+
+def join_uses(parts: Iterable[Sequence[CapacityUse]]) -> tuple[CapacityUse, ...]:
+    """The uses of quota groups in several parts, added up."""
+    joined: dict[tuple[int, str], CapacityUse] = {}
+    for use in itertools.chain.from_iterable(parts):
+        known = joined.get((use.broker, use.key))
+        joined[use.broker, use.key] = (
+            use
+            if known is None
+            else replace(
+                use,
+                before=None if known.before is use.before is None else (known.before or 0.0) + (use.before or 0.0),
+                after=known.after + use.after,
+                buckets=known.buckets + use.buckets,
+                unlimited=known.unlimited + use.unlimited,
+            )
+        )
+    kind_of = {key.value: kind.value for kind, key in KEY_OF_KIND.items()}
+    return tuple(sorted(joined.values(), key=lambda use: (use.broker, kind_of[use.key])))
 
 
 def _uses(grouping: Grouping, capacity: Mapping[str, float]) -> Iterator[CapacityUse]:

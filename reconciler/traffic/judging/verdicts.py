@@ -253,7 +253,9 @@ def worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
     """The order of a report."""
     return (
         _RANK[verdict.verdict], not verdict.changed, -verdict.share_over, -verdict.seconds_over,
-        verdict.key, verdict.user, verdict.client_id, verdict.broker,
+        verdict.key, verdict.user, verdict.client_id, verdict.broker, verdict.tags, verdict.undecided,
+        # Two senders that are known in part may have the same tags.
+        [(member.user is not None, member.client_id is not None) for member in verdict.members] if verdict.undecided else (),
     )  # fmt: skip
 
 

@@ -51,11 +51,15 @@ class DayRows(FrameRows):
     def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:
         """As ``Rows.total``."""
         if work is CLIENT_TOTALS:
-            return self._clients().toArrow().cast(work.schema)
+            return self.totals_frame(work).toArrow().cast(work.schema)
         if work is MINUTE_TOTALS:
             minute = F.floor(F.unix_micros("ts") / MINUTE_US).cast("long").alias("minute")
             return self.totals.select("broker", minute).distinct().toArrow().cast(work.schema)
         return super().total(work)
+
+    def totals_frame(self, work: Totals[pa.RecordBatch], *, few: bool = True) -> DataFrame:
+        """As ``SparkRows.totals_frame``."""
+        return self._clients() if work is CLIENT_TOTALS else super().totals_frame(work, few=few)
 
     def _clients(self) -> DataFrame:
         charged = F.col("status") == CHARGED
@@ -82,11 +86,11 @@ class DayRows(FrameRows):
 class DaysTraffic(SecondsTraffic):
     """Days of a dataset of ``compact --out``."""
 
-    def __init__(self, rows: DayRows, days: Sequence[LakeDay]) -> None:
-        """Raises ``TrafficError`` when no request is in the time."""
+    def __init__(self, rows: DayRows, days: Sequence[LakeDay], counted: pa.Table | None = None) -> None:
+        """``counted``: as ``SecondsTraffic``. Raises ``TrafficError`` when no request is in the time."""
         shares = [share for day in days for share in day.shares]
         files = sorted({share.source.name.rpartition("/")[2] for share in shares})
-        super().__init__(rows, source=Source.CELLS, files=files)
+        super().__init__(rows, source=Source.CELLS, files=files, counted=counted)
         self.day_rows, self._days = rows, tuple(days)
         self.facts = _with_undated(self.facts, [share.undated for share in shares])
 
@@ -112,6 +116,14 @@ class DaysTraffic(SecondsTraffic):
 
 
 def open_days(spark: SparkSession, datasets: Sequence[Dataset], between: Between | None) -> DaysTraffic | None:
+    """``find_days`` as recorded traffic. Raises ``TrafficError`` also when no request is in the time."""
+    known = find_days(spark, datasets, between)
+    return None if known is None else DaysTraffic(*known)
+
+
+def find_days(
+    spark: SparkSession, datasets: Sequence[Dataset], between: Between | None
+) -> tuple[DayRows, Sequence[LakeDay]] | None:
     """The totals that the first of these has, in a stretch of whole seconds; ``None`` when it is something else.
 
     Raises ``TrafficError`` when no day of it is in that time.
@@ -139,7 +151,7 @@ def open_days(spark: SparkSession, datasets: Sequence[Dataset], between: Between
     else:
         frame = day_frame(spark, dataset.name.rstrip("/"), days)
     narrowed = frame if span is None else frame.where(_inside(*span))
-    return DaysTraffic(DayRows(spark, narrowed.select(*NAMES)), days)
+    return DayRows(spark, narrowed.select(*NAMES)), days
 
 
 def seconds_of(between: Between | None) -> tuple[int, int] | None:

@@ -19,6 +19,8 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 
 Columns: TypeAlias = Sequence[Integers]
 """Columns of one length. The first has the keys: a group's number, and a time in the bits below."""
+Partitions: TypeAlias = np.ndarray[tuple[int], np.dtype[np.integer]]
+"""For each row the number of its partition."""
 Narrow: TypeAlias = np.ndarray[tuple[int], np.dtype[np.signedinteger]]
 """Whole numbers of any width."""
 
@@ -33,16 +35,22 @@ def cut_into_blocks(columns: Columns, ranges: GroupRanges, bits: int) -> pa.Reco
 
     ``bits``: how many bits of a key are below the group's number.
     """
-    of = ranges.partition_of(columns[0] >> bits)
+    return cut_by_partition(ranges.partition_of(columns[0] >> bits), columns)
+
+
+def cut_by_partition(
+    of: np.ndarray[tuple[int], np.dtype[np.integer]], columns: Columns, first: int | None = None
+) -> pa.RecordBatch:
+    """The same for partitions that are known: ``of`` has that of each row. ``first``: in place of the smallest key."""
     order = np.argsort(of, kind="stable")
     ordered = [_narrow(column)[order] for column in columns]
     numbers, counts = np.unique(of, return_counts=True)
     begin = 0
     rows = []
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        for first in range(begin, begin + count, _MOST_ROWS):
-            part = [column[first : min(begin + count, first + _MOST_ROWS)] for column in ordered]
-            rows.append((number, int(part[0].min()), pack_columns(part)))
+        for start in range(begin, begin + count, _MOST_ROWS):
+            part = [column[start : min(begin + count, start + _MOST_ROWS)] for column in ordered]
+            rows.append((number, int(part[0].min()) if first is None else first, pack_columns(part)))
         begin += count
     arrays = [pa.array(values, type=field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)

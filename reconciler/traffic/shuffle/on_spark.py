@@ -77,6 +77,12 @@ class SparkRows(ABC, Generic[Item]):
     ) -> DataFrame:
         """What ``go`` makes of each share. ``few``: shares are as large as possible, since each gives about as many rows."""
 
+    def made_of_shares(
+        self, go: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]], columns: Sequence[str], schema: pa.Schema, *, few: bool
+    ) -> DataFrame:
+        """What ``go`` makes of each share of the rows: batches of ``schema``. ``few``: of as large shares as possible."""
+        return self._run(go, columns, schema, few=few)
+
     def total(self, work: Totals[Item]) -> pa.Table:
         """As ``Rows.total``."""
         whole = self.totals_frame(work)
@@ -189,6 +195,35 @@ class FrameRows(SparkRows[pa.RecordBatch]):
         # Of two columns whose names differ in case only, Spark takes the exact name with its own setting.
         chosen = self._frame.select([f"`{name}`" for name in self._frame.columns if name in needed])
         return chosen.mapInArrow(run, from_arrow_schema(schema))
+
+
+class ConvertedSparkRows(SparkRows[pa.RecordBatch]):
+    """Rows as ``convert`` makes them of batches that have these columns beside those that a work reads."""
+
+    def __init__(
+        self,
+        rows: SparkRows[pa.RecordBatch],
+        convert: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        columns: Sequence[str],
+    ) -> None:
+        super().__init__(rows.spark)
+        self._rows, self._convert, self._columns = rows, convert, columns
+
+    def close(self) -> None:
+        """As ``Rows.close``."""
+        self._rows.close()
+
+    def _run(
+        self,
+        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        columns: Sequence[str],
+        schema: pa.Schema,
+        *,
+        few: bool,
+    ) -> DataFrame:
+        convert = self._convert
+        also = [name for name in self._columns if name not in columns]
+        return self._rows.made_of_shares(lambda batches: go(convert(batches)), (*columns, *also), schema, few=few)
 
 
 class KeptRows(SparkRows[pa.RecordBatch]):

@@ -387,7 +387,7 @@ def file_names(spark: SparkSession, dataset: Dataset) -> list[str]:
 
 def _refuse_table(spark: SparkSession, dataset: Dataset) -> None:
     for folder, words in _TABLE_FORMATS.items():
-        names = _exists(spark, f"{dataset.name.rstrip('/')}/{folder}")
+        names = files_at(spark, f"{dataset.name.rstrip('/')}/{folder}")
         if any(name.endswith(".json") for name in names):
             raise TrafficError(
                 f"recorded traffic {escaped(dataset.name)} is {words}. Its files also have rows that were replaced, so name "
@@ -395,7 +395,8 @@ def _refuse_table(spark: SparkSession, dataset: Dataset) -> None:
             )
 
 
-def _exists(spark: SparkSession, address: str) -> list[str]:
+def files_at(spark: SparkSession, address: str) -> list[str]:
+    """Some of the files below an address; none where there is nothing."""
     try:
         frame = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(address).select(_PATH)
         return [row[0] for row in frame.limit(100).collect()]

@@ -121,8 +121,7 @@ def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | N
     With ``between`` only rows of that time, as far as the statistics of row groups show which those are.
     """
     parts = []
-    for path in files:
-        footer = footer_of(path)
+    for path, footer in footers_of(files):
         columns = frozenset(footer.schema.to_arrow_schema().names)
         chosen = None if between is None or between.covers(footer) else between
         deltas = not excludes_value(footer, "semantics", DELTA)
@@ -187,6 +186,24 @@ def excludes_value(footer: pq.FileMetaData, column: str, value: str) -> bool:
         if statistics is None or not statistics.has_min_max or statistics.min <= value <= statistics.max:
             return False
     return True
+
+
+_FOOTERS_AT_ONCE: Final = 16
+_FOOTERS_HELD: Final = 256
+
+
+def footers_of(files: Sequence[str]) -> Iterator[tuple[str, pq.FileMetaData]]:
+    """Each file with its footer, in order. Many are read at once, since each waits for the disk or the network.
+
+    Raises as ``footer_of``.
+    """
+    if len(files) < 2:
+        yield from ((path, footer_of(path)) for path in files)
+        return
+    with ThreadPoolExecutor(_FOOTERS_AT_ONCE, thread_name_prefix="footers") as readers:
+        for begin in range(0, len(files), _FOOTERS_HELD):
+            some = files[begin : begin + _FOOTERS_HELD]
+            yield from zip(some, readers.map(footer_of, some), strict=True)
 
 
 def footer_of(path: str) -> pq.FileMetaData:

@@ -15,14 +15,9 @@ from reconciler.documents.backtest import backtest_to_json, read_backtest
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_check import load_schema
-from reconciler.model.backtest import (
-    BacktestReport,
-    NotJudged,
-    PeakBound,
-    UnjudgedChange,
-    Verdict,
-)
+from reconciler.model.backtest import BacktestReport, PeakBound, Verdict
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.backtest_page import backtest_html
 from reconciler.render.backtest_text import backtest_lines
 from reconciler.render.layout import plain

@@ -1,0 +1,137 @@
+"""Opens traffic whose clients stay with Spark's workers: the driver gets totals by broker, kind and status."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import functions as F
+
+from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, SCHEMA, statuses
+from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
+from reconciler.traffic.seconds.day_traffic import DaysTraffic, find_days
+from reconciler.traffic.shuffle.on_spark import ConvertedSparkRows, SparkRows
+from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, OF_METRICS, SECOND_SUM
+from reconciler.traffic.spark_jobs import logged_stages
+from reconciler.traffic.traffic_files import Traffic, recorded_gaps, require_usable, rows_for_workers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_log: Final = logging.getLogger(__name__)
+_SPARK_FOLDS: Final = {"sum": F.sum, "min": F.min, "max": F.max}
+_IN_BRIEF: Final = ("status", "broker", "kind")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardedTraffic:
+    """Rows and totals of clients on Spark. ``facts_source``: the traffic as far as it can be known without its clients."""
+
+    rows: SparkRows[pa.RecordBatch]
+    clients: DataFrame
+    """``client_totals.SCHEMA``, kept by Spark."""
+    facts_source: SecondsTraffic
+    series: int
+    unnamed: int
+    """Series of which not everything is known that decides which quota applies."""
+
+    @property
+    def has_topics(self) -> bool:
+        """Whether mutations are there topic by topic."""
+        return self.facts_source.of_requests
+
+    def close(self) -> None:
+        """Release what Spark keeps; safe to call twice."""
+        self.clients.unpersist()
+        self.facts_source.close()
+
+
+def open_sharded(
+    traffic: Traffic,
+    spark: SparkSession,
+    *,
+    log_timezone: str,
+    kinds: Collection[Kind] = BYTES,
+    max_unreadable: float = DEFAULT_MOST,
+) -> ShardedTraffic | None:
+    """``None``: it has metrics, or is not rows that Spark's workers read, so that all clients have to come to the driver.
+
+    Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
+    """
+    days = find_days(spark, traffic.datasets, traffic.between) if traffic.datasets else None
+    if days is not None:
+        return _opened(days[0], lambda _, counted: DaysTraffic(*days, counted=counted), max_unreadable)
+    known = rows_for_workers(traffic, spark, log_timezone=log_timezone, kinds=kinds)
+    if known is None:
+        return None
+    chosen, rows, columns = known
+
+    def make(converted: SparkRows[pa.RecordBatch], counted: pa.Table) -> SecondsTraffic:
+        kind = SecondsTraffic if chosen.has_second_sums or converted is not rows else RequestTraffic
+        return kind(converted, source=chosen.source, files=chosen.files, columns=columns, counted=counted)
+
+    opened = _opened(rows, make, max_unreadable)
+    if opened is not None:
+        facts = opened.facts_source.facts
+        opened.facts_source.facts = replace(facts, gaps=recorded_gaps(chosen))
+    return opened
+
+
+def _opened(
+    rows: SparkRows[pa.RecordBatch],
+    make: Callable[[SparkRows[pa.RecordBatch], pa.Table], SecondsTraffic],
+    max_unreadable: float,
+) -> ShardedTraffic | None:
+    clients = _kept(rows)
+    try:
+        counted = _in_brief(clients)
+        lines = statuses(counted)
+        converted = rows
+        if lines.get(SECOND_SUM):
+            clients.unpersist()
+            converted = ConvertedSparkRows(rows, charge_batches, ("status",))
+            clients = _kept(converted)
+            counted = _in_brief(clients)
+            lines = statuses(counted)
+        if any(lines.get(status) for status in OF_METRICS):
+            clients.unpersist()
+            rows.close()
+            return None
+        recorded = make(converted, counted)
+        series, unnamed = _series(clients)
+        of_series = (replace(known, series=series) for known in recorded.facts.observations)
+        recorded.facts = replace(recorded.facts, observations=tuple(of_series))
+        require_usable(recorded, max_unreadable)
+    except BaseException:
+        clients.unpersist()
+        rows.close()
+        raise
+    return ShardedTraffic(rows=converted, clients=clients, facts_source=recorded, series=series, unnamed=unnamed)
+
+
+def _kept(rows: SparkRows[pa.RecordBatch]) -> DataFrame:
+    return rows.totals_frame(CLIENT_TOTALS, few=False).persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def _in_brief(clients: DataFrame) -> pa.Table:
+    """``client_totals.SCHEMA`` without the names of clients."""
+    folds = [_SPARK_FOLDS[fold](name).alias(name) for name, fold in FOLDS.items()]
+    others = [F.lit(None).cast("string").alias(name) for name in NAMES if name not in _IN_BRIEF]
+    with logged_stages(_log, clients.sparkSession, "clients added up") as event:
+        counted = clients.groupBy(*_IN_BRIEF).agg(*folds).select(*_IN_BRIEF, *others, *FOLDS).toArrow()
+        event["results"] = counted.num_rows
+    return counted.select(SCHEMA.names).cast(SCHEMA)
+
+
+def _series(clients: DataFrame) -> tuple[int, int]:
+    """How many there are, and how many of them lack a name."""
+    lacks = F.when(F.col("kind") == Kind.CONNECTION.value, F.col("ip").isNull())
+    unnamed = lacks.otherwise(F.col("user").isNull() | F.col("client_id").isNull())
+    chosen = clients.where(F.col("status") == CHARGED)
+    row: Any = chosen.agg(F.count("*"), F.sum(unnamed.cast("long"))).collect()[0]
+    return int(row[0]), int(row[1] or 0)

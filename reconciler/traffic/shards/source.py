@@ -1,0 +1,144 @@
+"""One shard as recorded traffic: its clients and their rows, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from reconciler.errors import TrafficError
+from reconciler.model import BucketVerdict, Waiting
+from reconciler.traffic.client_totals import sorted_series
+from reconciler.traffic.columns.group_index import KeyIndex
+from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds
+from reconciler.traffic.judging.exact import SCHEMA as EXACT
+from reconciler.traffic.judging.exact import (
+    ExactResult,
+    JudgedRequest,
+    Work,
+    judge_requests_of,
+    limits_of,
+    result_of,
+    sampled_groups,
+)
+from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
+from reconciler.traffic.judging.mean_verdicts import SampleCounts
+from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.judging.mutations import judge_topics, tokens_by_seconds
+from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
+from reconciler.traffic.kernels.exact_stream import NOISE_MS
+from reconciler.traffic.kernels.exact_totals import pack
+from reconciler.traffic.kernels.sampled_rate import Integers, Window
+from reconciler.traffic.kernels.second_sums import Rule
+from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.request_traffic import whole_groups
+from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, series_numbers
+from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
+from reconciler.traffic.shuffle.rows import LocalRows, Pieces
+from reconciler.traffic.traffic_source import Facts
+
+_NOT_ASKED: Final = "a shard is asked for verdicts only"
+
+
+class ShardSeconds:
+    """Sums of whole seconds of the clients of a shard. ``facts`` are those of all traffic."""
+
+    def __init__(self, blocks: ShardBlocks, facts: Facts) -> None:
+        """Raises ``TrafficError`` for rows of unknown clients, which no change of the traffic during the run explains."""
+        totals = blocks.totals()
+        numbers = series_numbers(totals)
+        self.series = sorted_series(totals, numbers.tolist(), requests="lines")
+        self.facts = facts
+        self._rows = blocks.rows
+        known = np.sort(numbers)
+        for parts in self._rows.values():
+            for ids, *_ in parts:
+                _require_known(ids, known)
+
+    @property
+    def means(self) -> tuple[Mean, ...]:
+        """Traffic with metrics is not judged in shards."""
+        return ()
+
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+        """As ``TrafficSource.by_seconds``."""
+        index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
+        cells = [(ids, seconds, amounts) for ids, seconds, amounts in self._rows[RowForm.SECONDS]]
+        return judge_seconds(LocalRows(lambda _: cells), index.keyed, expected, grouping.groups, era)
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
+        """As ``TrafficSource.mutations``, from whole seconds."""
+        cells = [(ids, seconds, amounts) for ids, seconds, amounts in self._rows[RowForm.SECONDS]]
+        judged = tokens_by_seconds(cells, self.series, grouping, groups, window)
+        return seconds_verdicts(judged, self.series, grouping, window)
+
+    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+        """As ``TrafficSource.sample_counts``: there are no gauges."""
+        del series, grouping, groups
+        return {}
+
+    def minutes(self) -> Mapping[int, Integers]:
+        """The driver knows those of all traffic."""
+        raise NotImplementedError(_NOT_ASKED)
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """A report of shards has no plots."""
+        raise NotImplementedError(_NOT_ASKED)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def _keyed(self, form: RowForm, grouping: Grouping, groups: Collection[int]) -> Pieces:
+        """Key (``exact_totals.pack``), order, records, overhead, index of the series, and what else the rows have."""
+        index = KeyIndex.of(self.series, grouping, groups)
+        keys = np.asarray([client.key for client in self.series], dtype=np.int64)
+        order = np.argsort(keys)
+        parts = []
+        for ids, milli, *columns in self._rows[form] if len(index.keys) else ():
+            series = order[np.searchsorted(keys[order], ids)]
+            where = np.minimum(np.searchsorted(index.keys, ids), len(index.keys) - 1)
+            known = index.keys[where] == ids
+            whole = [milli, *columns[:3], series, *columns[3:]]
+            for group_of in index.slots:
+                group = group_of[where]
+                chosen = known & (group >= 0)
+                if chosen.any():
+                    time, *others = (column[chosen] for column in whole)
+                    parts.append([pack(group[chosen], time), *others])
+        return cut_into_pieces(sort_by_key(parts)) if parts else ()
+
+
+class ShardRequests(ShardSeconds):
+    """Single requests, or sums of whole seconds that were made of them. Mutations are there topic by topic."""
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
+        """As ``TrafficSource.mutations``, topic by topic."""
+        limits = limits_of(grouping.groups)
+        topics = whole_groups(self._keyed(RowForm.TOPICS, grouping, groups))
+        judged = pa.Table.from_batches((judge_topics(columns, limits, window) for columns in topics), schema=EXACT)
+        return request_verdicts(result_of(judged), self.series, grouping)
+
+    def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
+        """As ``RequestSource.exactly``."""
+        pieces = self._keyed(RowForm.REQUESTS, grouping, sampled_groups(grouping))
+        judge = judge_requests_of(Work.of(grouping.groups, window))
+        return result_of(pa.Table.from_batches(judge(pieces), schema=EXACT))
+
+    def requests(
+        self, grouping: Grouping, window: Window, controller_window: Window, *, noise_ms: int = NOISE_MS
+    ) -> Iterator[JudgedRequest]:
+        """Shards give no single requests."""
+        raise NotImplementedError(_NOT_ASKED)
+
+    def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
+        """As ``RequestSource.waiting``: rows of shards have no connections."""
+        del grouping, groups, window
+        return {}
+
+
+def _require_known(ids: Integers, known: Integers) -> None:
+    where = np.minimum(np.searchsorted(known, ids), len(known) - 1) if len(known) else np.zeros(len(ids), dtype=np.int64)
+    if len(ids) and (not len(known) or not (known[where] == ids).all()):
+        raise TrafficError("the recorded traffic has other clients than when it was read first: it changed during the run")

@@ -1,0 +1,87 @@
+"""One client with most of the rows, one hour with half of them, and settings of Spark that cut shuffles anew: equal reports."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.model import DEFAULT, Entity
+from reconciler.traffic.backtest import Backtest, BacktestRequest
+from reconciler.traffic.shards.opening import open_sharded
+from reconciler.traffic.shards.run import ShardedBacktest
+from reconciler.traffic.traffic_files import Traffic, find_traffic, open_traffic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROWS = 12_000
+START_US, HOUR_US = 1_795_000_000_000_000, 3_600_000_000
+LIMITS = {Entity.of({"user": DEFAULT}): {"producer_byte_rate": 9_000.0}}
+NOW = {Entity.of({"user": DEFAULT}): {"producer_byte_rate": 20_000.0}}
+SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "adaptive": {
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes": "1k",
+        "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+        "spark.sql.adaptive.optimizeSkewsInRebalancePartitions.enabled": "true",
+        "spark.sql.shuffle.partitions": "7",
+    },
+    "not adaptive": {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "3"},
+}
+
+
+@pytest.fixture(scope="module")
+def traffic(tmp_path_factory: pytest.TempPathFactory) -> Traffic:
+    """Nine of ten rows are of one client, and half of the rows are in the third of six hours."""
+    chance, folder = np.random.default_rng(11), tmp_path_factory.mktemp("skew")
+    hour = np.where(chance.random(ROWS) < 0.5, 2, chance.integers(0, 6, ROWS))
+    times = START_US + hour * HOUR_US + chance.integers(0, HOUR_US // 6, ROWS)
+    client = np.where(chance.random(ROWS) < 0.9, 0, chance.integers(1, 40, ROWS))
+    table = pa.table(
+        {
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "interval_ms": pa.array(np.zeros(ROWS, dtype=np.int32)),
+            "broker": pa.array(chance.integers(1, 4, ROWS).astype(np.int32)),
+            "user": pa.array([f"team-{number:02}" for number in client.tolist()]),
+            "client_id": pa.array(["app"] * ROWS),
+            "kind": pa.array(["produce"] * ROWS),
+            "amount": pa.array(chance.integers(1_000, 60_000, ROWS)),
+            "semantics": pa.array(["event"] * ROWS),
+            "tie": pa.array(chance.integers(0, 2**62, ROWS)),
+        }
+    )
+    for number in range(4):
+        pq.write_table(table.slice(number * ROWS // 4, ROWS // 4), Path(folder) / f"{number}.parquet")
+    return find_traffic([str(folder)])
+
+
+@pytest.mark.parametrize("exact", [False, True], ids=["seconds", "exact"])
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_skew_and_adaptive_plans_change_no_number(spark: SparkSession, traffic: Traffic, settings: str, exact: bool) -> None:
+    asked = BacktestRequest(current=NOW, proposed=LIMITS, declared=LIMITS, exact=exact)
+    here = open_traffic(traffic, lambda: spark, log_timezone="UTC", in_process=True)
+    expected = Backtest(here, asked).report()
+    session = spark.newSession()
+    for name, value in SETTINGS[settings].items():
+        session.conf.set(name, value)
+
+    on_workers = Backtest(open_traffic(traffic, lambda: session, log_timezone="UTC"), asked).report()
+    sharded = open_sharded(traffic, session, log_timezone="UTC")
+    assert sharded is not None
+    run = ShardedBacktest(sharded, asked)
+    in_shards = run.report()
+    run.close()
+    sharded.close()
+
+    assert on_workers == expected
+    assert in_shards == dataclasses.replace(expected, group_counts=expected.counts)
+    assert expected.counts.changed["throttled"]

@@ -1,0 +1,130 @@
+"""``backtest --out parquet=``: all rows of verdicts as a table, and a report with the worst ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler import client
+from reconciler.model import VERDICTS_SCHEMA
+from tests.support import all_kinds
+from tests.support.command import Command, Done
+from tests.support.manifests import cluster, quotas, snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+LIMITS = (
+    ({"user": "alice"}, {"producer_byte_rate": "8KiB", "request_percentage": 12}),
+    ({"user": "ops"}, {"controller_mutation_rate": 4}),
+    ({"ip": "10.0.0.7"}, {"connection_creation_rate": 2}),
+)
+CURRENT = {client.entity(user="alice"): {"producer_byte_rate": 20_000.0}}
+ON_SPARK = ("--master", "local[2]")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "quotas.yaml").write_text(quotas(*LIMITS), "utf-8")
+    rules = {"backtest": {"history": {"hours": 0}, "fail": [{"verdicts": ["throttled"], "match": {"user": "alice"}}]}}
+    (tmp_path / "quotas" / "cluster.yaml").write_text(cluster(**rules), "utf-8")
+    (tmp_path / "now.json").write_text(snapshot(CURRENT), "utf-8")
+    all_kinds.write(tmp_path / "traffic.parquet", all_kinds.rows())
+    return tmp_path
+
+
+def judge(command: Command, work: Path, *options: str, traffic: str = "traffic.parquet") -> Done:
+    arguments = ("--current", "now.json", "--traffic", traffic, "--format", "json", *options)
+    return command("backtest", "quotas", *arguments, cwd=work)
+
+
+def rows_in(folder: Path) -> list[str]:
+    return sorted(map(repr, pq.read_table(folder).to_pylist()))
+
+
+def test_this_process_and_workers_write_equal_rows_and_reports(work: Path, warm_command: Command) -> None:
+    plain = judge(warm_command, work)
+    here = judge(warm_command, work, "--out", "parquet=here")
+    spark = judge(warm_command, work, "--out", "parquet=there", *ON_SPARK)
+
+    assert (plain.code, here.code, spark.code) == (1, 1, 1), spark.err
+    assert here.out == plain.out
+    assert without_rows(spark.json()) == without_rows(plain.json())
+    assert rows_in(work / "here") == rows_in(work / "there")
+    assert len(rows_in(work / "here")) == plain.json()["summary"]["rows"] == len(plain.json()["verdicts"])
+    assert spark.json()["rules"] == plain.json()["rules"]
+    assert [rule["failed"] for rule in spark.json()["rules"]] != [[]]
+
+
+def without_rows(document: Mapping[str, Any]) -> dict[str, Any]:
+    """On Spark, rows that stay and are not over a limit are not listed, and waiting clients are not played."""
+    shown = [row for row in document["verdicts"] if row["changed"] or row["verdict"] in ("throttled", "possible")]
+    return {**document, "verdicts": [{**row, "waiting": None} for row in shown], "notes": []}
+
+
+def test_the_report_states_what_it_leaves_out(work: Path, warm_command: Command) -> None:
+    done = judge(warm_command, work, "--out", "parquet=rows", *ON_SPARK)
+
+    document = done.json()
+    listed, rows = len(document["verdicts"]), document["summary"]["rows"]
+    assert listed < rows
+    (note,) = document["notes"]
+    assert note.startswith(
+        f"This report lists the {listed} worst of {rows} rows (a quota group on a broker). All rows are in rows."
+    )
+
+
+def test_a_table_gets_the_rows_and_the_next_run_replaces_them(spark: SparkSession, work: Path, warm_command: Command) -> None:
+    spark.sql("CREATE DATABASE IF NOT EXISTS judged")
+    try:
+        for _ in range(2):
+            done = judge(warm_command, work, "--out", "parquet=table:judged.rows", *ON_SPARK)
+            assert done.code == 1, done.err
+        table = spark.read.table("judged.rows")
+        assert table.columns == [column.name for column in VERDICTS_SCHEMA.columns]
+        assert table.count() == done.json()["summary"]["rows"]
+        assert table.schema["verdict"].metadata["comment"]
+
+        spark.sql("CREATE TABLE judged.foreign AS SELECT 1 AS number")
+        done = judge(warm_command, work, "--out", "parquet=table:judged.foreign", *ON_SPARK)
+        assert done.code == 64
+        assert "other columns than those of verdicts" in done.err
+    finally:
+        spark.sql("DROP DATABASE judged CASCADE")
+
+
+@pytest.mark.parametrize("where", [(), ON_SPARK], ids=["here", "Spark"])
+def test_a_folder_with_files_is_refused_at_once(work: Path, warm_command: Command, where: tuple[str, ...]) -> None:
+    (work / "rows").mkdir()
+    (work / "rows" / "mine.txt").write_text("mine", "utf-8")
+
+    done = judge(warm_command, work, "--out", "parquet=rows", *where, traffic="missing.parquet")
+
+    assert done.code == 64
+    assert "the folder is not empty" in done.err
+    assert [path.name for path in (work / "rows").iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("option", [("--requests", "requests.jsonl"), ("--propose",), ("--plots", "3")])
+def test_options_that_need_all_rows_in_the_report_are_refused(work: Path, warm_command: Command, option: tuple[str, ...]) -> None:
+    done = judge(warm_command, work, "--out", "parquet=rows", *option)
+
+    assert done.code == 64
+    assert f"--out parquet= and {option[0]}" in done.err
+
+
+def test_files_of_other_forms_are_written_beside_the_rows(work: Path, warm_command: Command) -> None:
+    done = judge(warm_command, work, "--out", "parquet=rows", "--out", "markdown=report.md", "--out", "json=report.json")
+
+    assert done.code == 1
+    assert json.loads((work / "report.json").read_text("utf-8")) == done.json()
+    assert (work / "report.md").read_text("utf-8").startswith("#")
+    assert rows_in(work / "rows")
