@@ -8,12 +8,12 @@ from typing import Any
 
 from reconciler.documents.reading import FieldError, number_from_json
 from reconciler.formats import Json, value_to_json
-from reconciler.model import ClusterTotal, GroupPart, LeaderSpread, QuotaUnit, Shares
+from reconciler.model import BudgetShare, ClusterTotal, GroupPart, LeaderSpread, QuotaUnit, Shares
 from reconciler.text import number_to_json
 
 
 def unit_to_json(unit: QuotaUnit) -> dict[str, Json]:
-    """``{clusterTotal, brokers}``, ``{shares, of, all_shares}`` or ``{group, members, limit}``.
+    """``{clusterTotal, brokers}``, ``{shares, of, all_shares}``, ``{budget_percent, of}`` or ``{group, members, limit}``.
 
     What is not computed is left out.
     """
@@ -21,6 +21,11 @@ def unit_to_json(unit: QuotaUnit) -> dict[str, Json]:
         return {"clusterTotal": value_to_json(unit.value), **({} if unit.brokers is None else {"brokers": unit.brokers})}
     if isinstance(unit, GroupPart):
         return {"group": unit.group, "members": unit.members, "limit": value_to_json(unit.limit)}
+    if isinstance(unit, BudgetShare):
+        return {
+            "budget_percent": number_to_json(float(unit.percent)),
+            **({} if unit.of is None else {"of": value_to_json(unit.of)}),
+        }
     document: dict[str, Json] = {"shares": number_to_json(float(unit.count))}
     if unit.of is not None:
         document["of"] = value_to_json(unit.of)
@@ -35,12 +40,15 @@ def unit_from_json(row: Mapping[str, Any]) -> QuotaUnit:
         return ClusterTotal(value=number_from_json(row["clusterTotal"], "clusterTotal"), brokers=row.get("brokers"))
     if "group" in row:
         return GroupPart(group=row["group"], members=row["members"], limit=number_from_json(row["limit"], "limit"))
+    of = number_from_json(row["of"], "of") if "of" in row else None
+    if "budget_percent" in row:
+        return BudgetShare(percent=Fraction(str(row["budget_percent"])), of=of)
     if "shares" not in row:
-        raise FieldError("", "must have 'clusterTotal', 'shares' or 'group'")
+        raise FieldError("", "must have 'clusterTotal', 'shares', 'budget_percent' or 'group'")
     total = row.get("all_shares")
     return Shares(
         count=Fraction(str(row["shares"])),
-        of=number_from_json(row["of"], "of") if "of" in row else None,
+        of=of,
         total=None if total is None else Fraction(str(total)),
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
+    from reconciler.manifest.budgets import OwnerBudget, allocations, budget_findings, budgets_of
     from reconciler.manifest.catalogue import RULES, UNREAD
     from reconciler.manifest.collector import finding
     from reconciler.manifest.desired import cluster_findings, desired_state
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         read_file,
     )
     from reconciler.manifest.documents import (
+        BudgetRule,
         ClientQuotasDocument,
         ClusterDocument,
         Document,
@@ -51,6 +53,7 @@ __all__ = [
     "SCHEMA_FOLDER",
     "UNREAD",
     "BrokerFacts",
+    "BudgetRule",
     "ClientQuotasDocument",
     "ClusterDocument",
     "Discovery",
@@ -60,9 +63,13 @@ __all__ = [
     "FileContent",
     "ManifestFile",
     "Owner",
+    "OwnerBudget",
     "RepositoryDocument",
     "UnreadableError",
     "ValueLimit",
+    "allocations",
+    "budget_findings",
+    "budgets_of",
     "cluster_findings",
     "clusters_without_id",
     "compute_units",

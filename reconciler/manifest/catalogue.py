@@ -234,8 +234,8 @@ _ENTITIES: Final = (
     ),
     _error(
         "invalid-unit",
-        "A value is a mapping, and not one of {clusterTotal: 60MiB} and {shares: 2, of: 200MiB}, or its shares are not a number "
-        "above 0.",
+        "A value is a mapping, and not one of {clusterTotal: 60MiB}, {shares: 2, of: 200MiB} and {budget: 25%}, or its "
+        "number is not above 0.",
     ),
     _error(
         "unit-not-for-key",
@@ -251,6 +251,17 @@ _ENTITIES: Final = (
         "unknown-capacity",
         "A value is a number of shares, and their capacity is not declared. Write of beside shares, or the key in spec.capacity "
         "of the Cluster manifest.",
+    ),
+    _error(
+        "unknown-budget",
+        "A value is a part of a budget, and its owner has no budget of that key on the cluster. Write one in spec.budgets of the "
+        "Repository manifest.",
+    ),
+    _lint(
+        "above-budget",
+        "The limits that an owner declares for a cluster add up to more than its budget. Lower some of them, or change "
+        "spec.budgets of the Repository manifest. Each entity counts once, also a default entity.",
+        Severity.ERROR,
     ),
     _error(
         "unknown-brokers",

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from reconciler.manifest.budgets import budget_findings, budgets_of
 from reconciler.manifest.collector import finding
-from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, ClusterDocument, Override, QuotaEntry, ValueLimit
+from reconciler.manifest.documents import (
+    BudgetRule,
+    ClientQuotasDocument,
+    ClusterChoice,
+    ClusterDocument,
+    Override,
+    QuotaEntry,
+    ValueLimit,
+)
 from reconciler.manifest.groups import GroupEntities
 from reconciler.manifest.ownership import limit_findings
 from reconciler.manifest.profiles import ProfileTable
@@ -15,6 +24,7 @@ from reconciler.manifest.unit_limits import UnitLimits, share_totals
 from reconciler.model import (
     ClusterSpec,
     DesiredEntity,
+    DesiredQuota,
     DesiredState,
     Entity,
     Finding,
@@ -45,6 +55,7 @@ def desired_state(
     shown_files: Callable[[str], bool] | None = None,
     limits: Sequence[ValueLimit] = (),
     profiles: Sequence[Mapping[str, QuotaProfile]] = (),
+    budgets: Sequence[BudgetRule] = (),
 ) -> DesiredResult:
     """What the documents, in their order, declare for one cluster.
 
@@ -71,8 +82,11 @@ def desired_state(
                 findings.append(_outside(declared, cluster))
     findings += table.findings
     findings += _with_groups(documents, cluster, entities)
-    units = _with_shares(entities, cluster, findings)
+    owner_budgets = budgets_of(budgets, cluster)
+    units = _with_parts(entities, cluster, owner_budgets, findings)
     findings += limit_findings(entities.values(), limits, cluster)
+    if owner_budgets:
+        findings += budget_findings(owner_budgets, tuple(entities.values()), cluster)
     if shown_files is not None:
         chosen = {entity: quotas for entity, quotas in entities.items() if shown_files(quotas.source.file)}
         units = tuple(entity for entity in units if entity in chosen)
@@ -97,12 +111,20 @@ def _with_groups(
     return [*groups.findings, *outside]
 
 
-def _with_shares(entities: dict[Entity, DesiredEntity], cluster: ClusterSpec, findings: list[Finding]) -> tuple[Entity, ...]:
-    """Put numbers in place of shares: only the manifests decide about those. The entities that still have other units."""
+def _with_parts(
+    entities: dict[Entity, DesiredEntity],
+    cluster: ClusterSpec,
+    budgets: Mapping[tuple[str, QuotaKey], DesiredQuota],
+    findings: list[Finding],
+) -> tuple[Entity, ...]:
+    """Put numbers in place of shares and parts of budgets: only the manifests decide about those.
+
+    Returns the entities that still have other units.
+    """
     with_units = [declared for declared in entities.values() if declared.units]
     if not with_units:
         return ()
-    limits = UnitLimits(capacity=cluster.capacity, shares=share_totals(with_units))
+    limits = UnitLimits(capacity=cluster.capacity, shares=share_totals(with_units), budgets=budgets)
     entities.update((declared.entity, limits.computed(declared)) for declared in with_units)
     findings += limits.findings
     return tuple(declared.entity for declared in with_units if entities[declared.entity].units)

@@ -123,6 +123,16 @@ class ValueLimit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetRule:
+    """What the entities of an owner may have together on each broker, by key, on some clusters; ``None``: on all."""
+
+    owner: str
+    clusters: ClusterChoice | None = None
+    quotas: Mapping[QuotaKey, DesiredQuota]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryDocument:
     """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off.
 
@@ -137,6 +147,7 @@ class RepositoryDocument:
     limits: tuple[ValueLimit, ...] = ()
     lint: Mapping[str, Severity | None] = field(default_factory=dict)
     profiles: Mapping[str, QuotaProfile] = field(default_factory=dict)
+    budgets: tuple[BudgetRule, ...] = ()
 
 
 Document: TypeAlias = ClientQuotasDocument | ClusterDocument | RepositoryDocument

@@ -8,6 +8,8 @@ from typing import Final
 from reconciler.model import Example, cluster_manifest, join_manifests, quota_manifest, quotas_manifest, repository_manifest
 
 _GOOD: Final = quota_manifest("{producer_byte_rate: 1MiB}")
+_OWNED: Final = _GOOD.replace("spec:\n", "metadata: {name: orders, owner: team-orders}\nspec:\n")
+_WITH_BUDGET: Final = repository_manifest("budgets: [{owner: team-orders, producer_byte_rate: 10MiB}]")
 _CHECK: Final = "kafka-quotas validate ."
 
 
@@ -212,6 +214,14 @@ _ENTITIES: Final = {
     "unknown-capacity": Example(
         bad=_GOOD.replace("1MiB", "{shares: 1}"),
         good=join_manifests(cluster_manifest("capacity: {producer_byte_rate: 100MiB}"), _GOOD.replace("1MiB", "{shares: 1}")),
+    ),
+    "unknown-budget": Example(
+        bad=join_manifests(_WITH_BUDGET.replace("producer", "consumer"), _OWNED.replace("1MiB", '{budget: "25%"}')),
+        good=join_manifests(_WITH_BUDGET, _OWNED.replace("1MiB", '{budget: "25%"}')),
+    ),
+    "above-budget": Example(
+        bad=join_manifests(_WITH_BUDGET, _OWNED.replace("{user: orders}", "{user: [orders, refunds]}").replace("1MiB", "6MiB")),
+        good=join_manifests(_WITH_BUDGET, _OWNED.replace("{user: orders}", "{user: [orders, refunds]}").replace("1MiB", "5MiB")),
     ),
     "outside-scope": Example(
         bad=join_manifests(cluster_manifest("scope: {include: [{user: {prefix: payments-}}]}"), _GOOD),

@@ -11,6 +11,7 @@ from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import QuotaEntry, QuotaGroup
 from reconciler.manifest.unit_limits import round_down
 from reconciler.model import (
+    BudgetShare,
     ClusterTotal,
     DesiredEntity,
     DesiredQuota,
@@ -170,10 +171,12 @@ def _entity(kind: MemberKind, name: str) -> Entity:
 
 
 def _unit_part(quota: UnitQuota, members: int) -> UnitQuota:
-    """A total of the cluster, or shares, of one member."""
+    """A total of the cluster, shares, or a part of a budget, of one member."""
     unit = quota.unit
     if isinstance(unit, ClusterTotal):
         return replace(quota, unit=replace(unit, value=unit.value / members))
+    if isinstance(unit, BudgetShare):
+        return replace(quota, unit=replace(unit, percent=unit.percent / members))
     return replace(quota, unit=replace(unit, count=unit.count / members))
 
 

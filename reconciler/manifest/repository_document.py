@@ -12,7 +12,7 @@ from typing import Final
 
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, texts
-from reconciler.manifest.documents import Owner, RepositoryDocument, ValueBounds, ValueLimit
+from reconciler.manifest.documents import BudgetRule, Owner, RepositoryDocument, ValueBounds, ValueLimit
 from reconciler.manifest.profiles import parse_profiles
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
 from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span, compose
@@ -54,6 +54,7 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
         limits=tuple(_limits(items(spec, "limits"), owners, out)),
         lint=severities,
         profiles=parse_profiles(mapping(spec, "profiles"), out),
+        budgets=tuple(_budgets(items(spec, "budgets"), owners, out)),
     )
 
 
@@ -99,6 +100,25 @@ def _limits(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Colle
             keys={key: _bounds(key, value, out) for key in QuotaKey if (value := mapping(node, key.value)) is not None},
             span=out.span(node),
         )
+
+
+def _budgets(nodes: tuple[YamlNode, ...], owners: Mapping[str, Owner], out: Collector) -> Iterator[BudgetRule]:
+    for node in nodes:
+        owner = scalar(node, "owner")
+        if not isinstance(node, YamlMapping) or owner is None:
+            continue
+        if owners and owner.text not in owners:
+            message = compose(
+                "the owner {owner} does not exist{hint}", owner=shown_part(owner.text), hint=did_you_mean(owner.text, owners)
+            )
+            out.add("unknown-owner", message, owner)
+        quotas = {}
+        for key in QuotaKey:
+            value = scalar(node, key.value)
+            if value is not None and (quota := quota_value(key, value, None, out)) is not None:
+                quotas[key] = quota
+        clusters = cluster_choice(node.items.get("clusters"), out)
+        yield BudgetRule(owner=owner.text, clusters=clusters, quotas=quotas, span=out.span(node))
 
 
 def _bounds(key: QuotaKey, node: YamlMapping, out: Collector) -> ValueBounds:

@@ -1,4 +1,4 @@
-"""Numbers for each broker from values that are declared otherwise: totals of the cluster, shares of a capacity.
+"""Numbers for each broker from values that are declared otherwise: totals, shares of a capacity, parts of budgets.
 
 Numbers are rounded down, so that their sum never exceeds what was declared. All arithmetic is exact.
 """
@@ -13,6 +13,7 @@ from typing import Final
 
 from reconciler.manifest.collector import finding
 from reconciler.model import (
+    BudgetShare,
     DesiredEntity,
     DesiredQuota,
     DesiredState,
@@ -25,8 +26,10 @@ from reconciler.model import (
     UnitQuota,
     ValueType,
     compose,
+    display_name,
     flag_part,
     key_part,
+    name_part,
 )
 from reconciler.text import amount_part, shown_part
 
@@ -75,12 +78,17 @@ class UnitLimits:
         facts: BrokerFacts = BrokerFacts(),
         capacity: Mapping[str, float] | None = None,
         shares: Mapping[tuple[QuotaKey, float | None], Fraction] | None = None,
+        budgets: Mapping[tuple[str, QuotaKey], DesiredQuota] | None = None,
     ) -> None:
-        """``capacity``: of one broker, by key. ``shares``: from ``share_totals``; without it shares stay as they are."""
+        """``capacity``: of one broker, by key. ``shares``: from ``share_totals``. ``budgets``: by owner and key.
+
+        Without ``shares`` and ``budgets`` such values stay as they are.
+        """
+        self._budgets = budgets
         self._brokers = len(facts.brokers)
         self._capacity = capacity or {}
         self._shares = shares
-        self._known: dict[tuple[QuotaKey, int], tuple[UnitQuota, DesiredQuota | None]] = {}
+        self._known: dict[tuple[QuotaKey, str | None, int], tuple[UnitQuota, DesiredQuota | None]] = {}
         self._reported: set[Span] = set()
         self.findings: list[Finding] = []
 
@@ -88,28 +96,31 @@ class UnitLimits:
         """The entity with numbers in place of all units that can be computed."""
         quotas, left = dict(declared.quotas), dict(declared.units)
         for key, written in declared.units.items():
-            quota = self._quota(key, written, declared.entity)
+            quota = self._quota(key, written, declared)
             if quota is not None:
                 quotas[key] = quota
                 del left[key]
         return replace(declared, quotas=quotas, units=left)
 
-    def _quota(self, key: QuotaKey, written: UnitQuota, entity: Entity) -> DesiredQuota | None:
+    def _quota(self, key: QuotaKey, written: UnitQuota, declared: DesiredEntity) -> DesiredQuota | None:
         """Entities of one profile have the very same value. The value is kept beside its id, so that no other gets that id."""
-        known = self._known.get((key, id(written)))
+        owner = declared.owner if isinstance(written.unit, BudgetShare) else None
+        known = self._known.get((key, owner, id(written)))
         if known is None:
-            result = self._number(key, written, entity)
+            result = self._number(key, written, declared)
             quota = None
             if result is not None:
                 number, unit = result
                 quota = DesiredQuota(value=number, source=written.source, text=written.text, profile=written.profile, unit=unit)
-            known = self._known[key, id(written)] = written, quota
+            known = self._known[key, owner, id(written)] = written, quota
         return known[1]
 
-    def _number(self, key: QuotaKey, written: UnitQuota, entity: Entity) -> tuple[float, QuotaUnit] | None:
-        unit = written.unit
+    def _number(self, key: QuotaKey, written: UnitQuota, declared: DesiredEntity) -> tuple[float, QuotaUnit] | None:
+        unit, entity = written.unit, declared.entity
         if isinstance(unit, Shares):
             return self._share(key, written, unit, entity)
+        if isinstance(unit, BudgetShare):
+            return self._budget_share(key, written, unit, declared)
         if not self._brokers:
             return None
         number = part_of_total(key, unit.value, self._brokers)
@@ -150,6 +161,33 @@ class UnitLimits:
             self._add("part-too-small", message, written, entity, key)
             return None
         return number, replace(unit, of=capacity, total=total)
+
+    def _budget_share(
+        self, key: QuotaKey, written: UnitQuota, unit: BudgetShare, declared: DesiredEntity
+    ) -> tuple[float, QuotaUnit] | None:
+        if self._budgets is None:
+            return None
+        budget = self._budgets.get((declared.owner, key)) if declared.owner is not None else None
+        if budget is None:
+            message = compose(
+                "{owner} has no budget of {key} here. Write it in {field} of the Repository manifest, or declare a number",
+                owner=name_part(display_name(declared.owner)) if declared.owner is not None else "a document without an owner",
+                key=key_part(key.value),
+                field=flag_part("spec.budgets"),
+            )
+            self._add("unknown-budget", message, written, declared.entity, key)
+            return None
+        number = round_down(key, Fraction(budget.value) * unit.percent / 100)
+        if number is None:
+            message = compose(
+                "{text} of a budget of {budget} is less than the smallest value of {key}",
+                text=shown_part(written.text),
+                budget=amount_part(key.value, budget.value),
+                key=key_part(key.value),
+            )
+            self._add("part-too-small", message, written, declared.entity, key)
+            return None
+        return number, replace(unit, of=budget.value)
 
     def _add(self, rule_id: str, message: str, written: UnitQuota, entity: Entity, key: QuotaKey) -> None:
         """Once for each place: one value can be that of many entities."""

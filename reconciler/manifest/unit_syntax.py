@@ -8,18 +8,38 @@ from typing import Final
 
 from reconciler.formats import ValueRefusedError, parse_value
 from reconciler.manifest.collector import Collector
-from reconciler.model import ClusterTotal, Entity, Message, QuotaKey, Shares, UnitQuota, WrittenUnit, compose, flag_part, key_part
+from reconciler.model import (
+    BudgetShare,
+    ClusterTotal,
+    Entity,
+    Message,
+    QuotaKey,
+    Shares,
+    UnitQuota,
+    WrittenUnit,
+    compose,
+    flag_part,
+    key_part,
+)
 from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
 CLUSTER_TOTAL: Final = "clusterTotal"
 SHARES: Final = "shares"
 OF: Final = "of"
-_FIELDS: Final = {CLUSTER_TOTAL: frozenset({CLUSTER_TOTAL}), SHARES: frozenset({SHARES, OF})}
+BUDGET: Final = "budget"
+_FIELDS: Final = {
+    CLUSTER_TOTAL: frozenset({CLUSTER_TOTAL}),
+    SHARES: frozenset({SHARES, OF}),
+    BUDGET: frozenset({BUDGET}),
+}
+_KNOWN: Final = frozenset().union(*_FIELDS.values())
 _NO_TOTAL: Final = {
     QuotaKey.REQUEST_PERCENTAGE: "a percentage is of one thread of a broker. Write the percentage for each broker",
     QuotaKey.CONTROLLER_MUTATION_RATE: "only the active controller counts mutations, so its value is the total. Write the number",
 }
+_PERCENT: Final = re.compile(r"((?:0|[1-9][0-9]{0,2})(?:\.[0-9]{1,6})?) ?%")
+_WHOLE: Final = 100
 _COUNT: Final = re.compile(r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,9})?")
 
 
@@ -35,12 +55,14 @@ def unit_quota(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Col
 def _unit(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> WrittenUnit | None:
     names = [name for name in _FIELDS if name in node.items]
     if len(names) != 1 or not node.items.keys() <= _FIELDS[names[0]]:
-        if node.items and node.items.keys() <= {CLUSTER_TOTAL, SHARES, OF}:
-            message = compose("write {total} or {shares}, not both and not {of} alone", **_WORDS)
+        if node.items and node.items.keys() <= _KNOWN:
+            message = compose("write one of {total}, {shares} and {budget}", **_WORDS)
             out.add("invalid-unit", message, node, entity=entity, key=key.value)
         return None
     if names[0] == SHARES:
         return _shares(key, node, entity, out)
+    if names[0] == BUDGET:
+        return _budget_share(key, node, entity, out)
     if key in _NO_TOTAL:
         message = compose("{key} has no {total}: {why}", key=key_part(key.value), why=_NO_TOTAL[key], **_WORDS)
         out.add("unit-not-for-key", message, node, entity=entity, key=key.value)
@@ -52,7 +74,7 @@ def _unit(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collecto
 _WORDS: Final = {
     "total": flag_part("{clusterTotal: 60MiB}"),
     "shares": flag_part("{shares: 2, of: 200MiB}"),
-    "of": flag_part(OF),
+    "budget": flag_part("{budget: 25%}"),
 }
 
 
@@ -68,6 +90,23 @@ def _shares(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collec
         return Shares(count=count)
     capacity = _number(key, node.items[OF], entity, out)
     return None if capacity is None else Shares(count=count, of=capacity)
+
+
+def _budget_share(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> BudgetShare | None:
+    written = node.items[BUDGET]
+    if not isinstance(written, YamlScalar):
+        return None
+    match = _PERCENT.fullmatch(written.text)
+    percent = Fraction(match[1]) if match else None
+    if not percent or percent > _WHOLE:
+        message = compose(
+            "{text} is not a part of a budget. Write a percentage above 0 % and up to 100 %, such as {example}",
+            text=shown_part(written.text),
+            example=flag_part("25%"),
+        )
+        out.add("invalid-unit", message, written, entity=entity, key=key.value)
+        return None
+    return BudgetShare(percent=percent)
 
 
 def _number(key: QuotaKey, node: YamlNode, entity: Entity | None, out: Collector) -> float | None:

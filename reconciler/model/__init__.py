@@ -177,7 +177,16 @@ if TYPE_CHECKING:
         TrafficRepair,
         UnattributedSeries,
     )
-    from reconciler.model.units import ClusterTotal, GroupPart, LeaderSpread, QuotaUnit, Shares, UnitQuota, WrittenUnit
+    from reconciler.model.units import (
+        BudgetShare,
+        ClusterTotal,
+        GroupPart,
+        LeaderSpread,
+        QuotaUnit,
+        Shares,
+        UnitQuota,
+        WrittenUnit,
+    )
 
 __all__ = [
     "CLIENT_KEYS",
@@ -214,6 +223,7 @@ __all__ = [
     "BucketName",
     "BucketTraffic",
     "BucketVerdict",
+    "BudgetShare",
     "CallbackClass",
     "CapacityUse",
     "Change",

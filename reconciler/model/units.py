@@ -32,6 +32,15 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetShare:
+    """``{budget: 25%}``: a part of the owner's budget. ``percent``: more than 0, at most 100."""
+
+    percent: Fraction
+    of: float | None = None
+    """Computed: the budget of the owner, for each broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPart:
     """An equal part of a group's limit for one of its members, on a cluster without the plugin of groups."""
 
@@ -41,7 +50,7 @@ class GroupPart:
     """Of the whole group, on each broker."""
 
 
-WrittenUnit: TypeAlias = ClusterTotal | Shares
+WrittenUnit: TypeAlias = ClusterTotal | Shares | BudgetShare
 """A value of a manifest that is computed for a cluster."""
 QuotaUnit: TypeAlias = WrittenUnit | GroupPart
 """How a value was declared that is not a number for each broker."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reconciler.model import ClusterTotal, GroupPart, QuotaUnit, display_name
+from reconciler.model import BudgetShare, ClusterTotal, GroupPart, QuotaUnit, display_name
 from reconciler.text.amounts import amount, number_text
 from reconciler.text.quoting import count_of
 
@@ -17,6 +17,9 @@ def unit_text(key: str, unit: QuotaUnit) -> str:
     if isinstance(unit, GroupPart):
         parts = "the limit" if unit.members == 1 else f"1 of {unit.members} equal parts"
         return f"{parts} of group {display_name(unit.group)}, {amount(key, unit.limit)}"
+    if isinstance(unit, BudgetShare):
+        budget = "the budget" if unit.of is None else f"the budget of {amount(key, unit.of)}"
+        return f"{shares_text(unit.percent)} % of {budget}"
     capacity = "spec.capacity" if unit.of is None else amount(key, unit.of)
     shares = shares_text(unit.count)
     return (

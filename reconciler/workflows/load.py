@@ -16,6 +16,7 @@ from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
     REPOSITORY_FILE,
     UNREAD,
+    BudgetRule,
     ClientQuotasDocument,
     ClusterDocument,
     Discovery,
@@ -82,7 +83,12 @@ class LoadedManifests:
 
     def desired(self, spec: ClusterSpec) -> DesiredState:
         """Everything that is declared for one cluster, whichever files the user named."""
-        return desired_state(self.documents, spec, profiles=self.profiles(spec.name)).state
+        return desired_state(self.documents, spec, profiles=self.profiles(spec.name), budgets=self.budgets).state
+
+    @property
+    def budgets(self) -> tuple[BudgetRule, ...]:
+        """Those of the Repository manifest that applies: a pull request does not raise its own budget."""
+        return self.repository.budgets if self.repository is not None else ()
 
     def profiles(self, cluster: str | None) -> tuple[Mapping[str, QuotaProfile], ...]:
         """The profiles of the repository, then those of a cluster. They are values, so they are always the work tree's own."""
@@ -240,7 +246,14 @@ def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[Clus
     selected = loaded.selected
     shown_files = None if selected is None else selected.__contains__
     limits = loaded.repository.limits if loaded.repository is not None else ()
-    result = desired_state(loaded.documents, spec, shown_files=shown_files, limits=limits, profiles=loaded.profiles(spec.name))
+    result = desired_state(
+        loaded.documents,
+        spec,
+        shown_files=shown_files,
+        limits=limits,
+        profiles=loaded.profiles(spec.name),
+        budgets=loaded.budgets,
+    )
     state = result.state if loaded.complete else replace(result.state, complete=False)
     return spec, state, in_order(adjusted(result.findings, loaded.lint))
 

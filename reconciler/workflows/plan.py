@@ -13,11 +13,12 @@ from typing import Final
 from reconciler.documents import plan_digest
 from reconciler.errors import BackendError, FileAccessError, UsageError
 from reconciler.logs import log_event
-from reconciler.manifest import Owner, ValueLimit, group_notes
+from reconciler.manifest import Owner, ValueLimit, budgets_of, group_notes
 from reconciler.model import (
     LINT_RULES,
     ClusterSpec,
     CurrentState,
+    DesiredQuota,
     DesiredState,
     Finding,
     GuardStatus,
@@ -26,6 +27,7 @@ from reconciler.model import (
     Plan,
     PlanEffects,
     Prune,
+    QuotaKey,
     Severity,
     compose,
     display_name,
@@ -72,6 +74,8 @@ class Intent:
     """Of the Repository document that applies."""
     limits: tuple[ValueLimit, ...] = ()
     """Bounds of values, which totals are compared with once they are divided."""
+    budgets: Mapping[tuple[str, QuotaKey], DesiredQuota] = field(default_factory=dict)
+    """What the entities of an owner may have together on each broker, by owner and key."""
     has_totals: bool = False
     """True once totals of the cluster were divided among its brokers."""
 
@@ -122,6 +126,7 @@ def intent_of(
         others=OtherClusters(spec=spec, loaded=loaded),
         owners=loaded.repository.owners if loaded.repository is not None else {},
         limits=loaded.repository.limits if loaded.repository is not None else (),
+        budgets=budgets_of(loaded.budgets, spec),
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BackendError
 from reconciler.logs import log_event
-from reconciler.manifest import BrokerFacts, compute_units, finding, limit_findings
+from reconciler.manifest import BrokerFacts, budget_findings, compute_units, finding, limit_findings
 from reconciler.model import (
     ClusterSpec,
     CurrentState,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.plan import Intent
 
 _log: Final = logging.getLogger(__name__)
+ABOVE_BUDGET: Final = "above-budget"
 _SHOWN_SHARES: Final = 20
 _EVEN: Final = 1.05
 """A leader distribution with a larger factor is worth a note."""
@@ -74,7 +75,11 @@ def at_brokers(intent: Intent, current: CurrentState | None, *, attended: bool =
     desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers))
     findings = [*wrong, *_unknown_brokers(desired)]
     findings += limit_findings([desired.entities[entity] for entity in with_units], intent.limits, intent.spec)
-    adjusted_findings = in_order((*intent.findings, *adjusted(findings, intent.lint)))
+    known = intent.findings
+    if intent.budgets:
+        known = tuple(finding for finding in known if finding.id != ABOVE_BUDGET)
+        findings += budget_findings(intent.budgets, tuple(desired.entities.values()), intent.spec)
+    adjusted_findings = in_order((*known, *adjusted(findings, intent.lint)))
     stop_on(adjusted_findings, intent.fail_on)
     keeps = intent.spec.rebalance is RebalancePolicy.NEVER or (intent.spec.rebalance is RebalancePolicy.CONFIRM and not attended)
     kept = 0

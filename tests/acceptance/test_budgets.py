@@ -1,0 +1,127 @@
+"""Budgets of owners as users meet them: parts of them as values, and a pull request above one is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.builders import user
+from tests.support.command import Done, invoke
+from tests.support.git_repository import GitRepository
+from tests.support.manifests import cluster, quotas, repository, snapshot
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+MIB = 2.0**20
+BUDGET = {"owner": "payments", "producer_byte_rate": "100MiB"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "live.json").write_text(snapshot({}, brokers=(1, 2, 3)))
+    (tmp_path / "prod.yaml").write_text(cluster())
+    return tmp_path
+
+
+def manifests(folder: Path, *values: object, budgets: tuple[object, ...] = (BUDGET,), **spec: object) -> None:
+    (folder / "kafka-quotas.yaml").write_text(repository(budgets=list(budgets), **spec))
+    entries = [({"user": f"app-{number}"}, {"producer_byte_rate": value}) for number, value in enumerate(values)]
+    (folder / "quotas.yaml").write_text(quotas(*entries, owner="payments"))
+
+
+def findings(folder: Path, command: str = "validate", *arguments: str) -> dict[str, str]:
+    document = invoke(command, ".", "--format", "json", *arguments, cwd=folder).json()
+    return {finding["id"]: finding["message"] for finding in document["findings"]}
+
+
+def plan(folder: Path, *arguments: str) -> Done:
+    return invoke("plan", ".", "--current", "live.json", *arguments, cwd=folder)
+
+
+def test_a_part_of_a_budget_is_a_limit(folder: Path) -> None:
+    manifests(folder, {"budget": "25%"}, {"budget": "12.5%"}, "10MiB")
+    document = plan(folder, "--format", "json").json()
+    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    rows = {row["entity"]["user"]: row["keys"]["producer_byte_rate"] for row in document["changes"]}
+
+    assert {name: row["after"] / MIB for name, row in rows.items()} == {"app-0": 25, "app-1": 12.5, "app-2": 10}
+    assert rows["app-1"]["declared"] == {"budget_percent": 12.5, "of": 100 * MIB}
+    assert "declared: 25 % of the budget of 100 MiB/s" in plan(folder).out
+
+
+def test_an_owner_above_its_budget_is_refused_at_validate(folder: Path) -> None:
+    manifests(folder, {"budget": "50%"}, "30MiB", "30MiB")
+    done = invoke("validate", ".", cwd=folder)
+
+    assert done.code == 1
+    assert "quotas.yaml:4" in done.out
+    assert (
+        "payments has 110 MiB/s of producer_byte_rate on each broker of cluster prod, 10 MiB/s more than its budget of 100 MiB/s."
+        in done.out
+    )
+
+
+def test_exactly_the_budget_is_within_it(folder: Path) -> None:
+    manifests(folder, {"budget": "50%"}, "30MiB", "20MiB")
+
+    assert invoke("validate", ".", cwd=folder).code == 0
+
+
+def test_totals_count_against_a_budget_once_the_brokers_are_known(folder: Path) -> None:
+    manifests(folder, {"clusterTotal": "240MiB"}, "30MiB")
+    assert findings(folder) == {}
+
+    done = plan(folder)
+    assert done.code == 1
+    assert "[above-budget]" in done.err
+
+
+def test_budgets_differ_between_clusters_and_the_smallest_applies(folder: Path) -> None:
+    smaller = {**BUDGET, "clusters": ["prod"], "producer_byte_rate": "20MiB"}
+    manifests(folder, "30MiB", budgets=(BUDGET, smaller))
+    assert "budget of 20 MiB/s" in findings(folder)["above-budget"]
+
+    manifests(folder, "30MiB", budgets=(BUDGET, {**smaller, "clusters": {"labels": {"tier": "test"}}}))
+    assert "above-budget" not in findings(folder)
+
+
+def test_the_severity_of_a_budget_is_a_setting(folder: Path) -> None:
+    manifests(folder, "110MiB", lint={"above-budget": "warning"})
+
+    assert invoke("validate", ".", cwd=folder).code == 0
+    assert "above-budget" in findings(folder)
+
+
+@pytest.mark.parametrize(
+    "value", [{"budget": "0%"}, {"budget": "101%"}, {"budget": 25}, {"budget": "25%", "shares": 1}, {"budget": "1e1%"}]
+)
+def test_what_is_no_part_of_a_budget_is_an_error(folder: Path, value: object) -> None:
+    manifests(folder, value)
+
+    assert tuple(findings(folder)) == ("invalid-unit",)
+
+
+def test_a_part_of_no_budget_is_an_error(folder: Path) -> None:
+    manifests(folder, {"budget": "25%"}, budgets=({**BUDGET, "owner": "others"},))
+
+    assert "payments has no budget of producer_byte_rate here" in findings(folder)["unknown-budget"]
+
+
+def test_a_pull_request_does_not_raise_the_budget_that_judges_it(tmp_path: Path) -> None:
+    made = GitRepository(tmp_path / "repository")
+    made.write("prod.yaml", cluster())
+    made.write("quotas.yaml", quotas(({"user": "app"}, {"producer_byte_rate": "90MiB"}), owner="payments"))
+    made.write("kafka-quotas.yaml", repository(budgets=[BUDGET]))
+    made.commit()
+    made.branch()
+    made.write("quotas.yaml", quotas(({"user": "app"}, {"producer_byte_rate": "190MiB"}), owner="payments"))
+    made.write("kafka-quotas.yaml", repository(budgets=[{**BUDGET, "producer_byte_rate": "200MiB"}]))
+    made.commit()
+    (tmp_path / "live.json").write_text(snapshot({user("app"): {"producer_byte_rate": 90 * MIB}}))
+
+    assert invoke("plan", "--current", "../live.json", cwd=made.folder).code == 0
+    refused = invoke("plan", "--current", "../live.json", "--trusted-ref", "main", cwd=made.folder)
+    assert refused.code == 1
+    assert "[above-budget]" in refused.out
