@@ -139,7 +139,7 @@ def _parts_in_text(option: str, text: str) -> Iterator[_Part]:
         if entity_type not in _TYPES:
             near = near_miss(entity_type, _TYPES)
             raise UsageError(
-                f"{option}: there is no entity type {shown(entity_type)}. The types are {', '.join(_TYPES)}, and a comma in a "
+                f"{option}: {shown(entity_type)} is not an entity type. The types are {', '.join(_TYPES)}, and a comma in a "
                 f"name is written \\,{near}"
             )
         if equals and not name:

@@ -125,6 +125,13 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
+    "simulate": CommandExamples(
+        page="simulate.md",
+        lines=(
+            ("Judge the loss of broker 3", "simulate --bootstrap-server b1:9092 --traffic history --without-broker 3"),
+            ("Judge half as much traffic again on 12 brokers", "simulate quotas --traffic history --traffic x1.5 --brokers 12"),
+        ),
+    ),
     "record": CommandExamples(
         page="get-a-history.md",
         lines=(

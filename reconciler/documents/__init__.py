@@ -18,9 +18,10 @@ if TYPE_CHECKING:
         read_apply_summary,
     )
     from reconciler.documents.audit import AuditedRun, audit_text, audit_to_json, failed_audit_to_json, read_audit_line
-    from reconciler.documents.backtest import backtest_to_json, bucket_tags, read_backtest
+    from reconciler.documents.backtest import backtest_to_json, read_backtest
     from reconciler.documents.backtest_headline import Tone, headline
     from reconciler.documents.baseline import RecordedBaseline, baseline_to_json, read_baseline
+    from reconciler.documents.bucket_names import bucket_tags
     from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
     from reconciler.documents.doctor import traffic_health_to_json
     from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json

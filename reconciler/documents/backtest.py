@@ -16,6 +16,7 @@ from reconciler.documents.backtest_metrics import (
     metrics_to_json,
     observations_to_json,
 )
+from reconciler.documents.bucket_names import bucket_from_tags, bucket_tags
 from reconciler.documents.findings import finding_from_json, finding_to_json
 from reconciler.documents.reading import (
     FieldError,
@@ -28,14 +29,13 @@ from reconciler.documents.reading import (
     value_from_json,
     within,
 )
+from reconciler.documents.simulation import simulation_from_json, simulation_to_json
 from reconciler.formats import Json, entity_from_json, entity_to_json, value_to_json
 from reconciler.model import (
     BacktestReport,
-    BucketName,
     BucketVerdict,
     CapacityUse,
     Coverage,
-    EntityType,
     FailedBucket,
     Fit,
     Form,
@@ -80,6 +80,7 @@ def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
         "capacity": [_capacity_to_json(use) for use in report.capacity],
         "notes": list(report.notes),
         "findings": [finding_to_json(finding) for finding in report.findings],
+        **({} if report.simulation is None else {"simulation": simulation_to_json(report.simulation)}),
     }
 
 
@@ -234,12 +235,6 @@ def _verdict_to_json(verdict: BucketVerdict) -> dict[str, Json]:
     }
 
 
-def bucket_tags(bucket: BucketName) -> dict[str, str]:
-    """Kafka's metric tags of a bucket, or those of a quota callback; absent tags are absent."""
-    tags = {"user": bucket.user, "client-id": bucket.client_id, **dict(bucket.other)}
-    return {tag: name for tag, name in tags.items() if name}
-
-
 def _rates_to_json(rates: RateSeries) -> dict[str, Json]:
     return {
         "from": _time_to_json(rates.start),
@@ -301,6 +296,7 @@ def backtest_from_json(data: object) -> BacktestReport:
         capacity=items_from_json(document["capacity"], _capacity_from_json, "capacity"),
         findings=items_from_json(document["findings"], finding_from_json, "findings"),
         notes=tuple(document["notes"]),
+        simulation=simulation_from_json(simulation) if (simulation := document.get("simulation")) is not None else None,
     )
 
 
@@ -339,7 +335,7 @@ def _coverage_from_json(row: Mapping[str, Any]) -> Coverage:
 
 
 def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
-    bucket = _bucket_from_json(row["bucket"])
+    bucket = bucket_from_tags(row["bucket"])
     waiting, rates = row.get("waiting"), row["rates"]
     return BucketVerdict(
         user=bucket.user,
@@ -378,7 +374,7 @@ def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
         partly_refused=row.get("partly_refused"),
         undecided=row.get("undecided", False),
         regrouped=Regrouped(row["regrouped"]),
-        buckets_before=tuple(_bucket_from_json(bucket_row) for bucket_row in row["buckets_before"]),
+        buckets_before=tuple(bucket_from_tags(bucket_row) for bucket_row in row["buckets_before"]),
         waiting=None if waiting is None else Waiting(**{field: waiting[field] for field in Waiting.__slots__}),
         rates=None if rates is None else _rates_from_json(rates),
         metrics=metrics_from_json(row.get("metrics")),
@@ -416,7 +412,7 @@ def _rule_from_json(row: Mapping[str, Any]) -> RuleOutcome:
         span=None,
         failed=tuple(
             FailedBucket(
-                bucket=_bucket_from_json(failed["bucket"]),
+                bucket=bucket_from_tags(failed["bucket"]),
                 key=failed["key"],
                 broker=failed["broker"],
                 verdict=Verdict(failed["verdict"]),
@@ -456,7 +452,7 @@ def _fit_from_json(row: Mapping[str, Any]) -> QuotaFit:
         fit=Fit(row["fit"]),
         share=number_from_json(row["share"], "share"),
         buckets=row["buckets"],
-        fullest=_bucket_from_json(row["fullest"]),
+        fullest=bucket_from_tags(row["fullest"]),
         broker=row["broker"],
     )
 
@@ -479,12 +475,6 @@ def _given(row: Mapping[str, Any], field: str) -> float:
     if value is None:
         raise FieldError(field, "must be a number, not null")
     return value
-
-
-def _bucket_from_json(tags: Mapping[str, str]) -> BucketName:
-    known = (EntityType.USER.value, EntityType.CLIENT_ID.value)
-    user, client_id = (tags.get(tag, "") for tag in known)
-    return BucketName(user=user, client_id=client_id, other=tuple(sorted((t, n) for t, n in tags.items() if t not in known)))
 
 
 def _time_from_json(text: str | None, path: str) -> datetime.datetime | None:

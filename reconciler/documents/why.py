@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
-from reconciler.documents.backtest import bucket_tags
+from reconciler.documents.bucket_names import bucket_tags
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import (
     IncidentGroup,

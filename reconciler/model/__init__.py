@@ -151,6 +151,16 @@ if TYPE_CHECKING:
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
     from reconciler.model.quota_use import NotJudged, UnjudgedChange, UnusedQuota, UnusedReason
     from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, any_matches, compile_regex
+    from reconciler.model.simulation import (
+        BrokerLoad,
+        BrokerRates,
+        BrokerShare,
+        LandedTraffic,
+        SimulatedLimit,
+        Simulation,
+        StandingVerdict,
+        TrafficSpread,
+    )
     from reconciler.model.state import (
         ClusterIdentity,
         CurrentState,
@@ -219,6 +229,9 @@ __all__ = [
     "Baseline",
     "BaselineKind",
     "BaselineOrigin",
+    "BrokerLoad",
+    "BrokerRates",
+    "BrokerShare",
     "BrokerTraffic",
     "BucketName",
     "BucketTraffic",
@@ -289,6 +302,7 @@ __all__ = [
     "KnownClient",
     "KnownOwner",
     "LabelMatcher",
+    "LandedTraffic",
     "LayoutUse",
     "LeaderSpread",
     "Limit",
@@ -341,8 +355,11 @@ __all__ = [
     "Selector",
     "Severity",
     "Shares",
+    "SimulatedLimit",
+    "Simulation",
     "SourceForm",
     "Span",
+    "StandingVerdict",
     "Summary",
     "Throttling",
     "Topic",
@@ -350,6 +367,7 @@ __all__ = [
     "TrafficHealth",
     "TrafficOverview",
     "TrafficRepair",
+    "TrafficSpread",
     "TypeMatch",
     "UnattributedSeries",
     "UnitQuota",

@@ -6,13 +6,16 @@ import datetime
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
 from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota_use import UnjudgedChange, UnusedQuota
+
+if TYPE_CHECKING:
+    from reconciler.model.simulation import Simulation
 
 NOT_RECORDED: Final = "traffic-not-recorded"
 """Id of the finding about a changed quota that limits no recorded traffic."""
@@ -445,6 +448,8 @@ class BacktestReport:
     """Where the manifests declare a quota, by entity and key."""
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
     """Who declares an entity, where an owner is set."""
+    simulation: Simulation | None = None
+    """The situation that the traffic was changed to; ``None``: it is as it was recorded."""
 
     @property
     def counts(self) -> GroupCounts:

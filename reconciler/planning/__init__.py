@@ -7,6 +7,13 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
+    from reconciler.planning.broker_changes import (
+        BrokerChange,
+        same_brokers,
+        with_broker_count,
+        with_leaders,
+        without_brokers,
+    )
     from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes, quotas_after, sort_for_writing
     from reconciler.planning.drift import (
         compare,
@@ -16,12 +23,15 @@ if TYPE_CHECKING:
         overriding_entities,
         undeclared_in_scope,
     )
+    from reconciler.planning.leader_files import LeaderChange, parse_leaders
     from reconciler.planning.proposed_values import propose_values
     from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_parts, rebalances
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.way_back import plan_way_back
 
 __all__ = [
+    "BrokerChange",
+    "LeaderChange",
     "Rebalance",
     "brokers_of_part",
     "change_of_one",
@@ -34,14 +44,19 @@ __all__ = [
     "kept_entities",
     "nothing_to_do_notes",
     "overriding_entities",
+    "parse_leaders",
     "plan_way_back",
     "propose_values",
     "quotas_after",
     "read_saved_plan",
     "rebalances",
     "require_current",
+    "same_brokers",
     "sort_for_writing",
     "undeclared_in_scope",
+    "with_broker_count",
+    "with_leaders",
+    "without_brokers",
 ]
 
 __getattr__ = lazy_face(__name__)

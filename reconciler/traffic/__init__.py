@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.contract_checks import check_contract
     from reconciler.traffic.incident import GroupTimeline, group_timelines, incident_report, recorded_throttles
-    from reconciler.traffic.judging.grouping import BrokerRule
+    from reconciler.traffic.judging.grouping import BrokerRule, Series
     from reconciler.traffic.judging.recommendations import safe_limit
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
@@ -76,7 +76,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.metric_targets import MetricTargets
+    from reconciler.traffic.moved_traffic import move_traffic
     from reconciler.traffic.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
+    from reconciler.traffic.relocation import TrafficMoves
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.day_ledger import LateRows
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
@@ -158,6 +160,7 @@ __all__ = [
     "ScrapedRows",
     "Segment",
     "SegmentFolder",
+    "Series",
     "SeriesReader",
     "SessionFrames",
     "SessionOptions",
@@ -168,6 +171,7 @@ __all__ = [
     "ThrottledSecond",
     "Traffic",
     "TrafficMapping",
+    "TrafficMoves",
     "TrafficSource",
     "Unattributed",
     "VerdictStore",
@@ -189,6 +193,7 @@ __all__ = [
     "last_totals",
     "local_path",
     "look_first",
+    "move_traffic",
     "names_to_read",
     "open_frame",
     "open_sharded",

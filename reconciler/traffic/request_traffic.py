@@ -93,6 +93,8 @@ class SecondsTraffic:
 
     of_requests: ClassVar[bool] = False
     """Whether its rows are single requests."""
+    has_topics: ClassVar[bool] = True
+    """Whether its rows of mutations are single topics."""
 
     def __init__(
         self,

@@ -94,6 +94,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.revert import Undoing, load_undoing, revert_report
     from reconciler.workflows.sandbox import run_in_sandbox, sandbox_spec, sandbox_status, start_sandbox, stop_sandbox
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
+    from reconciler.workflows.simulate import SimulationRequest, run_simulation
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
@@ -143,6 +144,7 @@ __all__ = [
     "Screen",
     "SessionRequest",
     "Setting",
+    "SimulationRequest",
     "Sources",
     "StoredReference",
     "SystemClock",
@@ -227,6 +229,7 @@ __all__ = [
     "run_backtest",
     "run_demo",
     "run_in_sandbox",
+    "run_simulation",
     "sandbox_spec",
     "sandbox_status",
     "series_reader",

@@ -3,34 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import datetime
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import ClusterArguments, typed
+from reconciler.cli.arguments import typed
 from reconciler.cli.entity_options import default_in_text_warnings
 from reconciler.cli.quota_settings import add_set_option, parse_settings
-from reconciler.cli.traffic_options import (
-    add_broker_model_options,
-    add_known_clients_option,
-    add_prometheus_options,
-    add_reading_options,
-    add_spark_options,
-    dataset_time,
-    prometheus_request,
-)
-from reconciler.errors import ManifestError, UsageError
+from reconciler.cli.replay import ReplayArguments, add_replay_options, read_current, read_intent, replay_options
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reconciler.model import BacktestReport, ClusterSpec, CurrentState
-    from reconciler.workflows import Intent, ManifestFiles, ModelOptions, TrustedTree
+    from reconciler.model import BacktestReport
+    from reconciler.workflows import ManifestFiles
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
@@ -44,43 +33,16 @@ _NO_SQL: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BacktestArguments(ClusterArguments):
-    """The command line of ``backtest``. ``settings``: those of ``--set``."""
+class BacktestArguments(ReplayArguments):
+    """The command line of ``backtest``."""
 
-    settings: tuple[str, ...]
     propose: bool
     dry_run: bool
-    traffic: tuple[str, ...]
-    current: str | None
-    kafka_version: str | None
     exact: bool
     requests: str | None
     noise: int | None
-    log_timezone: str
-    mapping: str | None
-    max_unreadable: float
-    master: str | None
-    remote: str | None
-    memory: str
-    conf: tuple[str, ...]
-    properties_file: str | None
     without_python_workers: bool
     plots: int | None
-    window_samples: int | None
-    window_seconds: int | None
-    controller_window_samples: int | None
-    controller_window_seconds: int | None
-    quota_callback: str | None
-    trusted_ref: str | None
-    fail_on: str
-    details: bool
-    out: tuple[str, ...]
-    since: datetime.datetime | None
-    until: datetime.datetime | None
-    match: tuple[str, ...]
-    http_config: str | None
-    traffic_store: str | None
-    known_clients: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -122,11 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "table:NAME. Repeatable for paths and addresses. Without BROKER= the broker's id comes from a name such as node-3 or "
         "broker-3 in the path, else from a count that begins with 0 [default: spec.traffic of the Cluster manifest]",
     )
-    add_prometheus_options(parser)
-    add_known_clients_option(parser)
-    add_reading_options(parser)
-    add_spark_options(parser)
-    add_broker_model_options(parser)
+    add_replay_options(parser)
     changes = options.section(parser, "Changes")
     changes.add_argument(
         "--propose",
@@ -161,10 +119,7 @@ def run(args: BacktestArguments) -> int:
     """Replay and print; 0, or 1 when the policy refuses it or a finding is at or above ``--fail-on``."""
     from reconciler.model import ClusterSpec, Severity
     from reconciler.workflows import (
-        BacktestOptions,
         ManifestFiles,
-        configured_server,
-        is_prometheus,
         proposal_of,
         proposal_of_settings,
         run_backtest,
@@ -180,46 +135,18 @@ def run(args: BacktestArguments) -> int:
     settings = parse_settings(args.settings)
     for warning in default_in_text_warnings(settings):
         output.tell(f"warning: {warning}")
-    intent = _intent(args, files)
+    intent = read_intent(args, files, needed=not settings)
     spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
-    of_files = bool(args.traffic) and not any(map(is_prometheus, args.traffic))
-    prometheus = prometheus_request(
-        args.traffic,
-        # Of files, the rows between these times are judged.
-        since=None if of_files else args.since,
-        until=None if of_files else args.until,
-        match=args.match,
-        http_config=args.http_config,
-        store=args.traffic_store,
-        server=configured_server(spec, trusted),
-    )
-    if prometheus is None and not args.traffic:
-        raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
-    if prometheus is None and args.known_clients:
-        raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
-    chosen = BacktestOptions(
-        traffic=tuple(args.traffic),
-        kafka_version=args.kafka_version,
-        master=args.master,
-        remote=args.remote,
-        memory=args.memory,
-        spark_conf=args.conf,
-        spark_properties=Path(args.properties_file) if args.properties_file else None,
-        log_timezone=args.log_timezone,
-        mapping=Path(args.mapping) if args.mapping else None,
-        max_unreadable=args.max_unreadable,
+    chosen = replace(
+        replay_options(args, args.traffic, spec, trusted),
         requests=Path(args.requests) if args.requests else None,
         noise_ms=_noise(args),
         exact=args.exact,
-        model=_model_options(args),
         plots=plots,
-        prometheus=prometheus,
-        known_clients=Path(args.known_clients) if args.known_clients else None,
-        between=dataset_time(args.traffic, since=args.since, until=args.until),
         verdict_rows=_verdict_rows(args),
     )
     manifests = ManifestFiles(intent) if args.propose and intent is not None else None
-    current = _current(args, spec, trusted)
+    current = read_current(args, spec, trusted)
     proposal = proposal_of_settings(settings, current) if intent is None else set_quotas(proposal_of(intent, current), settings)
     report = run_backtest(proposal, chosen, progress=output.StderrProgress(args, every_s=30.0))
     print_backtest(args, report, files)
@@ -294,44 +221,6 @@ def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
     return int(args.plots)
 
 
-def _intent(args: BacktestArguments, files: Sequence[tuple[str, Path]]) -> Intent | None:
-    """What the manifests want; ``None`` for ``--set`` without any manifest."""
-    from reconciler.workflows import References, load_intent
-
-    if args.settings and not args.paths and args.cluster is None and args.trusted_ref is None:
-        return None
-    try:
-        return load_intent(args.paths or ["."], cluster=args.cluster, references=References(trusted=args.trusted_ref))
-    except ManifestError as error:
-        output.write_findings(files, error.findings)
-        output.print_findings(args, error.findings, to_stdout=True)
-        raise
-
-
-def _current(args: BacktestArguments, spec: ClusterSpec, trusted: TrustedTree | None) -> CurrentState | None:
-    """The quotas of the snapshot, or of the live cluster that an option names."""
-    from reconciler.workflows import open_cluster, read_state, snapshot_reader
-
-    if args.current is not None:
-        return read_state(spec, snapshot_reader(args.current, trusted=trusted.files if trusted is not None else None))
-    if args.bootstrap_server is None and args.zookeeper is None:
-        return None
-    with contextlib.closing(open_cluster(spec, options.access(args), trusted=trusted)) as cluster:
-        return read_state(spec, cluster)
-
-
-def _model_options(args: BacktestArguments) -> ModelOptions:
-    from reconciler.workflows import ModelOptions
-
-    return ModelOptions(
-        window_samples=args.window_samples,
-        window_seconds=args.window_seconds,
-        controller_window_samples=args.controller_window_samples,
-        controller_window_seconds=args.controller_window_seconds,
-        quota_callback=args.quota_callback,
-    )
-
-
 FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "summary", "code-quality", "junit")
 _OF_FINDINGS: Final = frozenset({"github", "sarif", "code-quality", "junit"})
 
@@ -369,7 +258,7 @@ def backtest_as(name: str, report: BacktestReport, *, details: bool = False) -> 
     return plain(backtest_lines(report, details=details))
 
 
-def print_backtest(args: BacktestArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
+def print_backtest(args: ReplayArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
     """Write a report to the files of ``--out``, then print it as ``--format``. Raises ``FileAccessError``, ``OutputError``."""
     from reconciler.documents import backtest_to_json
     from reconciler.files import write_whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +85,8 @@ class DayRows(FrameRows):
 
 class DaysTraffic(SecondsTraffic):
     """Days of a dataset of ``compact --out``."""
+
+    has_topics: ClassVar[bool] = False
 
     def __init__(self, rows: DayRows, days: Sequence[LakeDay], counted: pa.Table | None = None) -> None:
         """``counted``: as ``SecondsTraffic``. Raises ``TrafficError`` when no request is in the time."""

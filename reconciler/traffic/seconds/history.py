@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,6 +37,7 @@ from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.relocation import KeyMoves, TrafficMoves, move_facts, move_minutes, move_series
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, add_up
 from reconciler.traffic.sources.normal_form import IDENTITY
@@ -124,6 +125,8 @@ class History:
     renumberings: Mapping[str, Renumbering]
     seconds: tuple[int, int] | None = None
     """As ``SecondsFile`` has it. The figures of ``series`` are those of the whole history."""
+    key_moves: KeyMoves | None = None
+    """What changes the seconds as they are read, where ``series`` are not the recorded clients."""
 
     def files(self) -> list[SecondsFile]:
         """Those of all segments."""
@@ -156,20 +159,29 @@ def open_history(folder: SegmentFolder) -> History:
 
 def read_totals(history: History, keys: Sequence[int] | Integers) -> Iterator[SecondTotals]:
     """The totals of series with these keys, read in this process: only the row groups that have them."""
-    clients = np.unique(np.asarray(keys, dtype=np.int64))
+    clients, moves = np.unique(np.asarray(keys, dtype=np.int64)), history.key_moves
+    if moves is not None:
+        clients = moves.sources_of(clients)
 
-    def read(file: SecondsFile) -> list[tuple[Integers, Integers, Integers]]:
-        totals = []
-        for series, seconds, amounts in file.batches(clients):
-            wanted = clients[np.minimum(np.searchsorted(clients, series), len(clients) - 1)] == series
-            totals.append((series[wanted], seconds[wanted], amounts[wanted]))
-        return totals
+    def read(file: SecondsFile) -> list[SecondTotals]:
+        return list(_totals_of(file.batches(clients), clients, moves))
 
     files = history.files() if len(clients) else []
     log_event(_log, "files opened", files=len(files), first=[file.path for file in files[:1]], clients=len(clients))
     with ThreadPoolExecutor() as pool:
         for totals in pool.map(read, files):
             yield from totals
+
+
+def _totals_of(totals: Iterable[SecondTotals], clients: Integers, moves: KeyMoves | None) -> Iterator[SecondTotals]:
+    """Those of ``clients``, whose keys rise, after ``moves``."""
+    for series, seconds, amounts in totals:
+        wanted = clients[np.minimum(np.searchsorted(clients, series), len(clients) - 1)] == series
+        chosen = series[wanted], seconds[wanted], amounts[wanted]
+        if moves is None:
+            yield chosen
+        else:
+            yield from moves.moved(*chosen)
 
 
 def _clients_with_keys(numbered: pa.Table) -> tuple[pa.Table, bool]:
@@ -294,10 +306,10 @@ class SecondsSource:
         most_here: int = MOST_HERE,
         history: History | None = None,
     ) -> None:
-        self._history = history or open_history(folder)
-        self._session = session
-        self._most_here = most_here
-        self.facts = _facts(self._history)
+        self.history = history or open_history(folder)
+        self.session = session
+        self.most_here = most_here
+        self.facts = _facts(self.history)
 
     @property
     def means(self) -> tuple[Mean, ...]:
@@ -312,7 +324,7 @@ class SecondsSource:
     @property
     def series(self) -> tuple[Series, ...]:
         """As ``TrafficSource.series``."""
-        return self._history.series
+        return self.history.series
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """As ``TrafficSource.by_seconds``."""
@@ -322,13 +334,13 @@ class SecondsSource:
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``TrafficSource.mutations``, in this process: mutations are few."""
         keys = KeyIndex.of(self.series, grouping, groups).keys
-        judged = tokens_by_seconds(read_totals(self._history, keys), self.series, grouping, groups, window)
+        judged = tokens_by_seconds(read_totals(self.history, keys), self.series, grouping, groups, window)
         return seconds_verdicts(judged, self.series, grouping, window)
 
     def minutes(self) -> Mapping[int, Integers]:
         """What ``compact`` saw of each of a broker's files; of an old one, all between its first and its last request."""
         ranges_of: dict[int, list[tuple[int, int]]] = {}
-        for segment in self._history.segments:
+        for segment in self.history.segments:
             for part in segment.coverage:
                 known = part.minutes or ((part.start_us // MINUTE_US, part.end_us // MINUTE_US),)
                 ranges_of.setdefault(part.broker, []).extend(known)
@@ -341,8 +353,8 @@ class SecondsSource:
 
     def between(self, start_us: int, end_us: int) -> SecondsSource:
         """The same clients and their totals of these whole seconds."""
-        part = replace(self._history, seconds=(start_us // 1_000_000, -(-end_us // 1_000_000)))
-        return SecondsSource(part.folder, self._session, most_here=self._most_here, history=part)
+        part = replace(self.history, seconds=(start_us // 1_000_000, -(-end_us // 1_000_000)))
+        return SecondsSource(part.folder, self.session, most_here=self.most_here, history=part)
 
     def close(self) -> None:
         """Nothing is kept."""
@@ -350,7 +362,7 @@ class SecondsSource:
     def _rows(self, index: KeyIndex) -> Rows[SecondTotals]:
         """The totals of these clients: in this process where they are few, else on Spark."""
         most = self._at_most(index.keys)
-        here = most <= self._most_here
+        here = most <= self.most_here
         log_event(
             _log,
             "engine chosen",
@@ -359,17 +371,34 @@ class SecondsSource:
             why="few totals" if here else "many totals",
             clients=len(index.keys),
             totals=most,
-            most_totals=self._most_here,
+            most_totals=self.most_here,
         )
         if here:
-            return LocalRows(lambda _: read_totals(self._history, index.keys))
-        return _totals_on_spark(self._session(), self._history, index.keys)
+            return LocalRows(lambda _: read_totals(self.history, index.keys))
+        return _totals_on_spark(self.session(), self.history, index.keys)
 
     def _at_most(self, keys: Integers) -> int:
         """The largest number of totals that series can have: one for each request, and for each second of the history."""
         wanted = set(keys.tolist())
-        seconds = sum((c.end_us - c.start_us) // 1_000_000 + 1 for s in self._history.segments for c in s.coverage)
+        seconds = sum((c.end_us - c.start_us) // 1_000_000 + 1 for s in self.history.segments for c in s.coverage)
         return sum(min(client.requests, seconds) for client in self.series if client.key in wanted)
+
+
+class MovedSeconds(SecondsSource):
+    """The totals of ``recorded`` as they would be after ``moves``, of all clients or of some."""
+
+    def __init__(self, recorded: SecondsSource, moves: TrafficMoves, series: Sequence[Series] | None = None) -> None:
+        """``series``: clients of ``recorded``; others are left out."""
+        known = recorded.series if series is None else tuple(series)
+        clients = move_series(known, moves)
+        history = replace(recorded.history, series=clients, key_moves=KeyMoves.of(known, clients, moves))
+        super().__init__(history.folder, recorded.session, most_here=recorded.most_here, history=history)
+        self._recorded, self._moves = recorded, moves
+        self.facts = move_facts(recorded.facts, moves)
+
+    def minutes(self) -> Mapping[int, Integers]:
+        """As ``TrafficSource.minutes``."""
+        return move_minutes(self._recorded.minutes(), self._moves)
 
 
 def _facts(history: History) -> Facts:
@@ -392,8 +421,12 @@ def _totals_on_spark(spark: SparkSession, history: History, clients: Integers) -
     """The totals of ``clients``, whose keys rise, and of others that lie near them: each worker reads some files."""
     from reconciler.traffic.shuffle.on_spark import ReadRows
 
+    moves = history.key_moves
+    if moves is not None:
+        clients = moves.sources_of(clients)
+
     def read(file: SecondsFile, _: Sequence[str]) -> Iterator[SecondTotals]:
-        return file.batches(clients)
+        return file.batches(clients) if moves is None else _totals_of(file.batches(clients), clients, moves)
 
     files = history.files()
     sizes = [Path(file.path).stat().st_size for file in files]

@@ -16,6 +16,7 @@ LEAST = {
     "verify-ref": ("refs/x", "--branch", "main"),
     "import": ("--from", "jikkou", "--folder", "quotas", "file.yaml"),
     "backtest": ("--traffic", "logs"),
+    "simulate": ("--traffic", "logs", "--without-broker", "3"),
     "doctor": ("--traffic", "logs"),
     "headroom": ("--traffic", "logs"),
     "compact": ("--traffic", "logs", "--folder", "cells"),

@@ -1,0 +1,144 @@
+"""What ``backtest`` and ``simulate`` have in common: manifests, current quotas, and how recorded traffic is read."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import options, output
+from reconciler.cli.arguments import ClusterArguments
+from reconciler.cli.traffic_options import (
+    add_broker_model_options,
+    add_known_clients_option,
+    add_prometheus_options,
+    add_reading_options,
+    add_spark_options,
+    dataset_time,
+    prometheus_request,
+)
+from reconciler.errors import ManifestError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.model import ClusterSpec, CurrentState
+    from reconciler.workflows import BacktestOptions, Intent, TrustedTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayArguments(ClusterArguments):
+    """Options of both commands. ``settings``: those of ``--set``."""
+
+    settings: tuple[str, ...]
+    traffic: tuple[str, ...]
+    current: str | None
+    kafka_version: str | None
+    log_timezone: str
+    mapping: str | None
+    max_unreadable: float
+    master: str | None
+    remote: str | None
+    memory: str
+    conf: tuple[str, ...]
+    properties_file: str | None
+    window_samples: int | None
+    window_seconds: int | None
+    controller_window_samples: int | None
+    controller_window_seconds: int | None
+    quota_callback: str | None
+    trusted_ref: str | None
+    fail_on: str
+    details: bool
+    out: tuple[str, ...]
+    since: datetime.datetime | None
+    until: datetime.datetime | None
+    match: tuple[str, ...]
+    http_config: str | None
+    traffic_store: str | None
+    known_clients: str | None
+
+
+def add_replay_options(parser: argparse.ArgumentParser) -> None:
+    """How traffic is read, and which broker is modelled."""
+    add_prometheus_options(parser)
+    add_known_clients_option(parser)
+    add_reading_options(parser)
+    add_spark_options(parser)
+    add_broker_model_options(parser)
+
+
+def replay_options(
+    args: ReplayArguments, traffic: Sequence[str], spec: ClusterSpec, trusted: TrustedTree | None
+) -> BacktestOptions:
+    """How to read ``traffic``, or where there is none, the server of the Cluster manifest. Raises ``UsageError``."""
+    from reconciler.workflows import BacktestOptions, ModelOptions, configured_server, is_prometheus
+
+    of_files = bool(traffic) and not any(map(is_prometheus, traffic))
+    prometheus = prometheus_request(
+        tuple(traffic),
+        # Of files, the rows between these times are judged.
+        since=None if of_files else args.since,
+        until=None if of_files else args.until,
+        match=args.match,
+        http_config=args.http_config,
+        store=args.traffic_store,
+        server=configured_server(spec, trusted),
+    )
+    if prometheus is None and not traffic:
+        raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
+    if prometheus is None and args.known_clients:
+        raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
+    return BacktestOptions(
+        traffic=tuple(traffic),
+        kafka_version=args.kafka_version,
+        master=args.master,
+        remote=args.remote,
+        memory=args.memory,
+        spark_conf=args.conf,
+        spark_properties=Path(args.properties_file) if args.properties_file else None,
+        log_timezone=args.log_timezone,
+        mapping=Path(args.mapping) if args.mapping else None,
+        max_unreadable=args.max_unreadable,
+        model=ModelOptions(
+            window_samples=args.window_samples,
+            window_seconds=args.window_seconds,
+            controller_window_samples=args.controller_window_samples,
+            controller_window_seconds=args.controller_window_seconds,
+            quota_callback=args.quota_callback,
+        ),
+        prometheus=prometheus,
+        known_clients=Path(args.known_clients) if args.known_clients else None,
+        between=dataset_time(tuple(traffic), since=args.since, until=args.until),
+    )
+
+
+def read_intent(args: ReplayArguments, files: Sequence[tuple[str, Path]], *, needed: bool) -> Intent | None:
+    """What the manifests want. ``None`` where no path, cluster or reference is given, and manifests are not ``needed``.
+
+    ``files``: of ``--out``, which get the findings of manifests with errors. Raises as ``load_intent``.
+    """
+    from reconciler.workflows import References, load_intent
+
+    if not needed and not args.paths and args.cluster is None and args.trusted_ref is None:
+        return None
+    try:
+        return load_intent(args.paths or ["."], cluster=args.cluster, references=References(trusted=args.trusted_ref))
+    except ManifestError as error:
+        output.write_findings(files, error.findings)
+        output.print_findings(args, error.findings, to_stdout=True)
+        raise
+
+
+def read_current(args: ReplayArguments, spec: ClusterSpec, trusted: TrustedTree | None) -> CurrentState | None:
+    """The quotas of the snapshot, or of the live cluster that an option names."""
+    from reconciler.workflows import open_cluster, read_state, snapshot_reader
+
+    if args.current is not None:
+        return read_state(spec, snapshot_reader(args.current, trusted=trusted.files if trusted is not None else None))
+    if args.bootstrap_server is None and args.zookeeper is None:
+        return None
+    with contextlib.closing(open_cluster(spec, options.access(args), trusted=trusted)) as cluster:
+        return read_state(spec, cluster)

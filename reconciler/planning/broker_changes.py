@@ -1,0 +1,137 @@
+"""Other brokers than today's, and the share of each broker's traffic that the others then get."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.model import TrafficSpread
+from reconciler.planning.leader_files import LeaderChange
+from reconciler.text import count_of, list_some
+
+_MOST_BROKERS: Final = 10_000
+_SHOWN: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerChange:
+    """``shares``: by broker whose traffic does not stay, who gets which share of it.
+
+    ``title``: words such as ``without broker 3``. ``stands_for``: the only broker in the shares where all brokers are alike.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    shares: Mapping[int, tuple[tuple[int, float], ...]] = field(default_factory=dict)
+    spread: TrafficSpread = TrafficSpread.NONE
+    stands_for: int | None = None
+    title: str = ""
+    assumptions: tuple[str, ...] = ()
+
+
+def same_brokers(brokers: Collection[int]) -> BrokerChange:
+    """No broker comes or goes."""
+    known = tuple(sorted(brokers))
+    return BrokerChange(before=known, after=known)
+
+
+def without_brokers(brokers: Collection[int], lost: Collection[int]) -> BrokerChange:
+    """Some brokers are gone, and their traffic is on the others in equal parts. Raises ``UsageError``."""
+    before = tuple(sorted(brokers))
+    unknown = sorted(set(lost) - set(before))
+    if unknown:
+        names = ", ".join(map(str, before[:_SHOWN]))
+        raise UsageError(f"--without-broker {unknown[0]}: the history has no such broker. Its brokers are {names}")
+    after = tuple(broker for broker in before if broker not in lost)
+    if not after:
+        raise UsageError("--without-broker names every broker of the history. Leave one")
+    gone, rest = sorted(lost), f"{_named(after)}"
+    part = f"{100 / len(after):.3g} % each" if len(after) > 1 else "all of it"
+    return BrokerChange(
+        before=before,
+        after=after,
+        shares={broker: tuple((target, 1 / len(after)) for target in after) for broker in gone},
+        spread=TrafficSpread.EVEN,
+        title=f"without {_named(gone)}",
+        assumptions=(
+            f"each client's traffic of {_named(gone)} moves to {rest} in equal parts, {part}, second by second",
+            "the history has no topics, so it is not known which leaders move where. A broker that gets more leaders gets more",
+            "clients send what they sent, at the same times. What they send anew after the loss is not simulated",
+        ),
+    )
+
+
+def with_broker_count(brokers: Collection[int], count: int) -> BrokerChange:
+    """So many brokers, each with the same part of every client's traffic. Raises ``UsageError``."""
+    before = tuple(sorted(brokers))
+    if not 0 < count <= _MOST_BROKERS:
+        raise UsageError(f"--brokers takes a number from 1 to {_MOST_BROKERS:,}, not {count}")
+    if not before:
+        raise UsageError("--brokers needs traffic of brokers, and the history has none")
+    first_new = before[-1] + 1
+    after = (*before[:count], *range(first_new, first_new + count - len(before)))
+    title = f"with {count_of(count, 'broker')}"
+    if count == len(before):
+        return BrokerChange(before=before, after=after, title=title)
+    return BrokerChange(
+        before=before,
+        after=after,
+        shares=dict.fromkeys(before, ((before[0], 1 / count),)),
+        spread=TrafficSpread.EVEN,
+        stands_for=before[0],
+        title=title,
+        assumptions=(
+            (
+                f"every client's traffic is divided among {count_of(count, 'broker')} in equal parts, {100 / count:.3g} % each, "
+                "as after a reassignment that gives each of them as many leaders. Kafka itself moves no partition to a new broker"
+            ),
+            f"all brokers are alike then, so broker {before[0]} stands for each of them",
+        ),
+    )
+
+
+def with_leaders(brokers: Collection[int], leaders: LeaderChange, *, name: str) -> BrokerChange:
+    """The traffic follows the leaders of partitions. ``name``: of their file."""
+    before = tuple(sorted(brokers))
+    rows = leaders.moved
+    if rows is None:
+        every = _shares(leaders.counts)
+        shares = dict.fromkeys(before, every)
+        how = (
+            f"every client's traffic is divided by the {count_of(leaders.partitions, 'partition')} that each broker leads in the "
+            f"{leaders.form} {name}. The file does not have the leaders of now, so it does not matter where traffic was recorded"
+        )
+    else:
+        shares = {broker: _shares(targets) for broker, targets in rows.items() if broker in before and set(targets) != {broker}}
+        how = f"the traffic of a broker follows its leaders in the {leaders.form} {name}, by the number of partitions"
+    staying = {broker for broker in before if broker not in shares}
+    return BrokerChange(
+        before=before,
+        after=tuple(sorted(staying | {target for row in shares.values() for target, _ in row} | set(leaders.counts))),
+        shares=shares,
+        spread=TrafficSpread.LEADERS,
+        title=f"with the leaders of {name}",
+        assumptions=(
+            how,
+            (
+                "partitions count alike and stand for those that the file does not list, since the history has no topics. "
+                "A broker with busier partitions gets more"
+            ),
+        ),
+    )
+
+
+def _shares(counts: Mapping[int, int]) -> tuple[tuple[int, float], ...]:
+    whole = sum(counts.values())
+    return tuple((broker, count / whole) for broker, count in sorted(counts.items()) if count)
+
+
+def _named(brokers: Sequence[int]) -> str:
+    names = [str(broker) for broker in brokers]
+    if len(names) == 1:
+        return f"broker {names[0]}"
+    if len(names) > _SHOWN:
+        return f"brokers {list_some(names, _SHOWN)}"
+    return f"brokers {', '.join(names[:-1])} and {names[-1]}"

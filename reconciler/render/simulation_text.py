@@ -1,0 +1,221 @@
+"""A simulation for a terminal: the answer, who is throttled then, which limits change, where the traffic is, and how it moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.documents import Tone, headline
+from reconciler.model import (
+    BacktestReport,
+    BucketName,
+    BucketVerdict,
+    LandedTraffic,
+    Simulation,
+    Verdict,
+    broker_words,
+    display_name,
+)
+from reconciler.render.backtest_sentences import (
+    after_text,
+    group_title,
+    history_words,
+    limit_text,
+    over_words,
+    peak_text,
+    quota_groups,
+    rule_sentences,
+    share_text,
+)
+from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
+from reconciler.text import count_of, rate
+
+_SHOWN: Final = 30
+_SHOWN_CLIENTS: Final = 10
+_SHOWN_BROKERS: Final = 3
+_TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
+_VERDICTS: Final = {
+    Verdict.THROTTLED: Style.BAD,
+    Verdict.POSSIBLE: Style.WARN,
+    Verdict.INCONCLUSIVE: Style.WARN,
+    Verdict.CLEAR: Style.GOOD,
+}
+_GROUPS: Final = (
+    Column(title="then"),
+    Column(title="today"),
+    Column(title="quota group", least=18),
+    Column(title="limit then", least=10),
+    Column(title="peak then", least=11),
+    Column(title="over", to_the_right=True),
+    Column(title="worst on", least=8),
+)
+_LIMITS: Final = (
+    Column(title="quota", least=18),
+    Column(title="today", least=8),
+    Column(title="then", least=8),
+    Column(title="declared", least=10),
+)
+_LOADS: Final = (
+    Column(title="broker"),
+    Column(title="key", least=12),
+    Column(title="average today", to_the_right=True),
+    Column(title="then", to_the_right=True),
+)
+_LANDED: Final = (Column(title="client", least=16), Column(title="key", least=12), Column(title="average per broker", least=24))
+_BROKERS: Final = (
+    Column(title="broker"),
+    Column(title="then"),
+    Column(title="peak", least=12),
+    Column(title="over", least=20),
+)
+
+
+def simulation_lines(report: BacktestReport, *, details: bool = False) -> tuple[Block, ...]:
+    """The report of a simulation, readable from top to bottom. ``details``: with each broker and every client that moves."""
+    simulation = report.simulation
+    if simulation is None:
+        raise ValueError("this report is about the history as it was recorded")
+    return tuple(_blocks(report, simulation, details=details))
+
+
+def _blocks(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
+    yield _answer(report)
+    for sentence, passes in rule_sentences(report.rules):
+        yield line((sentence, Style.PLAIN if passes else Style.BAD))
+    yield from _over(report, simulation, details=details)
+    yield from _limits(simulation, details=details)
+    yield from _loads(simulation, details=details)
+    yield from _landed(simulation, details=details)
+    yield line()
+    yield line(("How it is simulated", Style.STRONG))
+    for assumption in simulation.assumptions:
+        yield line(f"  {assumption}")
+    yield line()
+    yield line(("What this rests on", Style.STRONG))
+    for words, tone in history_words(report.provenance):
+        yield labelled("  Warning: ", Style.WARN, words) if tone is not Tone.GOOD else line(f"  {words}")
+    for note in report.notes:
+        yield labelled("Note: ", Style.FAINT, note)
+    if details:
+        for assumption in report.provenance.assumptions:
+            yield labelled("Assumed: ", Style.FAINT, assumption)
+    else:
+        yield labelled("--details ", Style.FAINT, "shows each broker, all clients and every assumption.")
+    yield line()
+    yield _answer(report)
+
+
+def _answer(report: BacktestReport) -> Line:
+    words, tone = headline(report)
+    return labelled("Simulation: ", _TONES[tone], (words, _TONES[tone]))
+
+
+def _heading(title: str, rest: str) -> Iterator[Line]:
+    yield line()
+    yield line((title, Style.STRONG), f" ({rest})")
+
+
+def _over(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
+    over = [row for row in report.verdicts if row.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
+    groups = quota_groups(over)
+    if not groups:
+        return
+    today = {(standing.key, standing.bucket): standing.verdict for standing in simulation.today}
+    yield from _heading("Over their limits then", count_of(len(groups), "quota group"))
+    most = None if details else _SHOWN
+    yield table(_GROUPS, (_group_row(rows[0], today, simulation) for rows in groups[:most]))
+    yield from _more(len(groups), most, "quota groups")
+    if details:
+        for rows in groups:
+            yield line("  ", (group_title(rows[0]), Style.STRONG))
+            yield table(_BROKERS, (_broker_row(row) for row in rows), indent=4)
+
+
+def _group_row(
+    row: BucketVerdict, today: dict[tuple[str, BucketName], Verdict], simulation: Simulation
+) -> tuple[tuple[str, Style] | str, ...]:
+    standing = today.get((row.key, row.name))
+    limit = after_text(row)
+    if row.changed:
+        limit = f"{' or '.join(limit_text(row.key, before) for before in row.limits_before)} -> {limit}"
+    return (
+        (row.verdict.value, _VERDICTS[row.verdict]),
+        "not known" if standing is None else (standing.value, _VERDICTS[standing]),
+        group_title(row),
+        limit,
+        peak_text(row),
+        share_text(row),
+        "every broker" if simulation.stands_for is not None else broker_words(row.broker),
+    )
+
+
+def _broker_row(row: BucketVerdict) -> tuple[tuple[str, Style] | str, ...]:
+    return broker_words(row.broker), (row.verdict.value, _VERDICTS[row.verdict]), peak_text(row), over_words(row)
+
+
+def _limits(simulation: Simulation, *, details: bool) -> Iterator[Block]:
+    if not simulation.limits:
+        yield line()
+        yield line("No limit changes. Kafka keeps the number that is stored for each broker.")
+        return
+    most = None if details else _SHOWN
+    yield from _heading("Limits that change", f"on each broker, {count_of(len(simulation.limits), 'quota')}")
+    rows = (
+        (
+            f"{limit.entity}: {limit.key}",
+            limit_text(limit.key, limit.before, absent="not set"),
+            limit_text(limit.key, limit.after, absent="not set"),
+            limit.declared or "",
+        )
+        for limit in simulation.limits[:most]
+    )
+    yield table(_LIMITS, rows)
+    yield from _more(len(simulation.limits), most, "quotas")
+
+
+def _loads(simulation: Simulation, *, details: bool) -> Iterator[Block]:
+    loads = [load for load in simulation.loads if load.before or load.after]
+    if simulation.stands_for is not None:
+        loads = [load for load in loads if load.before or load.broker == simulation.stands_for]
+    if not loads:
+        return
+    most = None if details else _SHOWN
+    yield from _heading("Traffic of all clients by broker", "averages over the history")
+    rows = ((str(load.broker), load.key, _rate(load.key, load.before), _rate(load.key, load.after)) for load in loads[:most])
+    yield table(_LOADS, rows)
+    if simulation.stands_for is not None:
+        yield line((f"  each of {len(simulation.brokers_after):,} brokers has the same traffic then", Style.FAINT))
+    yield from _more(len(loads), most, "rows")
+
+
+def _rate(key: str, value: float | None) -> str:
+    return "not there" if value is None else rate(key, value)
+
+
+def _landed(simulation: Simulation, *, details: bool) -> Iterator[Block]:
+    if not simulation.landed:
+        return
+    shown = simulation.landed if details else simulation.landed[:_SHOWN_CLIENTS]
+    yield from _heading("Whose traffic moves", f"{count_of(simulation.landed_in_all, 'client')} and key, the largest first")
+    yield table(_LANDED, ((_client(each), each.key, _brokers(each, details=details)) for each in shown))
+    if simulation.landed_in_all > len(shown):
+        yield line((f"  and {simulation.landed_in_all - len(shown):,} more. --format json has up to 1,000", Style.FAINT))
+
+
+def _client(client: LandedTraffic) -> str:
+    if client.ip is not None:
+        return f"ip {display_name(client.ip)}"
+    user = "user not recorded" if client.user is None else f"user {display_name(client.user)}"
+    return user if client.client_id is None else f"{user}, client-id {display_name(client.client_id)}"
+
+
+def _brokers(client: LandedTraffic, *, details: bool) -> str:
+    shown = client.brokers if details else client.brokers[:_SHOWN_BROKERS]
+    words = [f"{rates.broker}: {rate(client.key, rates.before)} -> {rate(client.key, rates.after)}" for rates in shown]
+    more = len(client.brokers) - len(shown)
+    return ", ".join(words) + (f" and {more} more" if more else "")
+
+
+def _more(count: int, most: int | None, what: str) -> Iterator[Line]:
+    if most is not None and count > most:
+        yield line((f"  and {count - most:,} more {what}. --details shows all", Style.FAINT))

@@ -1,0 +1,366 @@
+"""Simulate: recorded traffic with other brokers, more traffic or other quotas, judged as a backtest judges it."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from reconciler.errors import FileAccessError, UsageError
+from reconciler.logs import timed_event
+from reconciler.manifest import BrokerFacts, compute_units
+from reconciler.model import (
+    CONTROLLER,
+    BacktestReport,
+    BrokerLoad,
+    BrokerRates,
+    BrokerShare,
+    BucketName,
+    BucketVerdict,
+    CurrentState,
+    Entity,
+    LandedTraffic,
+    SimulatedLimit,
+    Simulation,
+    StandingVerdict,
+    Verdict,
+    escaped,
+    in_order,
+    worst_of_buckets,
+)
+from reconciler.planning import (
+    BrokerChange,
+    parse_leaders,
+    same_brokers,
+    with_broker_count,
+    with_leaders,
+    without_brokers,
+)
+from reconciler.ports import Progress
+from reconciler.text import count_of
+from reconciler.workflows.backtest import (
+    BacktestOptions,
+    Proposal,
+    apply_rules,
+    backtest_request,
+    fetch_samples,
+    open_recorded,
+    proposal_of,
+    proposal_of_settings,
+    set_quotas,
+)
+from reconciler.workflows.load import adjusted, stop_on
+from reconciler.workflows.plan import Intent
+
+if TYPE_CHECKING:
+    from reconciler.traffic import Backtest, BacktestRequest, Series, TrafficMoves, TrafficSource
+
+_log: Final = logging.getLogger(__name__)
+_MOST_FACTOR: Final = 1000.0
+_ONE_BROKER: Final = (0,)
+_SHOWN_CLIENTS: Final = 1000
+_OVER: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
+_Client: TypeAlias = "tuple[str, str | None, str | None, str | None]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulationRequest:
+    """What differs from the recorded history. At most one of ``brokers``, ``without`` and ``leaders``."""
+
+    brokers: int | None = None
+    without: tuple[int, ...] = ()
+    leaders: Path | None = None
+    factor: float = 1.0
+    settings: Mapping[Entity, Mapping[str, float]] = field(default_factory=dict)
+
+    def require_change(self) -> None:
+        """Raise ``UsageError`` when nothing differs, or when two ways of changing brokers are given."""
+        ways = [
+            name
+            for name, given in (
+                ("--brokers", self.brokers is not None),
+                ("--without-broker", bool(self.without)),
+                ("--leaders", self.leaders is not None),
+            )
+            if given
+        ]
+        if len(ways) > 1:
+            raise UsageError(f"{ways[0]} and {ways[1]} exclude each other. Give one of them")
+        if not ways and self.factor == 1.0 and not self.settings:
+            raise UsageError(
+                "Nothing changes. Give --brokers, --without-broker, --leaders, --set, or a factor such as --traffic x1.5"
+            )
+        if not 0 < self.factor <= _MOST_FACTOR:
+            raise UsageError(f"--traffic x{self.factor:g}: a factor is above 0, and {_MOST_FACTOR:,.0f} at most")
+
+
+def run_simulation(
+    request: SimulationRequest,
+    intent: Intent | None,
+    current: CurrentState | None,
+    options: BacktestOptions,
+    *,
+    progress: Progress | None = None,
+) -> BacktestReport:
+    """The report about the changed history, with the situation in ``simulation``. Quotas are judged as they then are.
+
+    ``intent``: ``None`` without manifests. Raises as ``run_backtest``, and ``UsageError`` for a change that the history does not
+    allow, ``FileAccessError`` for a file of leaders that cannot be used.
+    """
+    from reconciler.traffic import Backtest, TrafficMoves, move_traffic, require_arrow
+
+    require_arrow()
+    request.require_change()
+    # Which brokers there are is known when the history is open. Which kinds have a limit does not depend on it.
+    about = _proposal(request, intent, current, _ONE_BROKER)
+    options, notes = fetch_samples(about, options, progress=progress)
+    with open_recorded(about, options, progress=progress) as recorded:
+        change = _broker_change(request, recorded, about.brokers)
+        then = _proposal(request, intent, current, change.after)
+        today = current.entities if current is not None else _proposal(None, intent, None, change.before).proposed
+        proposal = replace(then, current=today, notes=(*then.notes, *notes), brokers=())
+        question = replace(backtest_request(proposal, options), unchanged=True)
+        moves = TrafficMoves(
+            shares=change.shares,
+            factor=request.factor,
+            also=change.after if change.stands_for is not None else (),
+        )
+        moved = move_traffic(recorded, moves)
+        if progress is not None:
+            progress.step("judging")
+        with timed_event(_log, "simulation judged", brokers=list(change.after), factor=request.factor):
+            run = Backtest(moved, question)
+            report = run.report()
+        landed = _landed(recorded, moved, moves)
+        simulation = Simulation(
+            title=_title(request, change),
+            assumptions=tuple(_assumptions(request, intent, change, moved)),
+            brokers_before=change.before,
+            brokers_after=change.after,
+            factor=request.factor,
+            spread=change.spread,
+            leaders_file=None if request.leaders is None else str(request.leaders),
+            shares=tuple(
+                BrokerShare(source=source, target=target, share=share)
+                for source, row in sorted(change.shares.items())
+                for target, share in row
+            ),
+            stands_for=change.stands_for,
+            limits=_limits(today, then.proposed, _texts(intent, change.after, request)),
+            loads=tuple(_loads(recorded, moved, change)),
+            landed=landed[:_SHOWN_CLIENTS],
+            landed_in_all=len(landed),
+            today=_today(report, run, recorded, question, moved),
+        )
+    return apply_rules(replace(report, simulation=simulation), proposal)
+
+
+def _broker_change(request: SimulationRequest, recorded: TrafficSource, known: Collection[int]) -> BrokerChange:
+    brokers = {part.broker for part in recorded.facts.coverage if part.broker != CONTROLLER} | set(known)
+    if request.brokers is not None:
+        return with_broker_count(brokers, request.brokers)
+    if request.without:
+        return without_brokers(brokers, set(request.without))
+    if request.leaders is not None:
+        return with_leaders(
+            brokers, parse_leaders(_text_of(request.leaders), name=str(request.leaders)), name=_shown(request.leaders)
+        )
+    return same_brokers(brokers)
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise FileAccessError(f"{escaped(str(path))} cannot be read: {reason}") from error
+
+
+def _shown(path: Path) -> str:
+    return escaped(path.name)
+
+
+def _proposal(
+    request: SimulationRequest | None, intent: Intent | None, current: CurrentState | None, brokers: tuple[int, ...]
+) -> Proposal:
+    """The quotas with totals divided among these brokers, and without a request without those of ``--set``."""
+    proposal = proposal_of_settings({}, current) if intent is None else proposal_of(_at(intent, brokers), current)
+    return proposal if request is None else set_quotas(proposal, request.settings)
+
+
+def _at(intent: Intent, brokers: tuple[int, ...]) -> Intent:
+    """As ``units.at_brokers``, for brokers that no cluster has. Raises ``ManifestError`` for totals that cannot be divided."""
+    desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers))
+    stop_on(in_order(adjusted(wrong, intent.lint)), intent.fail_on)
+    return replace(intent, desired=desired)
+
+
+def _title(request: SimulationRequest, change: BrokerChange) -> str:
+    parts = [change.title] if change.title else []
+    if request.factor != 1.0:
+        parts.append(f"with {request.factor:g} times the traffic")
+    if request.settings:
+        parts.append("with the quotas of --set")
+    words = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else parts[0]
+    return words[0].upper() + words[1:]
+
+
+def _assumptions(request: SimulationRequest, intent: Intent | None, change: BrokerChange, moved: TrafficSource) -> Iterable[str]:
+    from reconciler.traffic import Kind
+
+    yield from change.assumptions
+    if intent is not None and intent.desired.with_units and len(change.before) != len(change.after):
+        yield (
+            f"totals of the cluster are divided among {count_of(len(change.after), 'broker')} instead of {len(change.before):,}, "
+            "as the next apply writes them. Until then each broker keeps today's number"
+        )
+    if request.factor != 1.0:
+        yield (
+            f"all recorded amounts are multiplied by {request.factor:g}: bytes, request times, partitions and connections. "
+            "They come at the recorded times"
+        )
+    if change.shares and any(client.kind is Kind.MUTATION for client in moved.series):
+        yield "mutations stay where they were recorded, since the active controller counts them"
+    if change.shares and any(client.kind is Kind.CONNECTION for client in moved.series):
+        yield "connections are divided like bytes. A client that is connected to the other brokers already opens fewer"
+
+
+def _texts(intent: Intent | None, brokers: tuple[int, ...], request: SimulationRequest) -> Mapping[tuple[Entity, str], str]:
+    """The texts of values that are computed, such as totals, where ``--set`` does not replace them."""
+    if intent is None:
+        return {}
+    return {
+        (entity, key.value): quota.text
+        for entity, declared in _at(intent, brokers).desired.entities.items()
+        for key, quota in declared.quotas.items()
+        if quota.unit is not None and key.value not in request.settings.get(entity, {})
+    }
+
+
+def _limits(
+    today: Mapping[Entity, Mapping[str, float]],
+    then: Mapping[Entity, Mapping[str, float]],
+    declared: Mapping[tuple[Entity, str], str],
+) -> tuple[SimulatedLimit, ...]:
+    pairs = ((entity, today.get(entity, {}), then.get(entity, {})) for entity in today.keys() | then.keys())
+    changed = [
+        SimulatedLimit(entity=entity, key=key, before=before.get(key), after=after.get(key), declared=declared.get((entity, key)))
+        for entity, before, after in pairs
+        for key in before.keys() | after.keys()
+        if before.get(key) != after.get(key)
+    ]
+    return tuple(sorted(changed, key=lambda limit: (limit.entity.sort_key, limit.key)))
+
+
+def _seconds(source: TrafficSource) -> float:
+    coverage = source.facts.coverage
+    span = max(part.end for part in coverage) - min(part.start for part in coverage)
+    return max(1.0, span.total_seconds())
+
+
+def _loads(recorded: TrafficSource, moved: TrafficSource, change: BrokerChange) -> Iterable[BrokerLoad]:
+    seconds = _seconds(recorded)
+    before, after = _by_broker(recorded.series, seconds), _by_broker(moved.series, seconds)
+    if change.stands_for is not None:
+        alike = {key: rate for (broker, key), rate in after.items() if broker == change.stands_for}
+        after = {(broker, key): rate for broker in change.after for key, rate in alike.items()}
+    keys = sorted({key for _, key in before.keys() | after.keys()})
+    for broker in sorted(set(change.before) | set(change.after)):
+        for key in keys:
+            was = before.get((broker, key), 0.0) if broker in change.before else None
+            becomes = after.get((broker, key), 0.0) if broker in change.after else None
+            yield BrokerLoad(broker=broker, key=key, before=was, after=becomes)
+
+
+def _by_broker(series: Iterable[Series], seconds: float) -> dict[tuple[int, str], float]:
+    rates: dict[tuple[int, str], float] = defaultdict(float)
+    for client in series:
+        if client.broker != CONTROLLER:
+            rates[client.broker, client.kind.key.value] += client.amount / client.kind.amounts_a_unit / seconds
+    return dict(rates)
+
+
+def _landed(recorded: TrafficSource, moved: TrafficSource, moves: TrafficMoves) -> tuple[LandedTraffic, ...]:
+    """Clients whose traffic moves, the largest first; none where all brokers are alike."""
+    if not moves.moves or moves.also:
+        return ()
+    seconds = _seconds(recorded)
+    rates: dict[_Client, dict[int, list[float]]] = defaultdict(lambda: defaultdict(lambda: [0.0, 0.0]))
+    for side, series in enumerate((recorded.series, moved.series)):
+        for client in series:
+            who = (client.kind.key.value, client.user, client.client_id, client.ip)
+            rates[who][client.broker][side] += client.amount / client.kind.amounts_a_unit / seconds
+    landed = [
+        LandedTraffic(
+            key=key,
+            user=user,
+            client_id=client_id,
+            ip=ip,
+            brokers=tuple(
+                BrokerRates(broker=broker, before=was, after=becomes)
+                for broker, (was, becomes) in sorted(by_broker.items())
+                if abs(was - becomes) > 1e-9 * max(was, becomes)
+            ),
+        )
+        for (key, user, client_id, ip), by_broker in rates.items()
+    ]
+    return tuple(
+        sorted(
+            (client for client in landed if client.brokers),
+            key=lambda client: (-client.gained, client.key, client.user or "", client.client_id or "", client.ip or ""),
+        )
+    )
+
+
+def _today(
+    report: BacktestReport, run: Backtest, recorded: TrafficSource, question: BacktestRequest, moved: TrafficSource
+) -> tuple[StandingVerdict, ...]:
+    """What the quota groups that are over a limit then are today: only their clients are judged once more."""
+    from reconciler.traffic import Backtest, TrafficMoves, move_traffic
+
+    over = {(row.key, row.name) for row in report.verdicts if row.verdict in _OVER and row.metrics is None}
+    clients = _clients_of(over, run, moved)
+    series = [client for client in recorded.series if _identity(client) in clients]
+    if not series:
+        return ()
+    part = move_traffic(recorded, TrafficMoves(), series)
+    assert question.current is not None
+    earlier = replace(question, current=None, proposed=question.current, declared={}, plots=0)
+    rows = worst_of_buckets(Backtest(part, earlier).report().verdicts)
+    known = {(row.key, row.name): row for row in rows}
+    return tuple(_standing(key, name, known.get((key, name))) for key, name in sorted(over))
+
+
+def _standing(key: str, name: BucketName, row: BucketVerdict | None) -> StandingVerdict:
+    return StandingVerdict(bucket=name, key=key, verdict=Verdict.CLEAR if row is None or row.limit_after is None else row.verdict)
+
+
+def _clients_of(over: Collection[tuple[str, BucketName]], run: Backtest, moved: TrafficSource) -> set[_Client]:
+    """The clients of these quota groups, and all that share a limit with one of them today."""
+    grouping, series = run.grouping, moved.series
+    members = {
+        member
+        for target in grouping.targets
+        if (
+            target.kind.key.value,
+            BucketName(user=target.bucket.user, client_id=target.bucket.client_id, other=target.bucket.other),
+        )
+        in over
+        for member in target.members
+    }
+    shared = {
+        (series[member].kind, before.bucket) for member in members if (before := grouping.before_of_series[member]) is not None
+    }
+    members |= {
+        number
+        for number, before in enumerate(grouping.before_of_series)
+        if before is not None and (series[number].kind, before.bucket) in shared
+    }
+    return {_identity(series[member]) for member in members}
+
+
+def _identity(client: Series) -> _Client:
+    return client.kind.value, client.user, client.client_id, client.ip

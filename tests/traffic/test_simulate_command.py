@@ -1,0 +1,253 @@
+"""``simulate`` as a user runs it: the situation, the answer, and the same engine as a backtest behind it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.documents.backtest import backtest_from_json, backtest_to_json
+from reconciler.formats.schema_check import load_schema
+from tests.support.command import Done, invoke
+
+START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
+SECONDS = 600
+SCHEMA = pa.schema(
+    [
+        ("ts", pa.timestamp("us", "UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
+        ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
+    ]
+)  # fmt: skip
+Request = tuple[int, int, str, int]
+"""Second, broker, user and bytes."""
+
+
+def write(folder: Path, requests: Iterable[Request], *, semantics: str = "event") -> None:
+    folder.mkdir()
+    rows = [
+        {
+            "ts": START + datetime.timedelta(seconds=second, milliseconds=500), "interval_ms": 0, "broker": broker, "user": user,
+            "client_id": "app", "kind": "produce", "amount": size, "semantics": semantics,
+        }
+        for second, broker, user, size in requests
+    ]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "t.parquet")
+
+
+def recorded() -> list[Request]:
+    chance = random.Random(7)
+    rates = {"alice": 900, "bob": 300, "carol": 3000}
+    return [
+        (second, broker, user, 2 * int(chance.expovariate(2 / rate)) + 2)
+        for second in range(SECONDS)
+        for user, rate in rates.items()
+        for broker in (1, 2, 3)
+        if chance.random() < 0.8
+    ]
+
+
+QUOTAS: dict[str, float] = {"alice": 1700, "bob": 1000, "carol": 2000}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "history", recorded())
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
+        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
+        "entities": [{"entity": {"user": user}, "quotas": {"producer_byte_rate": rate}} for user, rate in QUOTAS.items()],
+    }
+    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    return tmp_path
+
+
+def simulate(folder: Path, *arguments: str, history: str = "history") -> Done:
+    return invoke("simulate", "--current", "now.json", "--traffic", history, *arguments, cwd=folder)
+
+
+def document(done: Done) -> dict[str, Any]:
+    assert done.code == 0, done.err
+    data: dict[str, Any] = done.json()
+    jsonschema.Draft202012Validator(load_schema("backtest")).validate(data)
+    assert backtest_to_json(backtest_from_json(data))["simulation"] == data["simulation"]
+    return data
+
+
+def verdicts(data: dict[str, Any], names: Sequence[str]) -> dict[tuple[str, int], list[Any]]:
+    return {(row["bucket"]["user"], row["broker"]): [row[name] for name in names] for row in data["verdicts"]}
+
+
+JUDGED = ("limit_after", "verdict", "active_seconds", "seconds_certain", "seconds_over", "seconds_possible", "longest_s", "first")
+
+
+def judged_as_written(folder: Path, requests: Iterable[Request]) -> dict[str, Any]:
+    """A backtest of another history, in which every quota stays and is judged."""
+    write(folder / "other", requests)
+    manifest = "apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n  prune: never\n  backtest: "
+    manifest += "{history: {hours: 0}, fail: [{verdicts: [throttled], unchanged: true}]}\n---\n"
+    entries = "\n".join(f"    - {{match: {{user: {u}}}, quotas: {{producer_byte_rate: {int(r)}}}}}" for u, r in QUOTAS.items())
+    manifest += f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n{entries}\n"
+    (folder / "c.yaml").write_text(manifest, encoding="utf-8")
+    arguments = ("c.yaml", "--current", "now.json", "--traffic", "other", "--format", "json")
+    data: dict[str, Any] = invoke("backtest", *arguments, cwd=folder).json()
+    return data
+
+
+@pytest.mark.parametrize("compacted", [False, True], ids=["requests", "totals"])
+def test_a_lost_broker_is_judged_as_the_history_in_which_its_traffic_is_on_the_others(folder: Path, compacted: bool) -> None:
+    if compacted:
+        assert invoke("compact", "--traffic", "history", "--folder", "cells", cwd=folder).code == 0
+    data = document(simulate(folder, "--without-broker", "3", "--format", "json", history="cells" if compacted else "history"))
+    # Sizes are even, so that each half is a whole number.
+    moved = [
+        (second, target, user, size if broker != 3 else size // 2)
+        for second, broker, user, size in recorded()
+        for target in ((broker,) if broker != 3 else (1, 2))
+    ]
+    expected = judged_as_written(folder, moved)
+    assert verdicts(data, JUDGED).keys() == verdicts(expected, JUDGED).keys()
+    for place, row in verdicts(expected, (*JUDGED, "peak")).items():
+        got = verdicts(data, (*JUDGED, "peak"))[place]
+        assert got[-1] == pytest.approx(row[-1], rel=1e-3)
+        # A byte of each second can be on the one or the other side.
+        assert got[1] == row[1] or {got[1], row[1]} <= {"clear", "inconclusive"}
+        assert got[2] == row[2]
+        assert all(abs(a - b) <= 3 for a, b in zip(got[3:6], row[3:6], strict=True))
+    simulation = data["simulation"]
+    assert (simulation["brokers_before"], simulation["brokers_after"]) == ([1, 2, 3], [1, 2])
+    before, after = ([load[side] or 0.0 for load in simulation["loads"]] for side in ("rate_before", "rate_after"))
+    assert sum(after) == pytest.approx(sum(before), rel=1e-6)
+
+
+def test_what_is_throttled_today_is_told_apart(folder: Path) -> None:
+    done = simulate(folder, "--without-broker", "3")
+    assert done.code == 0
+    assert done.out.splitlines()[0] == done.out.splitlines()[-1] == (
+        "Simulation: Without broker 3, 2 of 3 quota groups with a limit would be throttled, and 1 of them is not throttled today."
+    )  # fmt: skip
+    today = {
+        row["bucket"]["user"]: row["verdict"]
+        for row in document(simulate(folder, "--without-broker", "3", "--format", "json"))["simulation"]["today"]
+    }
+    assert today["carol"] == "throttled"
+    assert today["alice"] != "throttled"
+    assert "each client's traffic of broker 3 moves to brokers 1 and 2 in equal parts, 50 % each" in done.out
+    assert "No limit changes. Kafka keeps the number that is stored for each broker." in done.out
+
+
+def test_more_traffic_is_the_history_with_larger_requests(folder: Path) -> None:
+    data = document(simulate(folder, "--traffic", "x1.5", "--format", "json"))
+    expected = judged_as_written(folder, [(s, b, u, size * 3 // 2) for s, b, u, size in recorded()])
+    names = ("active_seconds", "seconds_certain", "seconds_over", "seconds_possible", "peak")
+    assert verdicts(data, names) == verdicts(expected, names)
+    assert data["simulation"]["factor"] == 1.5
+    assert data["simulation"]["shares"] == data["simulation"]["clients"] == []
+
+
+def test_more_brokers_are_alike_and_one_stands_for_all(folder: Path) -> None:
+    data = document(simulate(folder, "--brokers", "6", "--format", "json"))
+    assert {row["broker"] for row in data["verdicts"]} == {1}
+    assert [part["broker"] for part in data["provenance"]["coverage"]] == [1, 2, 3, 4, 5, 6]
+    loads = {load["rate_after"] for load in data["simulation"]["loads"]}
+    assert len(loads) == 1
+    before = sum(load["rate_before"] or 0.0 for load in data["simulation"]["loads"])
+    assert 6 * loads.pop() == pytest.approx(before, rel=1e-3)
+    text = simulate(folder, "--brokers", "6").out
+    assert "all brokers are alike then, so broker 1 stands for each of them" in text
+    assert "each of 6 brokers has the same traffic then" in text
+
+
+def test_traffic_follows_the_leaders_of_a_file(folder: Path) -> None:
+    rows = [{"topic": "t", "partition": n, "replicas": [leader]} for n, leader in enumerate([1, 1, 1, 4])]
+    (folder / "new.json").write_text(json.dumps({"version": 1, "partitions": rows}), encoding="utf-8")
+    data = document(simulate(folder, "--leaders", "new.json", "--format", "json"))
+    loads = {load["broker"]: load["rate_after"] for load in data["simulation"]["loads"]}
+    assert loads[2] is loads[3] is None
+    assert loads[1] == pytest.approx(3 * loads[4], rel=1e-2)
+    assert "1: " in simulate(folder, "--leaders", "new.json").out
+
+
+def test_settings_change_limits_and_say_which(folder: Path) -> None:
+    done = simulate(folder, "--set", "user=bob:producer_byte_rate=100", "--without-broker", "2")
+    assert "Without broker 2 and with the quotas of --set, 3 of 3 quota groups" in done.out
+    assert "user=bob: producer_byte_rate  1000 B/s  100 B/s" in done.out
+    data = document(simulate(folder, "--set", "user=bob:producer_byte_rate=100", "--format", "json"))
+    (limit,) = data["simulation"]["limits"]
+    assert (limit["entity"], limit["limit_before"], limit["limit_after"]) == ({"user": "bob"}, 1000, 100)
+
+
+def test_totals_of_the_cluster_are_divided_among_the_brokers_of_then(folder: Path) -> None:
+    manifest = (
+        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
+        "    - {match: {user: alice}, quotas: {producer_byte_rate: {clusterTotal: 6000B}}}\n"
+        "    - {match: {user: bob}, quotas: {producer_byte_rate: 1000}}\n"
+    )
+    (folder / "quotas.yaml").write_text(manifest, encoding="utf-8")
+    for option, value, limit in (("--without-broker", "3", 3000), ("--brokers", "6", 1000)):
+        done = invoke("simulate", "quotas.yaml", option, value, "--traffic", "history", "--format", "json", cwd=folder)
+        (changed,) = document(done)["simulation"]["limits"]
+        assert (changed["limit_before"], changed["limit_after"], changed["declared"]) == (2000, limit, "clusterTotal: 6000B")
+        limits = {row["bucket"]["user"]: row["limit_after"] for row in done.json()["verdicts"]}
+        assert (limits["alice"], limits["bob"]) == (limit, 1000)
+    text = invoke("simulate", "quotas.yaml", "--without-broker", "3", "--traffic", "history", cwd=folder).out
+    assert "user=alice: producer_byte_rate  1.953 KiB/s (2,000 B/s)  2.93 KiB/s (3,000 B/s)  clusterTotal: 6000B" in text
+    assert "totals of the cluster are divided among 2 brokers instead of 3, as the next apply writes them" in text
+
+
+def test_nothing_but_the_history_is_needed_for_quotas_of_the_command_line(folder: Path) -> None:
+    done = invoke("simulate", "--traffic", "history", "--traffic", "x2", "--set", "user:producer_byte_rate=1MiB", cwd=folder)
+    assert done.code == 0, done.err
+    assert "With 2 times the traffic and with the quotas of --set" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 64, "Nothing changes. Give --brokers"),
+        (("--without-broker", "9"), 64, "--without-broker 9: the history has no such broker. Its brokers are 1, 2, 3"),
+        (("--without-broker", "1", "--without-broker", "2", "--without-broker", "3"), 64, "names every broker of the history"),
+        (("--without-broker", "1", "--brokers", "3"), 64, "--brokers and --without-broker exclude each other"),
+        (("--without-broker", "-1"), 64, "'-1' is not the id of a broker"),
+        (("--brokers", "0"), 64, "'0' is not a number of brokers"),
+        (("--brokers", "10001"), 64, "--brokers takes a number from 1 to 10,000"),
+        (("--traffic", "x0"), 64, "a factor is above 0"),
+        (("--traffic", "x9999"), 64, "1,000 at most"),
+        (("--traffic", "x2", "--traffic", "x3"), 64, "two factors, x2 and x3"),
+        (("--leaders", "missing.json"), 1, "missing.json cannot be read: No such file"),
+        (("--leaders", "now.json"), 1, "now.json has no leaders of partitions"),
+        (("--set", "user=a:producer_byte_rate=-1"), 64, "a limit is above 0"),
+    ],
+)
+def test_bad_input_is_one_sentence(folder: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    done = simulate(folder, *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert message in done.err
+    assert "kafka-quotas" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_rates_of_metrics_can_be_multiplied_and_not_moved(folder: Path) -> None:
+    write(folder / "gauges", recorded(), semantics="gauge")
+    done = simulate(folder, "--without-broker", "3", history="gauges")
+    assert done.code == 64
+    assert "rates of single brokers at their own moments" in done.err
+    data = document(simulate(folder, "--traffic", "x2", "--format", "json", history="gauges"))
+    plain = document(simulate(folder, "--set", "user=zoe:producer_byte_rate=1", "--format", "json", history="gauges"))
+    highest = [{place: row[0]["highest"] for place, row in verdicts(each, ["metrics"]).items()} for each in (data, plain)]
+    assert {place: value / 2 for place, value in highest[0].items()} == highest[1]
+
+
+def test_names_of_strangers_are_escaped(folder: Path) -> None:
+    write(folder / "odd", [(second, 1 + second % 2, "\x1b[31mx", 10) for second in range(60)])
+    done = simulate(folder, "--without-broker", "2", history="odd")
+    assert "\x1b" not in done.out
+    assert "\\x1b[31mx" in done.out or "\\u001b[31mx" in done.out
