@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
     if config.getoption("--hypothesis-profile", None) == "brief":
         for item in items:
-            _limit_examples(getattr(item, "obj", None), settings.default.max_examples)
+            _limit_examples(getattr(item, "obj", None), settings().max_examples)
     grouped = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
     for item in items:
         if item.path in grouped and item.get_closest_marker("xdist_group") is None:

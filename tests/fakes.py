@@ -60,7 +60,7 @@ class Faults:
 
     writes: Mapping[int, Fault] = field(default_factory=dict)
     lag: int = 0
-    refuse: Mapping[Entity, tuple[int, str]] = field(default_factory=dict)
+    refuse: Mapping[Entity, tuple[int, str | None]] = field(default_factory=dict)
     resolvable: frozenset[str] = frozenset({"localhost"})
     read_only: bool = False
 
@@ -155,7 +155,7 @@ class FakeCluster:
             results.append(AlterationResult(entity=alteration.entity, error_code=code, error=text))
         return tuple(results)
 
-    def _refusal(self, alteration: Alteration) -> tuple[int, str] | None:
+    def _refusal(self, alteration: Alteration) -> tuple[int, str | None] | None:
         entity = alteration.entity
         if entity in self._faults.refuse:
             return self._faults.refuse[entity]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -72,15 +73,15 @@ def rendered(folder: Path, name: str = "plan.json") -> str:
     return "body.md"
 
 
-def report(folder: Path, **fields: object) -> str:
+def report(folder: Path, **fields: Any) -> str:
     summary = {"applied": 0, "failed": 0, "unknown": 0, "not_attempted": 0}
-    document = {
+    document: dict[str, Any] = {
         "format_version": "1.1", "cluster": {"name": "prod", "id": None, "kafka_version": None}, "digest": None, "changes": [],
         "result": "done", "validate_only": False, "verified": True, "failure_reason": None, "message": None,
     }  # fmt: skip
     (folder / "report.json").write_text(
         json.dumps({**document, "summary": {**summary, **dict(fields.pop("summary", {}))}, **fields})
-    )  # type: ignore[call-overload]  # as JSON has it
+    )
     return "report.json"
 
 

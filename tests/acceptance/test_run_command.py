@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from tests.support import raw_quotas
 from tests.support.command import run
 from tests.support.manifests import cluster as cluster_document
 from tests.support.polling import wait_until
-from tests.support.service_process import running
+from tests.support.service_process import Running, running
 from tests.support.service_world import rates
 
 PAYMENTS = frozenset({("user", "payments")})
@@ -26,6 +28,11 @@ MIB = 1024.0 * 1024
 def login(password: str) -> str:
     jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{password}";'
     return f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={jaas}\n"
+
+
+def _is_applied(service: Running, after: int) -> bool:
+    """Whether the last of the results ``after`` so many is that nothing is left to write."""
+    return service.results()[after:][-1:] in (["applied"], ["in_sync"])
 
 
 @pytest.mark.kafka
@@ -91,12 +98,12 @@ def test_two_of_them_on_one_broker_end_with_what_the_manifests_say(clean_kafka: 
     with running(folder, tmp_path / "one", *options) as one, running(folder, tmp_path / "two", *options) as two:
         both = (one, two)
         for service in both:
-            service.until(lambda service=service: service.results()[-1:] in (["applied"], ["in_sync"]))
+            service.until(functools.partial(_is_applied, service, 0))
         (folder / "quotas.yaml").write_text(rates(**dict.fromkeys(names, "30MiB")))
         for service in both:
             before = len(service.results())
             service.process.send_signal(signal.SIGHUP)
-            service.until(lambda service=service, n=before: service.results()[n:][-1:] in (["applied"], ["in_sync"]))
+            service.until(functools.partial(_is_applied, service, before))
 
         assert raw_quotas.settled(clean_kafka.bootstrap_servers) == {
             frozenset({("user", name)}): {"producer_byte_rate": 30 * MIB} for name in names
@@ -129,7 +136,7 @@ def test_over_zookeeper_it_writes_what_brokers_obey_and_puts_back_what_somebody_
 
 
 @pytest.fixture
-def nobody_there(tmp_path: Path) -> Path:
+def nobody_there(tmp_path: Path) -> Iterator[Path]:
     """Manifests of a cluster that does not answer: the port is taken, and nobody listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -30,7 +31,7 @@ spec:
     - match: {user: alice}
       quotas: {producer_byte_rate: 1MiB}
 """
-REPORT = {
+REPORT: dict[str, Any] = {
     "format_version": "1.0",
     "cluster": {"name": "test", "id": "c1", "kafka_version": "4.3"},
     "digest": "sha256:" + "0" * 64,

@@ -267,7 +267,7 @@ def test_an_audit_file_says_which_commit_was_applied(repository: GitRepository, 
     applied = repository.git("rev-parse", "HEAD")
     repository.write(MANIFEST, quotas("1MB"))
     commit(repository, "Much more", START - datetime.timedelta(minutes=5))
-    run = {
+    run: dict[str, Any] = {
         "format_version": "1.0", "started": "2026-11-21T12:51:00Z", "ended": "2026-11-21T12:51:07Z", "command": "apply",
         "principal": None, "os_user": "ci", "source": {"commit": applied, "dirty": False}, "validate_only": False,
         "cluster": {"name": None, "id": None, "kafka_version": None}, "digest": None, "accepted": [],

@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def words():
     spec = importlib.util.spec_from_file_location("words", ROOT / "tools" / "words.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

@@ -91,7 +91,7 @@ def scripted(*others: int, **answers: Callable[[int], Any]) -> Iterator[tuple[Br
 def described(error_code: int = 0, message: str | None = None) -> Callable[[int], Any]:
     from kafka.protocol.admin import DescribeClientQuotasResponse
 
-    entries = [] if error_code == 0 else None
+    entries: list[object] | None = [] if error_code == 0 else None
     return lambda _: DescribeClientQuotasResponse(
         throttle_time_ms=0, error_code=error_code, error_message=message, entries=entries
     )

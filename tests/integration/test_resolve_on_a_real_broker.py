@@ -16,7 +16,7 @@ from tests.support.polling import wait_until
 pytestmark = pytest.mark.kafka
 
 PRODUCE, CONSUME, REQUEST = "producer_byte_rate", "consumer_byte_rate", "request_percentage"
-LEVELS = [
+LEVELS: list[dict[str, str | None]] = [
     {"user": "alice", "client-id": "app"},
     {"user": "alice", "client-id": None},
     {"user": "alice"},

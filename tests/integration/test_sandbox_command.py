@@ -146,7 +146,8 @@ def test_a_cluster_with_zookeeper_is_shown_with_it_noticed_without_it_and_stoppe
         assert "other settings" in sandbox("start", *other).stderr
 
     os.kill(server["pid"], signal.SIGKILL)
-    status = wait_until(lambda: (done := sandbox("status", "--format", "json")).returncode == 1 and done)
+    status = wait_until(lambda: done if (done := sandbox("status", "--format", "json")).returncode == 1 else None)
+    assert status is not None
     broken = json.loads(status.stdout)
     jsonschema.validate(broken, SCHEMA)
     assert (broken["status"], broken["sandbox"]["zookeeper"]["alive"]) == ("broken", False)
@@ -180,7 +181,8 @@ def test_a_sandbox_that_was_killed_is_reported_and_cleared_away(sandbox: Run, en
     document = json.loads(sandbox("start", "--folder", str(folder), "--format", "json").stdout)
     assert (document["sandbox"]["folder"], folder.stat().st_mode & 0o077) == (str(folder), 0)
     os.kill(document["sandbox"]["nodes"][0]["pid"], signal.SIGKILL)
-    status = wait_until(lambda: (done := sandbox("status", "--format", "json")).returncode == 1 and done)
+    status = wait_until(lambda: done if (done := sandbox("status", "--format", "json")).returncode == 1 else None)
+    assert status is not None
     broken = json.loads(status.stdout)
     jsonschema.validate(broken, SCHEMA)
     assert (broken["status"], broken["sandbox"]["nodes"][0]["alive"]) == ("broken", False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import socket
 from collections.abc import Callable, Sequence
@@ -35,16 +36,20 @@ def requests_of(sandbox: Sandbox, user: str) -> list[str]:
     return found
 
 
+def _has_rate(server: str, entity: raw_quotas.RawEntity) -> bool:
+    return raw_quotas.describe(server) == {entity: {"producer_byte_rate": 1000.0}}
+
+
 def test_three_nodes_form_one_cluster_and_all_have_what_one_was_told(start_kafka: Start) -> None:
     sandbox = start_kafka(SandboxSpec(nodes=3, heap_mb=256))
-    entity = frozenset({("user", "alice")})
+    entity: raw_quotas.RawEntity = frozenset({("user", "alice")})
     servers = sandbox.bootstrap_servers.split(",")
     assert len(servers) == 3
     with admin_client(servers[2]) as client:
         assert (brokers_up(client), cluster_id(client)) == ({1, 2, 3}, sandbox.cluster_id)
     raw_quotas.alter(servers[0], {entity: {"producer_byte_rate": 1000.0}})
     for server in servers:
-        wait_until(lambda server=server: raw_quotas.describe(server) == {entity: {"producer_byte_rate": 1000.0}})
+        wait_until(functools.partial(_has_rate, server, entity))
 
 
 def test_kafka_3_9_starts_with_users_and_logs_their_requests(start_kafka: Start) -> None:

@@ -7,6 +7,7 @@ import json
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -144,7 +145,7 @@ def test_zookeeper_that_does_not_come_back_leaves_a_report_of_what_is_known(tmp_
             report = in_process(f"127.0.0.1:{port}", work)
         assert report.result is ApplyResult.PARTIAL
         assert not report.verified
-        statuses = {outcome.change.entity.name("user"): outcome.status.value for outcome in report.outcomes}
+        statuses = {str(outcome.change.entity.name("user")): outcome.status.value for outcome in report.outcomes}
         server.start()
         with zookeeper_client(server.address) as witness:
             work._witness = witness
@@ -220,7 +221,8 @@ def test_a_broker_that_writes_the_same_node_all_the_time_loses_no_credential_and
     assert zookeeper_kafka.zookeeper is not None
     alice = frozenset({("user", "alice")})
     secret = "salt=abc,iterations=4096"
-    ended, written = threading.Event(), []
+    ended = threading.Event()
+    written: list[Any] = []
 
     def write() -> None:
         while not ended.is_set():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.support.jmx_exporter import ExportedCluster, exported_cluster
 from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas
 from tests.support.polling import wait_until
-from tests.support.prometheus_server import prometheus
+from tests.support.prometheus_server import Prometheus, prometheus
 from tests.support.wire_client import WireClient, record_batch
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
@@ -65,6 +66,10 @@ def manifests(folder: Path, cluster: ExportedCluster) -> Path:
     pair = {"user": "alice", "client-id": "app"}
     (root / "quotas.yaml").write_text(quotas((pair, {"producer_byte_rate": "20000B"}), owner="team-orders"))
     return root
+
+
+def _result_of(server: Prometheus, query: str) -> list[Any]:
+    return list(server.get("query", query=query)["result"])
 
 
 def test_a_page_names_the_throttled_client_its_limit_and_since_when(throttled: ExportedCluster, tmp_path: Path) -> None:
@@ -114,7 +119,7 @@ def test_prometheus_knows_since_when_and_the_alerts_fire(throttled: ExportedClus
         burst(throttled, ALICE, "app")
         for alert in ("KafkaQuotaNearLimit", "KafkaQuotaThrottled"):
             query = f'ALERTS{{alertname="{alert}",alertstate="firing",user="alice",client_id="app"}}'
-            (row,) = wait_until(lambda query=query: server.get("query", query=query)["result"], within_s=60)
+            (row,) = wait_until(functools.partial(_result_of, server, query), within_s=60)
             assert (row["metric"]["entity"], row["metric"]["level"]) == ("user=alice client-id=app", "1")
         done = invoke(
             "headroom", str(tmp_path / "quotas"), "--traffic", f"prometheus+http://127.0.0.1:{server.port}",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,12 +13,16 @@ from reconciler.sandbox.spec import Login, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.jmx_exporter import exported_cluster
 from tests.support.polling import wait_until
-from tests.support.prometheus_server import ScrapeJob, prometheus
+from tests.support.prometheus_server import Prometheus, ScrapeJob, prometheus
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
 
 ALICE = Login(name="alice", password="alice-secret")
 RATE = 'kafka_server_Produce_byte_rate{client_id="app",user="alice"'
+
+
+def _result_of(server: Prometheus, query: str) -> list[Any]:
+    return list(server.get("query", query=query)["result"])
 
 
 def test_a_client_under_a_quota_has_its_series_on_its_broker_and_in_prometheus(tmp_path: Path) -> None:
@@ -45,6 +51,6 @@ def test_a_client_under_a_quota_has_its_series_on_its_broker_and_in_prometheus(t
         with prometheus(tmp_path, jobs) as server:
             for job in jobs:
                 query = f'kafka_server_Produce_throttle_time{{user="alice",job="{job.name}"}}'
-                shown = wait_until(lambda query=query: server.get("query", query=query)["result"], within_s=60)
+                shown = wait_until(functools.partial(_result_of, server, query), within_s=60)
                 assert [row["metric"]["broker_id"] for row in shown] == [str(leader)]
                 assert float(shown[0]["value"][1]) > 0

@@ -16,7 +16,7 @@ from reconciler.manifest.documents import ClientQuotasDocument
 from reconciler.manifest.reading import read_documents
 from reconciler.manifest.yaml_output import entries_document
 from reconciler.model.cluster import ClusterSpec, Prune, Scope
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.finding import Severity
 from reconciler.model.state import same_value
 from reconciler.planning.diff import difference
@@ -88,7 +88,7 @@ def test_csv_reads_back_and_no_cell_is_a_formula(state):
 
     assert printed.endswith("\r\n")
     assert tuple(rows[0]) == COLUMNS
-    found = {}
+    found: dict[Entity, dict[EntityName, float]] = {}
     for row in rows[1:]:
         assert [cell for cell in row[:-1] if FORMULA.match(cell)] == []
         cells = dict(zip(COLUMNS, row, strict=True))

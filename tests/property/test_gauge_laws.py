@@ -179,11 +179,13 @@ def test_samples_are_folded_as_in_sql(tmp_path_factory: pytest.TempPathFactory, 
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     pq.write_table(table, folder / "a.parquet", row_group_size=7)
     traffic = open_traffic(find_traffic([str(folder)]), no_spark, log_timezone="UTC", in_process=True)
-    expected = duckdb.sql(
+    relation = duckdb.sql(
         "select broker, user, client_id, max(amount), count(*), epoch_us(min(ts)), epoch_us(max(ts)), "
         "count(*) filter (throttled), avg(interval_ms) filter (interval_ms <= 300000) from "
         f"'{folder}/a.parquet' group by all"
-    ).fetchall()
+    )
+    assert relation is not None
+    expected = relation.fetchall()
     found = {
         (one.series.broker, one.series.user, one.series.client_id): (
             one.series.amount, one.series.requests, one.start_us, one.end_us, one.series.throttled, one.since_us,

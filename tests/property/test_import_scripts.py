@@ -49,7 +49,7 @@ def executed(script, folder):
     environment = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "LOG": str(folder / "log")}
     subprocess.run(["sh", "-c", script], env=environment, cwd=folder, capture_output=True, timeout=300, check=False)
     words = (folder / "log").read_text().split("\0")[:-1]
-    state = {}
+    state: dict[Entity, dict[str, float]] = {}
     for name, added in zip(words[::2], words[1::2], strict=True):
         key, given, value = added.partition("=")
         if given:

@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredEntity
 from reconciler.policy.lint.precedence import client_id_never_wins, same_as_fallback
@@ -20,7 +20,7 @@ NAMES = ("a", "b")
 SHAPES = [(u, c) for u, c in itertools.product((None, DEFAULT, *NAMES), repeat=2) if (u, c) != (None, None)]
 CLIENTS = list(itertools.product((*NAMES, "other"), (*NAMES, "other", "")))
 
-Shape = tuple[object, object]
+Shape = tuple[EntityName | None, EntityName | None]
 Table = dict[Shape, float]
 
 TABLES = st.dictionaries(st.sampled_from(SHAPES), st.sampled_from([1.0, 2.0]), min_size=1, max_size=9)

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.resolver import Bucket, Resolver
 from tests.support.quota_walk import limit_of, tags_of
 
@@ -12,7 +12,7 @@ NAMES = ["a", "b", "<default>"]
 SHAPES = [(u, c) for u in [None, DEFAULT, *NAMES] for c in [None, DEFAULT, *NAMES] if (u, c) != (None, None)]
 
 
-def entity_of(user: object, client: object) -> Entity:
+def entity_of(user: EntityName | None, client: EntityName | None) -> Entity:
     return Entity.of({t: n for t, n in (("user", user), ("client-id", client)) if n is not None})
 
 
@@ -22,7 +22,9 @@ def entity_of(user: object, client: object) -> Entity:
     user=st.sampled_from([*NAMES, "other"]),
     client=st.sampled_from(["", *NAMES, "other"]),
 )
-def test_buckets_and_limits_agree_with_the_walk(table: dict[tuple[object, object], float], user: str, client: str) -> None:
+def test_buckets_and_limits_agree_with_the_walk(
+    table: dict[tuple[EntityName | None, EntityName | None], float], user: str, client: str
+) -> None:
     quotas = {entity_of(*shape): {KEY: value, "other_key": 1.0} for shape, value in table.items()}
     resolver = Resolver(quotas, KEY)
     tags, hit = tags_of(table, user, client), limit_of(table, user, client)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.documents.resolve import answer_json_lines, answer_to_json
-from reconciler.model.effect import OTHER, Direction
+from reconciler.model.effect import OTHER, Direction, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.effective_quotas import KEYS, EffectiveQuotas, ResolveOptions, RungStatus
 from reconciler.resolution.views import LimitDifferences, compare, compare_known
@@ -239,6 +239,7 @@ def test_comparing_all_known_misses_no_named_client_that_moves(
         before, after, [(entity_of(u, c), EffectiveQuotas({}).answer(entity_of(u, c)).client) for u, c in clients]
     ).clients:
         for effect in compared.effects:
+            assert isinstance(effect.client, KnownClient)
             user, client_id = effect.client.user, effect.client.client_id
             rest = (effect.key, effect.before, effect.after, effect.direction)
             rows = {(user, client_id), (user, OTHER), (OTHER, client_id), (OTHER, OTHER)}

@@ -50,10 +50,15 @@ def serving(handle: Callable[[socket.socket], None]) -> Iterator[int]:
 _KEPT: Final[list[socket.socket]] = []
 
 
+def _close_kept() -> None:
+    for kept in _KEPT:
+        kept.close()
+
+
 def refusing_port() -> int:
     """A port that refuses connections: bound until this process ends, so that no server can take it, and never listening."""
     if not _KEPT:
-        atexit.register(lambda: [kept.close() for kept in _KEPT])
+        atexit.register(_close_kept)
     _KEPT.append(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
     _KEPT[-1].bind(("127.0.0.1", 0))
     return int(_KEPT[-1].getsockname()[1])

@@ -111,8 +111,15 @@ class ChangeSet:
     def running(self, server: str | int, *extra: str) -> Iterator[subprocess.Popen[str]]:
         """The same as a process that goes on meanwhile; killed at the end of the block if it still runs."""
         command = [*COMMAND, *APPLY, "--bootstrap-server", _server(server), *extra]
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(command, cwd=self.folder, env=environment(), text=True, **pipes) as process:
+        with subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment(),
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
             try:
                 yield process
             finally:

@@ -36,7 +36,7 @@ def query(*, strict: bool = False, **types: str) -> Selector:
     return Selector(types=tuple(wanted), strict=strict)
 
 
-EXPECTED: Final = (
+EXPECTED: Final[tuple[tuple[Selector, set[str]], ...]] = (
     (query(user="exact a"), {"a", "a+c", "a+default"}),
     (query(user="exact a", strict=True), {"a"}),
     (query(user="default", strict=True), {"default user"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,16 +35,17 @@ def settled(bootstrap_servers: str, *, brokers: Sequence[int] = ()) -> dict[RawE
     Reads lag writes, and metadata applies in order: what is written here last is seen last.
     """
     client = _client(bootstrap_servers)
-    last = frozenset({("client-id", f"written last {uuid.uuid4()}")})
+    last: RawEntity = frozenset({("client-id", f"written last {uuid.uuid4()}")})
     found: dict[int | None, dict[RawEntity, dict[str, float]]] = {}
     try:
         _alter(client, {last: {"producer_byte_rate": 1e9}}, brokers[0] if brokers else None)
         for broker in brokers or (None,):
-            found[broker] = wait_until(lambda at=broker: last in (all_of := _describe(client, at)) and all_of)
-            del found[broker][last]
+            shown = wait_until(functools.partial(_describe_with, client, broker, last))
+            assert shown is not None
+            found[broker] = {entity: quotas for entity, quotas in shown.items() if entity != last}
         _alter(client, {last: {"producer_byte_rate": None}}, brokers[0] if brokers else None)
         for broker in brokers or (None,):
-            wait_until(lambda at=broker: last not in _describe(client, at))
+            wait_until(functools.partial(_is_gone, client, broker, last))
     finally:
         client.close()
     first, *others = found.values()
@@ -97,3 +99,13 @@ def _alter(client: KafkaAdminClient, changes: Mapping[RawEntity, Mapping[str, fl
         response = client._manager.run(client._manager.send, request, broker)
         refused = [entry for entry in response.entries if entry.error_code != 0]
         assert not refused, refused[0]
+
+
+def _describe_with(client: KafkaAdminClient, broker: int | None, entity: RawEntity) -> dict[RawEntity, dict[str, float]] | None:
+    """``None`` until the broker shows the entity."""
+    quotas = _describe(client, broker)
+    return quotas if entity in quotas else None
+
+
+def _is_gone(client: KafkaAdminClient, broker: int | None, entity: RawEntity) -> bool:
+    return entity not in _describe(client, broker)

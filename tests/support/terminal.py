@@ -31,9 +31,14 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        streams = {"stdin": slave, "stdout": slave, "stderr": slave}
         self.process = subprocess.Popen(
-            [*command, *arguments], cwd=folder, env=environment(env), start_new_session=True, **streams
+            [*command, *arguments],
+            cwd=folder,
+            env=environment(env),
+            start_new_session=True,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
         )
         os.close(slave)
         self.seen = ""

@@ -63,8 +63,15 @@ class ZooKeeperWork:
     def running(self, place: str, *extra: str) -> Iterator[subprocess.Popen[str]]:
         """The same as a process that goes on meanwhile; killed at the end of the block if it still runs."""
         command = [*COMMAND, *APPLY, "--zookeeper", place, *extra]
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(command, cwd=self.folder, env=environment(), text=True, **pipes) as process:
+        with subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=environment(),
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
             try:
                 yield process
             finally:

@@ -72,7 +72,7 @@ def fetch_case(version: int, random_: random.Random) -> tuple[str, int]:
     }
     names = [name for name in known if version >= 12 and random_.random() < 0.5]
     tagged = {name: known[name] for name in names}
-    logged = {re.sub("_(.)", lambda found: found[1].upper(), name): {} for name in names}
+    logged: dict[str, dict[str, object]] = {re.sub("_(.)", lambda found: found[1].upper(), name): {} for name in names}
 
     def partition(index: int, size: int, aborted: int | None) -> Any:
         transactions = (

@@ -18,6 +18,7 @@ from tests.support import all_kinds
 from tests.support.command import Command
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.recorded_parquet import START, Flow, write_traffic
+from tests.support.spans import span_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,7 +176,7 @@ def test_the_tables_have_the_published_schemas(session: SparkSession, work: Path
         assert getattr(frames, name).where(nulls).count() == 0
 
 
-def state_of(session: SparkSession) -> dict[str, object]:
+def state_of(session: SparkSession) -> dict[str, Any]:
     """Everything of a session, its context and this process that a library could change."""
     context = session.sparkContext
     java: Any = context._jsc
@@ -301,7 +302,7 @@ def test_manifests_as_text_are_those_of_a_file(session: SparkSession, recorded: 
     assert of_text.document["verdicts"][0]["seconds_over"] > 0
     with pytest.raises(ManifestError) as refused:
         client.backtest(session, traffic=recorded, manifest_text=MANIFEST.replace("producer_byte_rate", "producer_byte_rat"))
-    assert refused.value.findings[0].span.file == "manifest_text"
+    assert span_of(refused.value.findings[0]).file == "manifest_text"
 
 
 def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[str, Any], type[Exception], str]]:

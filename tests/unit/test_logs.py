@@ -86,10 +86,18 @@ def test_nothing_is_made_of_the_data_while_the_level_is_off():
     assert stream.getvalue() == ""
 
 
+def _keep_in(records):
+    def keep(record):
+        records.append(record)
+        return True
+
+    return keep
+
+
 def test_the_record_points_to_the_line_that_logged_it():
-    records = []
+    records: list[logging.LogRecord] = []
     log = fresh_logger()
-    log.addFilter(lambda record: records.append(record) or True)
+    log.addFilter(_keep_in(records))
 
     log_event(log, "broker answered", broker=3)
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -75,7 +76,7 @@ def test_brokers_are_kept_and_left_out_where_they_are_not_known(tmp_path):
 
 
 def test_equal_states_make_equal_files(tmp_path):
-    backwards = current(dict(reversed([(e, dict(reversed(q.items()))) for e, q in STATE.entities.items()])))
+    backwards = current(dict(reversed([(e, dict(reversed(list(q.items())))) for e, q in STATE.entities.items()])))
     write_snapshot(STATE, tmp_path / "one.json")
     write_snapshot(backwards, tmp_path / "two.json")
 
@@ -83,7 +84,7 @@ def test_equal_states_make_equal_files(tmp_path):
 
 
 def test_entities_are_in_canonical_order_and_defaults_are_null():
-    document = snapshot_to_json(current({ip("1.2.3.4"): {"k": 1.0}, pair("a", DEFAULT): {"k": 1.0}, user("a"): {"k": 1.0}}))
+    document: Any = snapshot_to_json(current({ip("1.2.3.4"): {"k": 1.0}, pair("a", DEFAULT): {"k": 1.0}, user("a"): {"k": 1.0}}))
 
     assert [row["entity"] for row in document["entities"]] == [{"user": "a"}, {"user": "a", "client-id": None}, {"ip": "1.2.3.4"}]
     assert list(document) == ["format_version", "cluster", "observed", "entities"]
@@ -106,7 +107,7 @@ def test_a_file_that_cannot_be_read(tmp_path):
             read_snapshot(path)
 
 
-def good() -> dict[str, object]:
+def good() -> dict[str, Any]:
     return {
         "format_version": "1.0",
         "cluster": {"name": None, "id": None, "kafka_version": None},
@@ -116,8 +117,8 @@ def good() -> dict[str, object]:
 
 
 def broken(*path: str | int, value: object) -> str:
-    document: object = good()
-    at = document
+    document = good()
+    at: Any = document
     for step in path[:-1]:
         at = at[step]
     at[path[-1]] = value

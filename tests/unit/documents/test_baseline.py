@@ -39,7 +39,7 @@ def test_it_is_what_its_schema_says_and_reads_back_with_entities_that_have_no_ke
 
 
 def test_the_order_of_declarations_does_not_show() -> None:
-    reverse = desired(*reversed(STATE.entities.values()))
+    reverse = desired(*reversed(list(STATE.entities.values())))
     assert document_text(baseline_to_json(reverse, CLUSTER, ManifestCommit())) == document_text(
         baseline_to_json(STATE, CLUSTER, ManifestCommit())
     )

@@ -69,7 +69,9 @@ def test_byte_order_marks_and_line_endings_change_neither_content_nor_places(enc
     stream = read_yaml(newline.join(["a: é", "b:", "  c: x", ""]).encode(encode))
 
     assert stream.documents[0].data == {"a": "é", "b": {"c": "x"}}
-    inner = stream.documents[0].items["b"]
+    root = stream.documents[0]
+    assert isinstance(root, YamlMapping)
+    inner = root.items["b"]
     assert (inner.line, inner.column) == (3, 3)
 
 

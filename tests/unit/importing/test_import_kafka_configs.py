@@ -5,6 +5,7 @@ import pytest
 from reconciler.importing.kafka_configs import read_kafka_configs
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
+from tests.support.spans import span_of
 
 ADD = "--add-config producer_byte_rate=1024"
 ALTER = "kafka-configs.sh --bootstrap-server b1:9092 --alter"
@@ -58,7 +59,7 @@ def test_a_test_of_something_ends_with_its_line():
     found = read(script)
 
     assert [one.entity for one in found.quotas] == [user("a"), user("c")]
-    assert [(one.id, one.span.line) for one in found.findings] == [("import-template", 4)]
+    assert [(one.id, span_of(one).line) for one in found.findings] == [("import-template", 4)]
 
 
 def test_addresses_have_their_own_key():
@@ -225,7 +226,7 @@ def test_a_script_for_two_clusters_is_refused_at_the_second():
     found = read(script)
 
     assert [one.entity for one in found.quotas] == [user("a")]
-    assert [(one.id, one.span.line) for one in found.findings] == [("import-ambiguous", 2)]
+    assert [(one.id, span_of(one).line) for one in found.findings] == [("import-ambiguous", 2)]
 
 
 @pytest.mark.parametrize(
@@ -318,7 +319,7 @@ def test_the_four_views_may_be_one_file_and_repeat_themselves():
 def test_a_line_that_reads_in_two_ways_or_none_is_refused(line, rule_id):
     found = read(DESCRIBED + line + "\n")
 
-    assert [(one.id, one.span.line) for one in found.findings] == [(rule_id, 13)]
+    assert [(one.id, span_of(one).line) for one in found.findings] == [(rule_id, 13)]
     assert len(found.quotas) == 12
 
 
@@ -335,4 +336,4 @@ def test_scram_lines_and_empty_entities_are_only_mentioned():
 def test_what_is_not_utf_8_is_a_finding():
     found = read_kafka_configs(b"# a\n# \xff\n", "quotas.sh")
 
-    assert [(one.id, one.span.line) for one in found.findings] == [("invalid-utf8", 2)]
+    assert [(one.id, span_of(one).line) for one in found.findings] == [("invalid-utf8", 2)]

@@ -7,6 +7,7 @@ import pytest
 from reconciler.importing.terraform import read_terraform
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
+from tests.support.spans import span_of
 
 RATE = {"producer_byte_rate": 1024.0}
 
@@ -177,7 +178,7 @@ def test_what_cannot_be_converted_has_its_place(text, rule_id, line):
     found = read(text)
 
     assert found.quotas == ()
-    assert [(one.id, one.span.line) for one in found.findings] == [(rule_id, line)]
+    assert [(one.id, span_of(one).line) for one in found.findings] == [(rule_id, line)]
 
 
 def test_the_rest_of_a_configuration_is_passed_over_but_modules_are_mentioned():
@@ -193,7 +194,7 @@ def test_the_rest_of_a_configuration_is_passed_over_but_modules_are_mentioned():
     found = read(text)
 
     assert state(found) == [(None, user(), RATE)]
-    assert [(one.id, one.span.line) for one in found.findings] == [("import-left-out", 19)]
+    assert [(one.id, span_of(one).line) for one in found.findings] == [("import-left-out", 19)]
 
 
 def shown(*resources, child=(), **more):
@@ -259,7 +260,7 @@ def test_json_that_is_none_of_these_is_refused(text, rule_id):
 
 
 def test_what_is_not_utf_8_is_a_finding():
-    assert [(one.id, one.span.line) for one in read_terraform(b"# a\n# \xff\n", "main.tf").findings] == [("invalid-utf8", 2)]
+    assert [(one.id, span_of(one).line) for one in read_terraform(b"# a\n# \xff\n", "main.tf").findings] == [("invalid-utf8", 2)]
 
 
 @pytest.mark.parametrize("file", ["state.json", "terraform.tfstate", "terraform.tfstate.backup"])
@@ -268,6 +269,6 @@ def test_a_raw_state_is_named_with_the_command_that_prints_it(file):
     row = {"mode": "managed", "type": "kafka_quota", "name": "q", "instances": [{"attributes": attributes}]}
     found = read(json.dumps({"version": 4, "serial": 3, "lineage": "x", "resources": [row]}), file)
 
-    assert [(one.id, one.span.line) for one in found.findings] == [("import-unsupported", 1)]
+    assert [(one.id, span_of(one).line) for one in found.findings] == [("import-unsupported", 1)]
     assert found.findings[0].message.startswith("this is Terraform's raw state")
     assert "terraform show -json" in found.findings[0].message

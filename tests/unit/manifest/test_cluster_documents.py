@@ -208,7 +208,9 @@ def test_an_acceptance_whose_selector_is_broken_accepts_nothing():
     content = read_documents(f"{CLUSTER}  prune: never\n  {accept}\n".encode(), "c.yaml")
 
     assert [finding.id for finding in content.findings] == ["invalid-selector"]
-    assert content.documents[0].spec.accept == ()
+    (document,) = content.documents
+    assert isinstance(document, ClusterDocument)
+    assert document.spec.accept == ()
 
 
 def test_the_repository_lists_what_is_excluded_and_changes_severities():

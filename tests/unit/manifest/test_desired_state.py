@@ -8,6 +8,7 @@ from reconciler.manifest.reading import read_documents
 from reconciler.model.cluster import ClusterSpec, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from tests.support.spans import span_of
 
 GOLD = ClusterSpec(name="prod-eu", labels={"tier": "gold"})
 IRON = ClusterSpec(name="test", labels={"tier": "iron"})
@@ -88,7 +89,7 @@ def test_two_overrides_that_match_one_cluster_are_an_error_at_the_later():
 
     (finding,) = desired_state(documents, GOLD).findings
     assert finding.id == "overlapping-overrides"
-    assert finding.related[0].span.column < finding.span.column
+    assert finding.related[0].span.column < span_of(finding).column
     assert desired_state(documents, IRON).findings == ()
 
 
@@ -97,7 +98,7 @@ def test_two_documents_that_claim_one_entity_are_an_error_at_the_later_that_name
     result = desired_state(documents, GOLD)
 
     (finding,) = result.findings
-    assert (finding.id, finding.span.file, finding.entity) == ("duplicate-entity", "b.yaml", ALICE)
+    assert (finding.id, span_of(finding).file, finding.entity) == ("duplicate-entity", "b.yaml", ALICE)
     assert [related.span.file for related in finding.related] == ["a.yaml"]
     assert result.state.entities[ALICE].source.file == "a.yaml"
 
@@ -136,7 +137,7 @@ def test_a_cluster_name_that_nobody_has_is_an_error_with_a_suggestion():
     override = entry("{clusters: [prod-ue], quotas: {producer_byte_rate: 1}}")
     found = cluster_findings([document(override, clusters="[prod-eu, test]")], [cluster_document("prod-eu")])
 
-    assert [(f.id, f.span.line) for f in found] == [("unknown-cluster", 4), ("unknown-cluster", 6)]
+    assert [(f.id, span_of(f).line) for f in found] == [("unknown-cluster", 4), ("unknown-cluster", 6)]
     assert "did you mean 'prod-eu'?" in found[1].message
 
 
@@ -149,4 +150,4 @@ def test_labels_that_no_cluster_has_are_a_warning():
 def test_two_clusters_of_one_name_are_an_error_that_names_both():
     found = cluster_findings([], [cluster_document("a", "1.yaml"), cluster_document("a", "2.yaml")])
 
-    assert [(f.id, f.span.file, f.related[0].span.file) for f in found] == [("duplicate-cluster", "2.yaml", "1.yaml")]
+    assert [(f.id, span_of(f).file, f.related[0].span.file) for f in found] == [("duplicate-cluster", "2.yaml", "1.yaml")]

@@ -11,6 +11,7 @@ from reconciler.model.cluster import ClusterSpec, Prune
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Severity
 from reconciler.workflows.load import desired_for, load_manifests, stop_on
+from tests.support.spans import span_of
 
 ENTRY = "    - match: {user: %s}\n      quotas: {request_percentage: 5}\n"
 QUOTAS = f"apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n{ENTRY}"
@@ -139,7 +140,7 @@ def test_a_file_name_that_is_not_unicode_is_read_and_shown_escaped(tmp_path):
     os.close(descriptor)
 
     (finding,) = load_manifests([str(tmp_path)]).findings
-    assert finding.span.file.endswith("\udcff.yaml")
+    assert span_of(finding).file.endswith("\udcff.yaml")
 
 
 def test_one_folder_reached_by_two_links_is_read_once(tmp_path, write):
@@ -174,7 +175,7 @@ def test_a_link_out_of_the_tree_is_reported_and_not_followed(tmp_path, write, re
     (tmp_path / "in" / "text").symlink_to(tmp_path / "outside" / "b.yaml")
     loaded = load_manifests([str(tmp_path / "in")])
 
-    assert sorted((one.id, one.severity.value, one.span.file.rsplit("/", 1)[1]) for one in loaded.findings) == [
+    assert sorted((one.id, one.severity.value, span_of(one).file.rsplit("/", 1)[1]) for one in loaded.findings) == [
         ("link-out-of-tree", "error", name) for name in ("file.yaml", "folder", "near", "up")
     ]
     assert not any(file.endswith(("b.yaml", "c.yaml")) for file in loaded.files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -139,7 +140,8 @@ def test_the_document_fits_its_schema_and_reads_back_the_same(effects: PlanEffec
 
 
 def test_any_other_is_not_a_name_in_the_document() -> None:
-    moves = plan_to_json(with_effects(EFFECTS))["effects"]["moves"]
+    document: Any = plan_to_json(with_effects(EFFECTS))
+    moves = document["effects"]["moves"]
     assert moves[0]["client"] == {"user": {"other": True}, "client-id": {"other": True}}
     assert moves[1]["client"] == {"user": EVIL, "client-id": ""}
     assert moves[1]["after"] == {"value": 1048576, "entity": {"user": None}, "level": 6}

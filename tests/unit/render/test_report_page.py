@@ -114,7 +114,8 @@ def decoded(overview: Overview) -> list[list[dict[str, Any]]]:
     for cluster in read["clusters"]:
         rows = []
         for row in cluster["rows"]:
-            entity, drift, declared_, live, owner, file, line, note, flags, baseline = [*row, *[0] * (10 - len(row))]
+            padded: list[Any] = list(row) + [0] * (10 - len(row))
+            entity, drift, declared_, live, owner, file, line, note, flags, baseline = padded
 
             def quotas(flat: Any, keys: list[str] = cluster["keys"]) -> dict[str, Any] | None:
                 return dict(zip((keys[n] for n in flat[::2]), flat[1::2], strict=True)) if isinstance(flat, list) else None

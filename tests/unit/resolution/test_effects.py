@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
-from reconciler.model.entity import DEFAULT
+from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.clients import entity_of
 from reconciler.resolution.effective_quotas import EffectiveQuotas
 from reconciler.resolution.effects import effects_between, unclear_effects
@@ -24,7 +24,7 @@ def limit(value: float, level: int = 3) -> Limit:
     return Limit(value=value, entity=user("alice"), level=level)
 
 
-STEPS = [
+STEPS: list[tuple[Entity, list[tuple[int | None, int | None] | None]]] = [
     (client(), [(None, 1), (None, 1), (None, 1)]),
     (client("app"), [(1, 2), (1, 2), None]),
     (user(), [(2, 3), (2, 3), (1, 3)]),

@@ -51,7 +51,8 @@ def test_quota_groups_follow_from_the_types_of_a_level() -> None:
 
 
 def test_every_shape_of_users_and_client_ids_has_one_level() -> None:
-    shapes = {tuple(level.entity_for("u", "c").types) for level in CLIENT_PRECEDENCE}
+    entities = [level.entity_for("u", "c") for level in CLIENT_PRECEDENCE]
+    shapes = {tuple(entity.types) for entity in entities if entity is not None}
     assert shapes == LEGAL_SHAPES - {("ip",)}
     assert len({(level.user, level.client_id) for level in CLIENT_PRECEDENCE}) == len(CLIENT_PRECEDENCE)
 

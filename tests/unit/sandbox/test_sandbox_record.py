@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -149,7 +150,7 @@ def test_starting_the_same_kind_again_returns_the_running_one(tmp_path: Path, sl
 def test_the_document_and_the_text_hold_no_password(tmp_path: Path, sleeper: ProcessRef) -> None:
     recorded(tmp_path, sleeper, users=(Login(name="al/ice\x1b[1m", password="s3cret"),))
     status = background.sandbox_status(tmp_path)
-    document = status_to_json(status)
+    document: Any = status_to_json(status)
     jsonschema.validate(document, SCHEMA)
     text = plain(status_lines(status))
     assert "s3cret" not in json.dumps(document) + text

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -128,7 +129,9 @@ def test_samples_in_another_form_are_refused_and_leave_no_file(tmp_path: Path, v
 def test_samples_are_those_of_a_json_reader(series: list[list[tuple[int, int, float]]], separators: tuple[str, str]) -> None:
     shown = {float("inf"): "+Inf", float("-inf"): "-Inf"}
     values = [[(at + ms / 1000, shown.get(v, "NaN" if math.isnan(v) else repr(v))) for at, ms, v in one] for one in series]
-    rows = [{"metric": {**RATE, "client_id": str(number)}, "values": one} for number, one in enumerate(values)]
+    rows: list[dict[str, Any]] = [
+        {"metric": {**RATE, "client_id": str(number)}, "values": one} for number, one in enumerate(values)
+    ]
     body = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": rows}}, separators=separators)
     found = AnswerReader().read(body.encode())
     assert [one.count for one in found.series] == [len(one) for one in series if one]

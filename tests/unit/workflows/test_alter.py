@@ -34,13 +34,17 @@ class Run:
         self.seen: list[Plan] = []
         self.asked: list[Plan] = []
 
+    def _confirm(self, plan: Plan) -> bool:
+        self.asked.append(plan)
+        return self.answer
+
     def alter(self, request: AlterRequest, *accepted: str, validate_only: bool = False) -> ApplyReport:
         return alter_entity(
             self.cluster,
             request,
             Approval(accepted=accepted, settings=ApplySettings(validate_only=validate_only)),
             target=self.target,
-            confirm=lambda plan: self.asked.append(plan) or self.answer,
+            confirm=self._confirm,
             preview=self.seen.append,
             clock=FakeClock(),
             progress=Silent(),

@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.workflows.import_quotas import import_files
+from tests.support.spans import span_of
 
 QUOTA = "apiVersion: kafka.jikkou.io/v1\nkind: KafkaClientQuota\n"
 QUOTA += "spec: {type: USER, entity: {user: NAME}, configs: {producerByteRate: 1}}\n"
@@ -47,7 +48,7 @@ def test_the_quotas_file_of_helmsman_is_found_beside_the_configuration(tmp_path:
     assert result.entities == 1
     assert "request_percentage: 50" in result.files[0].text
     (finding,) = result.findings
-    assert (finding.span.file, finding.span.line) == (str(tmp_path / "list.yaml"), 2)
+    assert (span_of(finding).file, span_of(finding).line) == (str(tmp_path / "list.yaml"), 2)
 
 
 def test_quotas_without_a_cluster_do_not_mix_with_those_that_have_one(tmp_path: Path):
