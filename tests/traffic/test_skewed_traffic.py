@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.model import DEFAULT, Entity
+from reconciler.model import DEFAULT, Entity, Verdict
 from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.shards.opening import open_sharded
 from reconciler.traffic.shards.run import ShardedBacktest
@@ -84,4 +84,4 @@ def test_skew_and_adaptive_plans_change_no_number(spark: SparkSession, traffic: 
 
     assert on_workers == expected
     assert in_shards == dataclasses.replace(expected, group_counts=expected.counts)
-    assert expected.counts.changed["throttled"]
+    assert expected.counts.changed[Verdict.THROTTLED]

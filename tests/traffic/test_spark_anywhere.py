@@ -205,7 +205,7 @@ def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_r
     expected = run(*backtest, "--out", "parquet=here", cwd=folder)
     assert expected.code == 0, expected.err
 
-    killed = []
+    killed: list[int] = []
     with subprocess.Popen(
         [*COMMAND, *backtest, "--out", "parquet=there", "-v", *RETRIES, *standalone],
         cwd=folder,
