@@ -20,7 +20,8 @@ def unit_to_json(unit: QuotaUnit) -> dict[str, Json]:
     if isinstance(unit, ClusterTotal):
         return {"clusterTotal": value_to_json(unit.value), **({} if unit.brokers is None else {"brokers": unit.brokers})}
     if isinstance(unit, GroupPart):
-        return {"group": unit.group, "members": unit.members, "limit": value_to_json(unit.limit)}
+        divided: dict[str, Json] = {} if unit.members is None else {"members": unit.members}
+        return {"group": unit.group, **divided, "limit": value_to_json(unit.limit)}
     if isinstance(unit, BudgetShare):
         return {
             "budget_percent": number_to_json(float(unit.percent)),
@@ -39,7 +40,7 @@ def unit_from_json(row: Mapping[str, Any]) -> QuotaUnit:
     if "clusterTotal" in row:
         return ClusterTotal(value=number_from_json(row["clusterTotal"], "clusterTotal"), brokers=row.get("brokers"))
     if "group" in row:
-        return GroupPart(group=row["group"], members=row["members"], limit=number_from_json(row["limit"], "limit"))
+        return GroupPart(group=row["group"], members=row.get("members"), limit=number_from_json(row["limit"], "limit"))
     of = number_from_json(row["of"], "of") if "of" in row else None
     if "budget_percent" in row:
         return BudgetShare(percent=Fraction(str(row["budget_percent"])), of=of)

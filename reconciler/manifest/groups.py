@@ -189,7 +189,7 @@ def group_notes(state: DesiredState) -> Iterator[Message]:
             rule = stored_rule(entity)
             shared += [rule.group] if isinstance(rule, GroupLimit) else []
         for quota in declared.quotas.values():
-            if isinstance(quota.unit, GroupPart):
+            if isinstance(quota.unit, GroupPart) and quota.unit.members is not None:
                 divided[quota.unit.group] = quota.unit.members
     for group, members in sorted(divided.items()):
         yield compose(

@@ -42,10 +42,11 @@ class BudgetShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPart:
-    """An equal part of a group's limit for one of its members, on a cluster without the plugin of groups."""
+    """What a member of a group has of the group's limit."""
 
     group: str
-    members: int
+    members: int | None = None
+    """Among how many members the limit is divided. ``None``: the plugin of groups lets all of them share it."""
     limit: float
     """Of the whole group, on each broker."""
 

@@ -89,7 +89,7 @@ def _lines(resolution: Resolution, *, every_key: bool) -> Iterator[Block]:
 
 
 def _rows(client: Known, key: str, answer: KeyAnswer) -> Iterator[tuple[str | tuple[str, Style], ...] | Line]:
-    whose = f"bucket {_tags(answer.bucket)}: {_whose(client, answer)}"
+    whose = f"bucket {_tags(answer.bucket)}: {'all members' if 'group' in answer.bucket else _whose(client, answer)}"
     profile = "" if answer.profile is None else f" (profile {display_name(answer.profile)})"
     set_by = f"{answer.source}{profile}"
     yield f"{key:<{_WIDTH}}", amount(key, answer.value), f"level {answer.level}", set_by, (whose, Style.FAINT)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     )
     from reconciler.resolution.effects import effects_between, unclear_effects
     from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
+    from reconciler.resolution.group_view import GroupedQuotas
     from reconciler.resolution.kafka_names import (
         IpVerdict,
         address_of,
@@ -105,6 +106,7 @@ __all__ = [
     "GroupLimit",
     "GroupMember",
     "GroupQuotaCallback",
+    "GroupedQuotas",
     "IpVerdict",
     "KeyAnswer",
     "MakeCallback",

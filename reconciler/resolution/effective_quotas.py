@@ -12,11 +12,24 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
-from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, Entity, EntityType, Known, KnownAddress, KnownClient, QuotaUnit
+from reconciler.model import (
+    CLIENT_KEYS,
+    DEFAULT,
+    OTHER,
+    Entity,
+    EntityType,
+    GroupPart,
+    Known,
+    KnownAddress,
+    KnownClient,
+    QuotaUnit,
+)
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, unclear_addresses
 from reconciler.resolution.clients import client_of
+from reconciler.resolution.group_view import GroupedQuotas
 from reconciler.resolution.kafka_names import address_of
 from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, NameMatch
+from reconciler.resolution.reserved_users import GroupLimit, reserved_entity
 from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
 from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clients, tags_of, tags_of_address
 
@@ -30,6 +43,8 @@ class Caveats:
 
     callback: str | None = None
     """About every key of users and client ids: brokers resolve those with code of their own. ``None``: they do not."""
+    groups: bool = False
+    """Brokers have the plugin of groups."""
     static_defaults: Mapping[str, str] = field(default_factory=dict)
     """By key, about clients with a client id that no quota limits: Kafka before 3.0 has settings of brokers for byte rates."""
 
@@ -100,11 +115,12 @@ class EffectiveQuotas:
         units: Mapping[tuple[Entity, str], QuotaUnit] = _NO_UNITS,
     ) -> None:
         """By entity and key: ``profiles``, from which a manifest has the value, ``units``, what it was computed from."""
-        self.quotas = quotas
-        self._units = units
+        self._grouped = GroupedQuotas(quotas) if caveats.groups else None
+        self.quotas = quotas if self._grouped is None else self._grouped.quotas
+        self._units = units if self._grouped is None else {**units, **self._grouped.units}
         self._profiles = profiles
         self.caveats = caveats
-        self.resolvers: Final = Resolver.by_key(quotas, KEYS)
+        self.resolvers: Final = Resolver.by_key(self.quotas, KEYS)
 
     @cached_property
     def addresses(self) -> AddressTable:
@@ -119,6 +135,8 @@ class EffectiveQuotas:
         client = client_of(entity)
         if isinstance(client, KnownAddress):
             return self._about_address(entity, client, options)
+        if self._grouped is not None and self._grouped.has_prefixes:
+            self._add_member(client)
         winners = {key: resolver.winner(client.user, client.client_id) for key, resolver in self.resolvers.items()}
         unknown = {key: reason for key, winner in winners.items() if (reason := self.reason(key, client, winner)) is not None}
         quotas = {
@@ -172,16 +190,39 @@ class EffectiveQuotas:
             overridden = tuple(self.resolvers[key].hidden(client.user, client.client_id, winner))
         if options.members:
             shared = self._sharing.others(key, self.resolvers[key], client, winner.level, most=options.members)
+        unit = self._units.get((winner.entity, key))
+        group = unit.group if isinstance(unit, GroupPart) and unit.members is None else None
+        if group is not None and options.members:
+            shared = self._members_beside(group, key, winner.entity, options.members)
         return KeyAnswer(
             value=winner.value,
-            source=winner.entity,
+            source=winner.entity if group is None else reserved_entity(GroupLimit(group=group)),
             level=winner.level,
-            bucket=tags_of(client, winner.level),
+            bucket=tags_of(client, winner.level) if group is None else {"group": group},
             overridden=overridden,
             shared_with=shared,
             profile=self._profiles.get((winner.entity, key)),
-            unit=self._units.get((winner.entity, key)),
+            unit=unit,
         )
+
+    def _add_member(self, client: KnownClient) -> None:
+        """Give a client that a prefix makes a member the limits of its group, where they come in precedence."""
+        if self._grouped is None or not self._grouped.with_client(client):
+            return
+        self._units = {**self._units, **self._grouped.units}
+        for entity_type, name in ((EntityType.USER, client.user), (EntityType.CLIENT_ID, client.client_id)):
+            if name is OTHER or name == "":
+                continue
+            entity = Entity.of({entity_type.value: name})
+            values = self._grouped.quotas.get(entity, {})
+            for key, value in values.items():
+                self.resolvers[key] = self.resolvers[key].changed({entity: value})
+
+    def _members_beside(self, group: str, key: str, member: Entity, most: int) -> SharedWith:
+        """Other members whose limit of this key is that of the group."""
+        members = self._grouped.members(group) if self._grouped is not None else ()
+        others = [each for each in members if each != member and (each, key) in self._units]
+        return SharedWith(clients=tuple(others[:most]), more=max(0, len(others) - most))
 
     def _about_address(self, entity: Entity, address: KnownAddress, options: ResolveOptions) -> Resolution:
         reason = self.reason_of_address(address)

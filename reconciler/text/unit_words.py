@@ -15,6 +15,8 @@ def unit_text(key: str, unit: QuotaUnit) -> str:
         divided = "" if unit.brokers is None else f", divided by {count_of(unit.brokers, 'broker')}"
         return f"{amount(key, unit.value)} in total{divided}"
     if isinstance(unit, GroupPart):
+        if unit.members is None:
+            return f"{amount(key, unit.limit)} shared by all members of group {display_name(unit.group)}"
         parts = "the limit" if unit.members == 1 else f"1 of {unit.members} equal parts"
         return f"{parts} of group {display_name(unit.group)}, {amount(key, unit.limit)}"
     if isinstance(unit, BudgetShare):

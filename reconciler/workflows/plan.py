@@ -36,7 +36,7 @@ from reconciler.model import (
 from reconciler.planning import difference, quotas_after, sort_for_writing
 from reconciler.policy import GuardContext, by_option, in_manifest, judge
 from reconciler.ports import CallbackInspector, Clock, LeaderInspector, Progress, QuotaCluster, QuotaReader
-from reconciler.resolution import effects_between, unclear_effects
+from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, effects_between, unclear_effects
 from reconciler.text import did_you_mean, shown
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.git_repository import source_of
@@ -230,7 +230,11 @@ def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: 
     effects are unknown, and a note states so.
     """
     callback, notes = _callback(source)
-    if callback is not None:
+    before, changed = current.entities, quotas_after(current.entities, plan.changes)
+    if callback == GROUP_CALLBACK:
+        notes = (compose("Effects on members of a group show its limit, which they share. Members by a prefix are not listed."),)
+        before, changed = GroupedQuotas(before).quotas, GroupedQuotas(changed).quotas
+    elif callback is not None:
         reason = (
             f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}; "
             "which limit a client gets is not known"
@@ -240,9 +244,8 @@ def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: 
             effects=PlanEffects(unknown=reason),
             notes=(*plan.notes, compose("Effects are unknown: {reason}", reason=reason)),
         )
-    changed = quotas_after(current.entities, plan.changes)
-    effects = effects_between(current.entities, changed, traffic=traffic)
-    unclear = unclear_effects(current.entities, changed)
+    effects = effects_between(before, changed, traffic=traffic)
+    unclear = unclear_effects(before, changed)
     if unclear and effects == PlanEffects():
         # Nothing else moves, so "no effect" would be said of just the address whose effect is not known.
         effects, unclear = PlanEffects(unknown="; ".join(unclear)), ()

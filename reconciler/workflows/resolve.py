@@ -30,6 +30,7 @@ from reconciler.model import (
 from reconciler.planning import difference, quotas_after
 from reconciler.ports import CallbackInspector, StaticDefaultsInspector
 from reconciler.resolution import (
+    GROUP_CALLBACK,
     Caveats,
     EffectiveQuotas,
     QuotaView,
@@ -243,6 +244,9 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
     Where it does not, the Cluster document may.
     """
     callback, notes = _callback(source, state.observed.origin)
+    groups = callback == GROUP_CALLBACK or (callback is None and notes != () and _has_plugin(spec))
+    if groups:
+        callback, notes = None, (_PLUGIN,)
     written = _written(spec)
     if written is not None and notes and callback is None:
         callback, notes = written, (written,)
@@ -258,7 +262,7 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
         entities=state.entities,
         cluster=state.cluster.named(name),
         observed=state.observed,
-        caveats=Caveats(callback=callback, static_defaults=static),
+        caveats=Caveats(callback=callback, groups=groups, static_defaults=static),
         notes=(*notes, *_oddities(state, version)),
         brokers=state.brokers,
     )
@@ -271,7 +275,7 @@ def manifests_view(intent: Intent) -> QuotaView:
         kind=ViewKind.MANIFESTS,
         entities=intent.desired.values(),
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
-        caveats=Caveats(callback=written),
+        caveats=Caveats(callback=written, groups=_has_plugin(intent.spec)),
         notes=(_ALONE, *_incomplete(intent), written or _ASSUMED, *intent.notes),
         profiles=_profiles(intent),
         units=_units(intent),
@@ -326,9 +330,17 @@ def _profiles(intent: Intent) -> dict[tuple[Entity, str], str]:
     }
 
 
+def _has_plugin(spec: ClusterSpec | None) -> bool:
+    """Whether the Cluster manifest states that the brokers have the plugin of groups."""
+    return spec is not None and spec.quota_callback is not None and spec.quota_callback.name == GROUP_CALLBACK
+
+
+_PLUGIN: Final = "the brokers have the plugin of groups: members of a group share its limit where no quota names them"
+
+
 def _written(spec: ClusterSpec | None) -> str | None:
     """Why answers are not known, by the Cluster document."""
-    if spec is None or spec.quota_callback is None:
+    if spec is None or spec.quota_callback is None or _has_plugin(spec):
         return None
     return (
         "by the Cluster manifest, the brokers resolve quotas with their own class "
@@ -345,8 +357,8 @@ def _callback(source: object, origin: ObservedFrom) -> tuple[str | None, tuple[s
         callback = source.quota_callback()
     except BackendError as error:
         return None, (f"{_ASSUMED}; it could not be checked whether they have a client.quota.callback.class: {error}",)
-    if callback is None:
-        return None, ()
+    if callback is None or callback == GROUP_CALLBACK:
+        return callback, ()
     reason = (
         f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}; "
         "which limit a client gets is not known"

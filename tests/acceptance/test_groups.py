@@ -55,3 +55,40 @@ def test_resolve_shows_the_part_of_a_member_and_its_group(folder: Path) -> None:
     done = run(folder, "resolve", "--names", "user=bob,client-id=app", "--state", "planned")
     assert done.code == 0, done.err
     assert "1 of 3 equal parts of group payments" in done.out
+
+
+@pytest.fixture
+def shared(folder: Path) -> Path:
+    """A cluster whose brokers have the plugin, with two groups on it."""
+    groups = {
+        "payments": {"users": ["alice", "bob", "carol"], "quotas": {"producer_byte_rate": "60MiB"}},
+        "services": {"users": ["svc-"], "match": "prefix", "quotas": {"producer_byte_rate": "30MiB"}},
+    }
+    (folder / "quotas" / "quotas.yaml").write_text(quotas(({"user": "carol"}, {"producer_byte_rate": "5MiB"}), groups=groups))
+    (folder / "quotas" / "prod.yaml").write_text(cluster(quotaCallback={"class": GROUP_CALLBACK}))
+    return folder
+
+
+def resolve(folder: Path, user: str, *arguments: str) -> Done:
+    return run(folder, "resolve", "--names", f"user={user},client-id=app", "--state", "planned", *arguments)
+
+
+def test_resolve_names_the_group_and_who_else_shares_its_limit(shared: Path) -> None:
+    document = resolve(shared, "bob", "--format", "json").json()
+    jsonschema.validate(document, json.loads((SCHEMAS / "resolve.v1.schema.json").read_text()))
+    answer = document["quotas"]["producer_byte_rate"]
+    assert (answer["value"], answer["bucket"]) == (60 * MIB, {"group": "payments"})
+    assert answer["source"] == {"user": "kafka-quotas:group:payments"}
+    assert answer["declared"] == {"group": "payments", "limit": 60 * MIB}
+    text = " ".join(resolve(shared, "bob").out.split())
+    assert "declared 60 MiB/s shared by all members of group payments" in text
+    assert "shared with user=alice" in text
+    assert "carol" not in text
+    assert "the brokers have the plugin of groups" in text
+
+
+def test_resolve_follows_precedence_and_prefixes(shared: Path) -> None:
+    assert "60 MiB/s" not in resolve(shared, "carol").out
+    assert "5 MiB/s" in resolve(shared, "carol").out
+    assert "bucket group=services" in " ".join(resolve(shared, "svc-new").out.split())
+    assert "unlimited" in resolve(shared, "nobody").out

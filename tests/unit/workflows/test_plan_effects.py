@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from reconciler.model.effect import OTHER, KnownClient
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.planning import quotas_after
+from reconciler.resolution.group_callback import GROUP_CALLBACK
+from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, reserved_entity
 from reconciler.workflows.plan import read_known_clients, with_effects
 from tests.builders import client, current, ip, plan, user
 from tests.fakes import FakeCluster
@@ -46,6 +49,18 @@ def test_a_plan_with_kafkas_own_resolution_has_effects_and_no_note() -> None:
     assert done.effects is not None
     assert [e.client for e in done.effects.effects] == [KnownClient(user="a", client_id=OTHER)]
     assert done.notes == ()
+
+
+def test_effects_reach_the_members_of_a_group_where_the_brokers_have_the_plugin() -> None:
+    limit = reserved_entity(GroupLimit(group="g"))
+    member = reserved_entity(GroupMember(group="g", kind=MemberKind.USER, name="a"))
+    state = replace(current(), entities={limit: {KEY: 9.0}, member: {"request_percentage": 100.0}})
+    done = with_effects(plan(change(limit, (KEY, 9.0, 4.0))), state, source=WithCallback(GROUP_CALLBACK))
+    assert done.effects is not None
+    (effect,) = done.effects.effects
+    assert effect.client == KnownClient(user="a", client_id=OTHER)
+    assert (effect.before and effect.before.value, effect.after and effect.after.value) == (9.0, 4.0)
+    assert any("show its limit, which they share" in note for note in done.notes)
 
 
 def test_a_callback_of_the_brokers_own_makes_effects_unknown_and_is_named_escaped() -> None:
