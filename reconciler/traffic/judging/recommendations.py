@@ -193,20 +193,23 @@ class LimitedRows:
 
 def rows_of_limits(verdicts: Iterable[BucketVerdict]) -> dict[tuple[Entity, str], LimitedRows]:
     """By (entity, key) the rows that it limits and that have traffic."""
-    limited: dict[tuple[Entity, str], LimitedRows] = {}
+    limited: dict[tuple[Entity, str], list[BucketVerdict]] = {}
     for verdict in verdicts:
         if verdict.entity is not None and verdict.limit_after and verdict.active_seconds:
-            row = LimitedRows(
-                rows=1,
-                is_throttled=verdict.verdict is Verdict.THROTTLED,
-                share=_share(verdict),
-                broker=verdict.broker,
-                fullest=verdict.name,
-                limit=verdict.limit_after,
-            )
-            known = limited.get((verdict.entity, verdict.key))
-            limited[verdict.entity, verdict.key] = row if known is None else known.joined(row)
-    return limited
+            limited.setdefault((verdict.entity, verdict.key), []).append(verdict)
+    return {quota: _limited_rows(rows) for quota, rows in limited.items()}
+
+
+def _limited_rows(rows: Sequence[BucketVerdict]) -> LimitedRows:
+    fullest = max(rows, key=lambda verdict: (_share(verdict), -verdict.broker, verdict.name))
+    return LimitedRows(
+        rows=len(rows),
+        is_throttled=any(verdict.verdict is Verdict.THROTTLED for verdict in rows),
+        share=_share(fullest),
+        broker=fullest.broker,
+        fullest=fullest.name,
+        limit=fullest.limit_after or 0.0,
+    )
 
 
 def join_limited(parts: Iterable[Mapping[tuple[Entity, str], LimitedRows]]) -> dict[tuple[Entity, str], LimitedRows]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -20,12 +21,12 @@ _MOST_BUILT: Final = 4
 
 
 _PICKLED: Final[Any] = CPickleSerializer()
-"""As Spark packs the values of this run itself."""
+"""As Spark unpacks the values of this run itself."""
 
 
 def pack(value: object) -> bytes:
     """A value for a process of the same run."""
-    return bytes(_PICKLED.dumps(value))
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(packed: bytes) -> Any:
