@@ -33,6 +33,8 @@ target
     A quota group of the proposed quotas on one broker: one row of the report.
 group
     What is judged at once: the series of a quota group, under the quotas before and after if its members stay.
+shard
+    Clients that one worker judges as a traffic of their own: all of their groups, on every broker, are in no other shard.
 slot
     A series that changes its quota group is in two groups: the first one is slot 0, the second one slot 1.
 side
