@@ -128,3 +128,16 @@ def test_files_of_other_forms_are_written_beside_the_rows(work: Path, warm_comma
     assert json.loads((work / "report.json").read_text("utf-8")) == done.json()
     assert (work / "report.md").read_text("utf-8").count("throttled")
     assert rows_in(work / "rows")
+
+
+def test_days_of_compact_give_the_rows_that_they_give_without_shards(work: Path, warm_command: Command) -> None:
+    compacted = warm_command("compact", "--traffic", "traffic.parquet", "--out", "days", *ON_SPARK, cwd=work)
+    assert compacted.code == 0, compacted.err
+
+    plain = judge(warm_command, work, traffic="days")
+    done = judge(warm_command, work, "--out", "parquet=rows", traffic="days")
+
+    assert done.code == plain.code, done.err
+    assert without_rows(done.json()) == without_rows(plain.json())
+    # Of sums, only what changes is judged.
+    assert len(rows_in(work / "rows")) == len(plain.json()["verdicts"]) == done.json()["summary"]["rows"]
