@@ -19,7 +19,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, SampleTotals, join_rows, open_samples, sample_table
+from reconciler.traffic.sample_parquet import (
+    UNKNOWN,
+    SampledClients,
+    SampleRows,
+    SampleTotals,
+    join_rows,
+    open_samples,
+    sample_table,
+)
 from reconciler.traffic.sources.metric_answers import AnsweredSeries, AnswerReader, Samples, samples_of
 from reconciler.traffic.sources.metric_duplicates import drop_replicas
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, Unattributed
@@ -88,6 +96,7 @@ class _PageClients:
         self.last_ms = np.empty(0, dtype=np.int64)
         """When the last sample was, ``_NEVER`` without one."""
         self.has_rows = np.empty(0, dtype=np.bool_)
+        self._columns = SampledClients([])
 
     def number(self, series: Sequence[MetricSeries]) -> Integers:
         """The number of each; a new one has no rows yet."""
@@ -98,6 +107,12 @@ class _PageClients:
             self.last_ms = np.append(self.last_ms, np.full(len(more), _NEVER))
             self.has_rows = np.append(self.has_rows, np.zeros(len(more), dtype=np.bool_))
         return numbers
+
+    def columns(self) -> SampledClients:
+        """The names of all."""
+        if self._columns.count != len(self.numbers):
+            self._columns = SampledClients(list(self.numbers))
+        return self._columns
 
     def with_rows(self) -> list[MetricSeries]:
         """Those that have any."""
@@ -227,13 +242,13 @@ class PageWriter:
     def _write(self) -> None:
         if not self._rows.count:
             return
-        rows, clients = self._rows.take(), list(self._clients.numbers)
+        rows, clients = self._rows.take(), self._clients.columns()
         self._finish_write()
         self._writing = self._thread.submit(self._write_rows, rows, clients)
         self._totals.add(rows, clients)
         self._written += rows.count
 
-    def _write_rows(self, rows: SampleRows, clients: Sequence[MetricSeries]) -> None:
+    def _write_rows(self, rows: SampleRows, clients: SampledClients) -> None:
         self._file.write_table(sample_table(rows, clients), row_group_size=rows.count)
 
     def _finish_write(self) -> None:

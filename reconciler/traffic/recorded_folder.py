@@ -25,7 +25,15 @@ import pyarrow.parquet as pq
 from reconciler.errors import FileAccessError, LockedError
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.recording_gaps import GAP_FILES
-from reconciler.traffic.sample_parquet import MOST_INTERVAL_MS, UNKNOWN, SampleRows, join_rows, open_samples, sample_table
+from reconciler.traffic.sample_parquet import (
+    MOST_INTERVAL_MS,
+    UNKNOWN,
+    SampledClients,
+    SampleRows,
+    join_rows,
+    open_samples,
+    sample_table,
+)
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, SeriesReader, Unattributed
 from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 
@@ -220,7 +228,7 @@ class RecordedFolder:
         sink = pa.BufferOutputStream()
         rows, clients = _rows_of(scrapes)
         with open_samples(sink) as file:
-            file.write_table(sample_table(rows, clients))
+            file.write_table(sample_table(rows, SampledClients(clients)))
         with _our_errors(self.path):
             path = self._free_name(min(scrape.at_us for scrape in scrapes))
             partial = self.path / f".{path.name}.partial"

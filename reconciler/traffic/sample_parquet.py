@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, means_of_rows, minutes_of_rows
 from reconciler.traffic.columns.charged import ChargedRows, run_begins
 from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import PartialSums, Totals
 from reconciler.traffic.sources.metric_layouts import MetricSeries
 from reconciler.traffic.sources.normal_form import GAUGE, is_in_time
@@ -83,33 +84,70 @@ def open_samples(sink: Path | pa.NativeFile) -> pq.ParquetWriter:
     )
 
 
-def sample_table(rows: SampleRows, clients: Sequence[MetricSeries]) -> pa.Table:
+class SampledClients:
+    """The names of clients as columns, which many tables of their rows share."""
+
+    def __init__(self, clients: Sequence[MetricSeries]) -> None:
+        self.count = len(clients)
+        self.brokers = np.asarray([client.broker for client in clients], dtype=np.int64)
+        words = {kind: kind.value for kind in Kind}
+        self._users = _encode(client.user for client in clients)
+        self._client_ids = _encode(client.client_id for client in clients)
+        self._kinds = _encode(words[client.kind] for client in clients)
+        self._ips = _encode(client.ip for client in clients)
+
+    def user(self, rows: Integers) -> pa.DictionaryArray:
+        """The name of the user, by row. ``rows``: the client of each."""
+        return _decode(self._users, rows)
+
+    def client_id(self, rows: Integers) -> pa.DictionaryArray:
+        """The client-id."""
+        return _decode(self._client_ids, rows)
+
+    def kind(self, rows: Integers) -> pa.DictionaryArray:
+        """What is counted."""
+        return _decode(self._kinds, rows)
+
+    def ip(self, rows: Integers) -> pa.DictionaryArray:
+        """The address, of connections."""
+        return _decode(self._ips, rows)
+
+
+_Encoded: TypeAlias = tuple[Integers, pa.Array]
+"""Places among distinct names, ``UNKNOWN`` without one, and the names."""
+
+
+def _encode(of_clients: Iterable[str | None]) -> _Encoded:
+    numbers: dict[str, int] = {}
+    places = [UNKNOWN if name is None else numbers.setdefault(name, len(numbers)) for name in of_clients]
+    return np.asarray(places, dtype=np.int32), pa.array(list(numbers), pa.string())
+
+
+def _decode(encoded: _Encoded, clients: Integers) -> pa.DictionaryArray:
+    places, names = encoded
+    rows = places[clients]
+    return pa.DictionaryArray.from_arrays(pa.array(rows, mask=rows == UNKNOWN), names)
+
+
+def sample_table(rows: SampleRows, clients: SampledClients) -> pa.Table:
     """The rows in the columns of the canonical schema."""
     has_interval = (rows.interval_ms > 0) & (rows.interval_ms <= MOST_INTERVAL_MS)
-    brokers = np.asarray([client.broker for client in clients], dtype=np.int32)
     semantics = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows.count, dtype=np.int32)), pa.array([GAUGE]))
     return pa.Table.from_arrays(
         [
             pa.array(rows.ts_us).view(_SCHEMA.field("ts").type),
             pa.array(np.where(has_interval, rows.interval_ms, 0).astype(np.int32), mask=~has_interval),
-            pa.array(brokers[rows.clients]),
-            _names((client.user for client in clients), rows.clients),
-            _names((client.client_id for client in clients), rows.clients),
-            _names((client.kind.value for client in clients), rows.clients),
+            pa.array(clients.brokers.astype(np.int32)[rows.clients]),
+            clients.user(rows.clients),
+            clients.client_id(rows.clients),
+            clients.kind(rows.clients),
             pa.array(rows.amounts),
             semantics,
             pa.array(rows.throttled == 1, mask=rows.throttled == UNKNOWN),
-            _names((client.ip for client in clients), rows.clients),
+            clients.ip(rows.clients),
         ],
         schema=_SCHEMA,
     )
-
-
-def _names(of_clients: Iterable[str | None], clients: Integers) -> pa.DictionaryArray:
-    numbers: dict[str, int] = {}
-    each = [UNKNOWN if name is None else numbers.setdefault(name, len(numbers)) for name in of_clients]
-    rows = np.asarray(each, dtype=np.int32)[clients]
-    return pa.DictionaryArray.from_arrays(pa.array(rows, mask=rows == UNKNOWN), pa.array(list(numbers), pa.string()))
 
 
 _STORED: Final[tuple[Totals[pa.RecordBatch], ...]] = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
@@ -130,7 +168,7 @@ class SampleTotals:
         self._rows = 0
         self._is_usable = True
 
-    def add(self, rows: SampleRows, clients: Sequence[MetricSeries]) -> None:
+    def add(self, rows: SampleRows, clients: SampledClients) -> None:
         """Rows of the file; ``clients`` as ``sample_table`` takes them."""
         if not is_in_time(rows.ts_us).all():
             self._is_usable = False
@@ -171,17 +209,18 @@ def join_totals(files: Iterable[StoredTotals]) -> StoredTotals:
     return tuple((same[0][0], pa.concat_tables(table for _, table in same)) for same in zip(*files, strict=True))
 
 
-def _charged(rows: SampleRows, clients: Sequence[MetricSeries]) -> ChargedRows:
+def _charged(rows: SampleRows, clients: SampledClients) -> ChargedRows:
+    every = np.arange(clients.count)
     return ChargedRows(
         of=rows.clients,
         ts_us=rows.ts_us,
         records=rows.amounts,
         overhead=np.zeros(rows.count, dtype=np.int64),
-        broker=np.asarray([client.broker for client in clients], dtype=np.int64),
-        kind=pa.array([client.kind.value for client in clients], pa.string()),
-        user=pa.array([client.user for client in clients], pa.string()),
-        client_id=pa.array([client.client_id for client in clients], pa.string()),
-        ip=pa.array([client.ip for client in clients], pa.string()),
+        broker=clients.brokers,
+        kind=clients.kind(every).dictionary_decode(),
+        user=clients.user(every).dictionary_decode(),
+        client_id=clients.client_id(every).dictionary_decode(),
+        ip=clients.ip(every).dictionary_decode(),
         rows=None,
         others={},
         begins=run_begins([rows.clients]),

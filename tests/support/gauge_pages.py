@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sample_parquet import UNKNOWN, SampleRows, SampleTotals, open_samples, sample_table
+from reconciler.traffic.sample_parquet import UNKNOWN, SampledClients, SampleRows, SampleTotals, open_samples, sample_table
 from reconciler.traffic.sources.metric_layouts import MetricSeries
 
 _HOUR_S: Final = 3600
@@ -46,9 +46,9 @@ def write_hour(
     )
     totals = SampleTotals()
     with open_samples(file) as written:
-        written.write_table(sample_table(rows, clients), row_group_size=1 << 20)
+        written.write_table(sample_table(rows, SampledClients(clients)), row_group_size=1 << 20)
         if has_totals:
-            totals.add(rows, clients)
+            totals.add(rows, SampledClients(clients))
             written.add_key_value_metadata(totals.metadata())
 
 

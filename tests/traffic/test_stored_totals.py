@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sample_parquet import SampleRows, SampleTotals, open_samples, sample_table, stored_totals
+from reconciler.traffic.sample_parquet import SampledClients, SampleRows, SampleTotals, open_samples, sample_table, stored_totals
 from reconciler.traffic.shuffle.rows import LocalRows, Totals
 from reconciler.traffic.sources.metric_layouts import MetricSeries
 from reconciler.traffic.sources.parquet_parts import footer_of, parts_of, read_part
@@ -61,8 +61,8 @@ def test_totals_of_a_footer_are_those_of_its_rows(
     totals = SampleTotals()
     with open_samples(file) as written:
         for part in (samples, samples):
-            written.write_table(sample_table(part, clients))
-            totals.add(part, clients)
+            written.write_table(sample_table(part, SampledClients(clients)))
+            totals.add(part, SampledClients(clients))
         written.add_key_value_metadata(totals.metadata())
 
     stored = stored_totals(footer_of(str(file)))
@@ -139,7 +139,7 @@ def test_a_time_that_traffic_cannot_be_of_leaves_no_totals() -> None:
     totals = SampleTotals()
     client = gauge_clients(1, 1)
     one, zero = np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64)
-    totals.add(SampleRows(ts_us=one, interval_ms=one, clients=zero, amounts=one, throttled=zero), client)
+    totals.add(SampleRows(ts_us=one, interval_ms=one, clients=zero, amounts=one, throttled=zero), SampledClients(client))
 
     assert totals.metadata() == {}
 
