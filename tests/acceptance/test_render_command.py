@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
 import re
 import subprocess
+import threading
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from tests.support.command import COMMAND, Done, environment, invoke, run
+from tests.support.command import COMMAND, Done, environment, invoke, run, run_on
 from tests.support.markdown_views import by_github, seen
 from tests.support.sarif_schema import sarif_schema
 
@@ -206,17 +208,22 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*\b3[0-7]m")
 def at_a_terminal(folder: Path, arguments: tuple[str, ...], env: dict[str, str]) -> bytes:
     """What the command writes to a pseudo-terminal."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment(env), stdin=slave, stdout=slave, stderr=slave)
-    os.close(slave)
     written = b""
+
+    def read() -> None:
+        nonlocal written
+        with contextlib.suppress(OSError):  # Linux reports the end of a pseudo-terminal as an input/output error
+            while chunk := os.read(master, 65536):
+                written += chunk
+
+    reader = threading.Thread(target=read)
+    reader.start()
     try:
-        while chunk := os.read(master, 65536):
-            written += chunk
-    except OSError:
-        pass  # Linux reports the end of a pseudo-terminal as an input/output error
+        run_on((slave, slave, slave), *arguments, cwd=folder, env=env)
     finally:
+        os.close(slave)
+        reader.join(60)
         os.close(master)
-        process.wait(60)
     return written
 
 

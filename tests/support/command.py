@@ -59,6 +59,13 @@ def run(*arguments: str, cwd: Path, env: Mapping[str, str] | None = None, timeou
     return Done(code=done.returncode, out=done.stdout, err=done.stderr)
 
 
+def run_on(files: tuple[int, int, int], *arguments: str, cwd: Path, env: Mapping[str, str] | None = None) -> int:
+    """``run`` on these open files as standard input, output and error: the exit code."""
+    warm, variables = warm_process(), environment(env)
+    assert warm.can_run(variables)
+    return warm.run_on(files, arguments, cwd=cwd, environ=variables, timeout=600)
+
+
 @functools.cache
 def warm_process() -> WarmProcess:
     """Of this test process."""

@@ -64,6 +64,14 @@ class WarmProcess:
 
     def run(self, arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout: float) -> tuple[int, str, str]:
         """Exit code (minus the number of the signal that ended it), standard output and error. Raises ``TimeoutExpired``."""
+        with Path(os.devnull).open("rb") as empty, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            files = empty.fileno(), out.fileno(), err.fileno()
+            return self.run_on(files, arguments, cwd=cwd, environ=environ, timeout=timeout), _text(out), _text(err)
+
+    def run_on(
+        self, files: tuple[int, int, int], arguments: Sequence[str], *, cwd: Path, environ: Mapping[str, str], timeout: float
+    ) -> int:
+        """``run`` on these open files as standard input, output and error: the exit code."""
         status = Path("/proc/self/status").read_text("ascii", "replace")
         request = {
             "arguments": list(arguments),
@@ -71,21 +79,20 @@ class WarmProcess:
             "environ": dict(environ),
             "umask": int(status.split("Umask:", 1)[1].split(None, 1)[0], 8),
         }
-        with socket.socket(socket.AF_UNIX) as connection, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(timeout)
             connection.connect(self._at)
             content = json.dumps(request).encode()
-            files = array.array("i", [out.fileno(), err.fileno()])
-            connection.sendmsg([len(content).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))
+            connection.sendmsg([len(content).to_bytes(4, "big")], [rights])
             connection.sendall(content)
             with connection.makefile("r", encoding="ascii") as answers:
                 pid = int(answers.readline())
                 try:
-                    code = int(answers.readline())
+                    return int(answers.readline())
                 except TimeoutError:
                     os.kill(pid, signal.SIGKILL)
                     raise subprocess.TimeoutExpired(list(arguments), timeout) from None
-            return code, _text(out), _text(err)
 
     def close(self) -> None:
         """End the server; commands that still run go on."""
@@ -131,7 +138,7 @@ def _serve(listener: socket.socket) -> None:
 
 def _answer(connection: socket.socket) -> None:
     connection.settimeout(None)
-    size, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(2 * array.array("i").itemsize), socket.MSG_WAITALL)
+    size, ancillary, _, _ = connection.recvmsg(4, socket.CMSG_SPACE(3 * array.array("i").itemsize), socket.MSG_WAITALL)
     files = array.array("i")
     for _level, _kind, data in ancillary:
         files.frombytes(data)
@@ -147,12 +154,17 @@ def _answer(connection: socket.socket) -> None:
     connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def _become(request: Mapping[str, Any], out: int, err: int) -> None:
+def _become(request: Mapping[str, Any], *files: int) -> None:
     """Run the command in this process, which ends with it."""
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    os.closerange(3, max(out, err) + 1)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+    os.closerange(3, max(files) + 1)
+    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        before = getattr(sys, name)  # of another file, whose kind it knows
+        buffering = 1 if name == "stderr" or os.isatty(number) else -1
+        stream = open(number, mode, buffering, before.encoding, before.errors, closefd=False)  # noqa: SIM115 - ends with the process
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(request["environ"])
