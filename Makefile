@@ -3,8 +3,8 @@
 .PHONY: help demo pictures test check large interop test-all soak site lint format setup pins lock clean
 
 BIN = .venv/bin
-# The arguments of pytest.
-PYTEST_ARGS = -q -n 2 --dist loadgroup --no-loadscope-reorder --durations=10
+# The arguments of pytest. Three at a time: where one waits for a broker's timeout, two cores have other work.
+PYTEST_ARGS = -q -n 3 --dist loadgroup --no-loadscope-reorder --durations=10
 # With it, each of the thousand processes of a test run would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -8,6 +8,7 @@ imported inside them: most tests need none of it.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import signal
@@ -35,8 +36,8 @@ SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("
 
 ON_REQUEST = ("slow", "large", "interop", "soak")
 SLOWEST_FIRST = ("spark", "kafka")
-SPARK_GROUP = "spark"
-"""Of files whose tests share one Spark session: started once, and warm."""
+SPARK_GROUPS = ("spark-a", "spark-b")
+"""Of files whose tests share one Spark session each, started once. One group alone would last longer than all the rest."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -50,11 +51,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--hypothesis-profile", None) == "brief":
         for item in items:
             _limit_examples(getattr(item, "obj", None), settings().max_examples)
-    grouped = {item.path for item in items if "spark" in getattr(item, "fixturenames", ())}
+    on_spark = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
+    # Files in turn, the longest lists of tests first: about as much for each session.
+    counts = collections.Counter(item.path for item in on_spark)
+    grouped = {path: SPARK_GROUPS[place % len(SPARK_GROUPS)] for place, (path, _) in enumerate(counts.most_common())}
     for item in items:
         if item.path in grouped and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(SPARK_GROUP))
-    # Two at a time, the last one's end is the end: that should not be a file of minutes.
+            item.add_marker(pytest.mark.xdist_group(grouped[item.path]))
+    # Three at a time, the last one's end is the end: that should not be a file of minutes.
     items.sort(key=lambda item: [item.path not in grouped, *(item.get_closest_marker(mark) is None for mark in SLOWEST_FIRST)])
 
 

@@ -99,6 +99,7 @@ def test_every_line_end_of_yaml_counts_against_the_bound(tmp_path: Path, line_en
     assert (done.returncode, done.stdout.count("[file-too-large]")) == (1, 1), done.stderr
 
 
+@pytest.mark.large
 def test_a_file_with_a_problem_in_every_second_byte_is_read_up_to_a_bound(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_bytes(HEAD.encode().replace(b"\n", b"\r") + b"  -\r" * 1_000_000)
 
@@ -109,6 +110,7 @@ def test_a_file_with_a_problem_in_every_second_byte_is_read_up_to_a_bound(tmp_pa
     assert (len(ids), ids.count("too-many-findings")) == (100_001, 1)
 
 
+@pytest.mark.large
 def test_a_hundred_thousand_findings_are_all_reported_in_bounded_memory(tmp_path: Path) -> None:
     entries = "".join(f"    - {{match: {{user: User:u{n}}}, quotas: {{producer_byte_rate: 1MiB}}}}\n" for n in range(100_000))
     (tmp_path / "a.yaml").write_text(HEAD + entries, encoding="utf-8")
