@@ -118,7 +118,8 @@ def replay_options(
 def read_intent(args: ReplayArguments, files: Sequence[tuple[str, Path]], *, needed: bool) -> Intent | None:
     """What the manifests want. ``None`` where no path, cluster or reference is given, and manifests are not ``needed``.
 
-    ``files``: of ``--out``, which get the findings of manifests with errors. Raises as ``load_intent``.
+    ``files``: of ``--out``, which get the findings of manifests with errors. Raises ``ManifestError``, ``UsageError``,
+    ``GitError`` and ``UntrustedError``.
     """
     from reconciler.workflows import References, load_intent
 

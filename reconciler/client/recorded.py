@@ -142,8 +142,8 @@ def after_plan(
 ) -> RecordedQuotas:
     """What a cluster will have once the manifests are applied: what they do not own stays. Nothing is written.
 
-    The cluster is read once, from ``snapshot``, or as ``connect`` reaches it. Raises as ``open_manifests``, ``open_snapshot`` and
-    ``connect``.
+    The cluster is read once, from ``snapshot``, or as ``connect`` reaches it. Raises ``ManifestError``, ``UsageError``,
+    ``FileAccessError`` for a snapshot that cannot be read, and ``BackendError``.
 
     >>> before, after = open_snapshot("now.json"), after_plan(["quotas"], snapshot="now.json")
     >>> for moved in compare(before, after).clients:

@@ -84,8 +84,8 @@ def _glob(text: str) -> re.Pattern[str]:
 class TypeMatch:
     """What a selector asks of one entity type. ``text`` is empty for ``DEFAULT``, ``NAMED`` and ``ANY``.
 
-    A regular expression must match the whole name. ``matches`` raises as ``compile_regex`` does, for an expression that no
-    manifest brought.
+    A regular expression must match the whole name. ``matches`` raises ``PatternError`` or
+    ``MissingDependencyError`` for an expression that no manifest brought.
     """
 
     kind: MatchKind

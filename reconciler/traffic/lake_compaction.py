@@ -88,7 +88,7 @@ class LakeResult:
 
 
 def compact_days(spark: SparkSession, traffic: Traffic, request: LakeRequest) -> LakeResult:
-    """One run. Raises as ``write_days``, and ``UsageError`` for traffic without requests."""
+    """One run. Raises ``TrafficError``, ``ChangedMeanwhileError``, and ``UsageError`` for traffic without requests."""
     require_compactable(traffic)
     days = request.days
     store = open_store(spark, request.out)

@@ -275,7 +275,7 @@ def rows_for_workers(
 ) -> tuple[Traffic, SparkRows[pa.RecordBatch], tuple[str, ...]] | None:
     """The traffic with its source, and its rows with the columns that they have beside ``normal_form.ROWS``.
 
-    ``None``: it is not rows that Spark's workers read. Raises as ``open_traffic``.
+    ``None``: it is not rows that Spark's workers read. Raises ``TrafficError``.
     """
     from reconciler.traffic.shuffle.on_spark import SparkRows
 

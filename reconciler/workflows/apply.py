@@ -113,7 +113,10 @@ def write(
     progress: Progress,
     on_refusal: Callable[[Plan], None] = lambda _: None,
 ) -> ApplyReport:
-    """Write a plan that was just made, if what was approved is what it does. Returns and raises as ``apply_manifests``."""
+    """Write a plan that was just made, if what was approved is what it does.
+
+    Raises ``BackendError`` and ``WrongClusterError``, only when nothing was written.
+    """
     try:
         _require_reviewed(plan, approval)
         _require_accepted(plan)
@@ -224,7 +227,7 @@ class AuditFile:
         append_line(self._path, audit_text(audit_to_json(self._run, report, at=self._clock.now())))
 
     def broke_off(self, error: BaseException) -> None:
-        """Add the line of a run that wrote nothing. Raises as ``ended``."""
+        """Add the line of a run that wrote nothing. Raises ``FileAccessError``."""
         append_line(self._path, audit_text(failed_audit_to_json(self._run, error, at=self._clock.now())))
 
 

@@ -192,7 +192,8 @@ def _with_rows(
 ) -> BacktestReport:
     """The report, and all rows of verdicts as a table. On Spark the report has the worst rows only.
 
-    Raises as ``run_backtest``, and ``UsageError`` for a place that has other files already.
+    Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError``, ``FileAccessError`` and ``UntrustedError``.
+    ``UsageError`` is also raised for a place that has other files already.
     """
     from reconciler.traffic import Backtest, ShardedBacktest, open_sharded, parse_verdict_store, spark_with_progress
 
@@ -307,7 +308,7 @@ def open_recorded(
     """The files that ``options`` name as traffic, closed at the end; Spark starts where they are large.
 
     ``connections``: as ``open_traffic`` has it. ``throttles``: recorded throttle times will be asked for, where logs have
-    them. Raises as ``run_backtest``.
+    them. Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
     """
     from reconciler.traffic import Source, open_traffic, spark_with_progress
 

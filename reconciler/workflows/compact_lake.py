@@ -59,7 +59,7 @@ class DaysResult:
 
 
 def compact_into_lake(options: DaysOptions, *, progress: Progress) -> DaysResult:
-    """Bring a dataset up to date. Raises as ``compact_traffic``."""
+    """Bring a dataset up to date. Raises ``UsageError``, ``MissingDependencyError`` and ``TrafficError``."""
     from reconciler.traffic import require_packages
 
     require_packages()

@@ -187,8 +187,8 @@ class HeadroomRequest:
 def open_headroom(sources: Sources, state: str, request: HeadroomRequest) -> HeadroomReader:
     """Read the limits of a state, and open the traffic.
 
-    With a trusted reference, server, login, mapping and names are those of the reference. Raises as ``Sources.view``,
-    ``open_load_source``, ``read_trusted_mapping`` and ``read_client_names``.
+    With a trusted reference, server, login, mapping and names are those of the reference. Raises ``ManifestError``,
+    ``UsageError``, ``UntrustedError``, ``GitError``, ``FileAccessError``, ``TrafficError`` and ``BackendError``.
     """
     view = sources.view(state)
     spec, trusted = sources.cluster()

@@ -42,7 +42,10 @@ def observe(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = N
 def write_observed(
     intent: Intent, observation: Observation, cluster: QuotaCluster, settings: ApplySettings, *, clock: Clock, progress: Progress
 ) -> ApplyReport:
-    """Write the plan as ``apply`` does, under the same guards. Raises as it: only when nothing was written."""
+    """Write the plan as ``apply`` does, under the same guards.
+
+    Raises ``BackendError``, ``WrongClusterError`` and ``ManifestError``, only when nothing was written.
+    """
     stop_on(observation.plan.findings, intent.fail_on)
     approval = Approval(settings=settings)
     report = write(observation.plan, cluster, approval, confirm=lambda _: True, clock=clock, progress=progress)

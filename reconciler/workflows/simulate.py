@@ -107,8 +107,9 @@ def run_simulation(
 ) -> BacktestReport:
     """The report about the changed history, with the situation in ``simulation``. Quotas are judged as they then are.
 
-    ``intent``: ``None`` without manifests. Raises as ``run_backtest``, and ``UsageError`` for a change that the history does not
-    allow, ``FileAccessError`` for a file of leaders that cannot be used.
+    ``intent``: ``None`` without manifests. Raises ``UsageError``, also for a change that the history does not allow,
+    ``MissingDependencyError``, ``TrafficError``, ``UntrustedError``, and ``FileAccessError`` for a file of leaders that cannot be
+    used.
     """
     from reconciler.traffic import Backtest, TrafficMoves, move_traffic, require_arrow
 

@@ -45,7 +45,7 @@ _EVEN: Final = 1.05
 
 
 def read_for(intent: Intent, reader: QuotaReader) -> CurrentState:
-    """The cluster's quotas, and for totals also which brokers lead partitions. Raises as ``read_state``."""
+    """The cluster's quotas, and for totals also which brokers lead partitions. Raises ``BackendError``."""
     current = read_state(intent.spec, reader)
     return with_leaders(current, reader) if intent.desired.with_units else current
 

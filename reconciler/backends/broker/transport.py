@@ -110,7 +110,7 @@ class Transport:
             return self._run(self._greet, self._home, self._settings.request_seconds)
 
     def topics_metadata(self) -> Any:
-        """All topics with their partitions that the principal may describe. Raises as ``request``."""
+        """All topics with their partitions that the principal may describe. Raises ``BackendError``."""
         return self.request(
             MetadataRequest(
                 topics=None,  # all of them
@@ -123,7 +123,7 @@ class Transport:
     def move_home(self, error: Exception) -> None:
         """Make the first server that answers the one that is asked by default, after this error of the one that was.
 
-        One that was silent until the deadline comes last, or every request would wait for it again. Raises as ``open``.
+        One that was silent until the deadline comes last, or every request would wait for it again. Raises ``BackendError``.
         """
         hangs = isinstance(error.__cause__, kafka_errors.KafkaTimeoutError | kafka_errors.RequestTimedOutError)
         log_event(_log, "looking for another broker", level=logging.INFO, broker=self._home, hangs=hangs, reason=str(error))

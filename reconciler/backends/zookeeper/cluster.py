@@ -121,7 +121,9 @@ class ZooKeeperCluster:
 
     @classmethod
     def open(cls, settings: ZooKeeperSettings, *, name: str | None = None, recommend_brokers: bool = False) -> Self:
-        """Connect. Raises as ``open_client``, and ``UnsupportedClusterError`` when no Kafka lives there.
+        """Connect.
+
+        Raises ``UnreachableError``, ``AuthenticationError``, and ``UnsupportedClusterError`` when no Kafka lives there.
 
         With ``recommend_brokers`` its state has a note that its brokers could be asked, where they can.
         """

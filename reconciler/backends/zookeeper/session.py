@@ -202,7 +202,7 @@ class Pending(Protocol):
     """A request that is on its way: kazoo's ``IAsyncResult``, as far as it is used here."""
 
     def get(self, *, timeout: float) -> Any:
-        """Its answer. Raises what the server answers, or kazoo's timeout."""
+        """Its answer. Raises the error of kazoo that the server answers, or its timeout."""
         ...
 
 

@@ -111,7 +111,7 @@ class DayFolders:
     _shares: dict[str, tuple[SourceShare, ...]] = field(default_factory=dict)
 
     def load(self) -> LakeLedger:
-        """Its present state. Raises as ``read_ledger``."""
+        """Its present state. Raises ``TrafficError``."""
         return read_ledger(self.spark, self.files.root, self._shares) or LakeLedger()
 
     def totals(self, ledger: LakeLedger, dates: Collection[str]) -> DataFrame:

@@ -79,7 +79,7 @@ class DayTable:
             return []
 
     def commit(self, ledger: LakeLedger, change: LakeChange, frame: DataFrame | None) -> LakeLedger:
-        """One snapshot with the days of ``change``, whose rows ``frame`` has. Raises as ``DayFolders.commit``."""
+        """One snapshot with the days of ``change``, whose rows ``frame`` has. Raises ``ChangedMeanwhileError``."""
         if change.removed:
             first, last = min(change.removed), max(change.removed)
             delete = (

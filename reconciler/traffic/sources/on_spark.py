@@ -151,7 +151,7 @@ def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
 
 
 def listing_of(named: Sequence[tuple[Dataset, Sequence[str]]]) -> Listing:
-    """What these files of datasets are. Raises as ``list_datasets``."""
+    """What these files of datasets are. Raises ``TrafficError``."""
     logs: list[tuple[int | None, str, list[str]]] = []
     formats: set[str] = set()
     files: list[str] = []
@@ -203,7 +203,7 @@ def frame_rows(
 
 
 def rows_of_frame(frame: DataFrame, mapping: TrafficMapping | None, between: Between | None = None, *, where: str) -> FrameRows:
-    """The same of a frame, on its own session. ``where`` names it in errors. Raises as ``frame_rows``."""
+    """The same of a frame, on its own session. ``where`` names it in errors. Raises ``TrafficError``."""
     spark, names = frame.sparkSession, frame.columns
     if mapping is None:
         known = [f"`{name}`" for name, _ in COLUMNS if name in names]
@@ -252,7 +252,7 @@ SOURCE_COLUMN: Final = "kafka_quotas_source"
 
 
 def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -> FrameRows:
-    """The rows of a frame with ``SOURCE_COLUMN``, which they get as ``file``. Raises as ``frame_rows``."""
+    """The rows of a frame with ``SOURCE_COLUMN``, which they get as ``file``. Raises ``TrafficError``."""
     if mapping is None:
         require_columns(frame.limit(0).toArrow().schema, where)
     else:
@@ -281,7 +281,7 @@ def files_frame(
 
 
 def table_frame(spark: SparkSession, dataset: Dataset, between: Between | None) -> DataFrame:
-    """The rows of a table in a stretch of time, with ``SOURCE_COLUMN``. Raises as ``files_frame``."""
+    """The rows of a table in a stretch of time, with ``SOURCE_COLUMN``. Raises ``TrafficError``."""
     frame = _load(dataset, lambda: spark.read.table(dataset.name))
     if between is not None and "ts" in frame.columns:
         frame = rows_between(frame, between)

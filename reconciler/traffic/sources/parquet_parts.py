@@ -116,7 +116,7 @@ def read_ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | None = None) -> tuple[Part, ...]:
-    """All row groups of all files that have rows, together until a part has ``rows``. Raises as ``footer_of``.
+    """All row groups of all files that have rows, together until a part has ``rows``. Raises ``TrafficError``.
 
     With ``between`` only rows of that time, as far as the statistics of row groups show which those are.
     """
@@ -195,7 +195,7 @@ _FOOTERS_HELD: Final = 256
 def footers_of(files: Sequence[str]) -> Iterator[tuple[str, pq.FileMetaData]]:
     """Each file with its footer, in order. Many are read at once, since each waits for the disk or the network.
 
-    Raises as ``footer_of``.
+    Raises ``TrafficError``.
     """
     if len(files) < 2:
         yield from ((path, footer_of(path)) for path in files)
