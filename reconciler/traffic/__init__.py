@@ -74,7 +74,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.lake_compaction import LakeRequest, LakeResult, compact_days
     from reconciler.traffic.lake_stream import Followed, FollowOptions, follow
     from reconciler.traffic.last_moment import RecordedRate, last_rates, last_totals
-    from reconciler.traffic.live_samples import AnsweredSamples, read_answer
     from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.metric_targets import MetricTargets
@@ -93,7 +92,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
-    from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError
+    from reconciler.traffic.sources.metric_answers import AnsweredSamples, AnswerReader, ForeignAnswerError, read_answer
     from reconciler.traffic.sources.metric_layouts import (
         Measure,
         MetricRule,

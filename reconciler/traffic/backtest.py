@@ -51,7 +51,7 @@ from reconciler.traffic.judging.judged_quotas import (
     unjudged_findings,
     unused_quotas,
 )
-from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
+from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means, judge_violations
 from reconciler.traffic.judging.metric_advice import recommend_from_metrics
 from reconciler.traffic.judging.mutations import smaller_account, targets_of_account
 from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
@@ -67,7 +67,6 @@ from reconciler.traffic.judging.verdicts import (
     worst_first,
     worth_a_plot,
 )
-from reconciler.traffic.judging.violation_verdicts import judge_violations
 from reconciler.traffic.judging.waiting import add_waiting, worth_playing
 from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window

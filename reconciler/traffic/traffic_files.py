@@ -19,7 +19,6 @@ from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, RowsWithTotals
 from reconciler.traffic.sources.datasets import Dataset, is_dataset, parse_dataset, require_one_kind
-from reconciler.traffic.sources.file_sizes import BYTES_A_ROW, bytes_when_read
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_documents import MARKER
 from reconciler.traffic.sources.log_evidence import mark_copies
@@ -39,8 +38,10 @@ from reconciler.traffic.sources.normal_form import (
     rows_of,
 )
 from reconciler.traffic.sources.parquet_parts import (
+    BYTES_A_ROW,
     Between,
     Part,
+    bytes_when_read,
     footers_of,
     has_one_value,
     may_have_value,

@@ -4,12 +4,14 @@ An answer is some hundred bytes a series and thirty a sample: the pairs ``[secon
 reader takes the pairs of many series at once: a Python object for each of them takes five times as long.
 Sources: Prometheus documentation, "HTTP API" (``matrix`` results, ``warnings``); VictoriaMetrics documentation, "Cluster
 availability" (``isPartial``).
+
+``read_answer`` gives the samples as numbers of Python: for minutes of some thousand series, not for days.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -215,3 +217,44 @@ def _decode(series: Sequence[AnsweredSeries]) -> Samples:
         values=np.asarray(value.to_numpy(zero_copy_only=False), dtype=np.float64),
         counts=counts,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredSamples:
+    """A series of an answer: (seconds since 1970, value), oldest first. ``read``: whose series it is."""
+
+    answered: AnsweredSeries
+    samples: tuple[tuple[float, float], ...]
+
+    @property
+    def read(self) -> MetricSeries | Unattributed | None:
+        """Whose series it is, why that is not known, or ``None`` for one of another sensor."""
+        return self.answered.read
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """With ``__name__``."""
+        return self.answered.label_values()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveAnswer:
+    """``warnings``: of a server that has left something out."""
+
+    samples: Iterator[AnsweredSamples]
+    warnings: tuple[str, ...]
+
+
+def read_answer(body: bytes, reader: AnswerReader) -> LiveAnswer:
+    """The series of sensors, with their samples. Raises ``ForeignAnswerError``, also while samples are taken."""
+    answer = reader.read(body)
+    return LiveAnswer(_samples([series for series in answer.series if series.read is not None]), answer.warnings)
+
+
+def _samples(wanted: Sequence[AnsweredSeries]) -> Iterator[AnsweredSamples]:
+    for some, samples in samples_of(wanted):
+        moments, values = (samples.ts_ms / 1000).tolist(), samples.values.tolist()
+        at = 0
+        for series, count in zip(some, samples.counts.tolist(), strict=True):
+            yield AnsweredSamples(series, tuple(zip(moments[at : at + count], values[at : at + count], strict=True)))
+            at += count
