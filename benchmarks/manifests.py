@@ -47,3 +47,31 @@ def write_manifests(folder: Path, *, entries: int, files: int) -> list[Path]:
         path.write_text(text, encoding="utf-8")
         paths.append(path)
     return paths
+
+
+def write_units(folder: Path, *, entries: int, files: int, every: int) -> Path:
+    """The folder of manifests in which every user has 1 MiB/s and 2 MiB/s on each of four brokers.
+
+    One of ``every`` entries declares the first as a total, shares, a profile or a part of a budget, in turn; 0: none.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    shared = entries // (4 * every) + (entries % (4 * every) > every) if every else 0
+    values = ("{clusterTotal: 4MiB}", f"{{shares: 1, of: {shared}MiB}}", "", "{budget: 0.1%}")
+    budgets = "".join(f"    - {{owner: team-{number}, producer_byte_rate: 1000MiB}}\n" for number in range(files))
+    profiles = "  profiles: {plain: {quotas: {producer_byte_rate: 1MiB, consumer_byte_rate: 2MiB}}}\n"
+    repository = f"apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n  budgets:\n{budgets}{profiles}"
+    (folder / "kafka-quotas.yaml").write_text(repository, encoding="utf-8")
+    (folder / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+
+    def entry_of(number: int) -> str:
+        match = f"    - match: {{user: service-{number}}}\n"
+        kind = number // every % len(values) if every and number % every == 0 else None
+        if kind is not None and not values[kind]:
+            return f"{match}      profile: plain\n"
+        value = "1MiB" if kind is None else values[kind]
+        return f"{match}      quotas:\n        producer_byte_rate: {value}\n        consumer_byte_rate: 2MiB\n"
+
+    for number in range(files):
+        text = HEAD.format(number=number) + "".join(entry_of(n) for n in range(number, entries, files))
+        (folder / f"team-{number:04d}.yaml").write_text(text, encoding="utf-8")
+    return folder

@@ -1,17 +1,18 @@
 """Plans of 100,000 entities: the difference alone, and with ``--broker`` a plan with nothing to do against a real broker.
 
-``python -m benchmarks.plan [--broker] [--entities N]``
+``python -m benchmarks.plan [--broker | --units] [--entities N]``
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.manifests import values_of, write_manifests
+from benchmarks.manifests import values_of, write_manifests, write_units
 from benchmarks.measure import cpu_seconds, machine, process, row
 from benchmarks.validate import COMPOSE, RUN
 
@@ -65,6 +66,35 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
     row("  of which lint", lint)
 
 
+def with_units(entities: int, folder: Path, *, times: int) -> None:
+    """The same entities, of which a fifth have totals, shares, profiles and parts of budgets: read, computed and planned."""
+    from reconciler.model import ManifestCommit
+    from reconciler.model.entity import Entity
+    from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
+    from reconciler.workflows.plan import load_intent, plan_from
+
+    live = {}
+    for number in range(entities):
+        live[Entity.of({"user": f"service-{number}"})] = {"producer_byte_rate": 1048576.0, "consumer_byte_rate": 2097152.0}
+    observed = Observed(at=_Clock().now(), origin=ObservedFrom.SNAPSHOT)
+    current = CurrentState(cluster=ClusterIdentity(id="bench"), observed=observed, entities=live, brokers=(1, 2, 3, 4))
+
+    def planned(manifests: Path) -> int:
+        intent = load_intent([str(manifests)], cluster=None)
+        plan = plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=_Clock())
+        return len(plan.changes)
+
+    plain = write_units(folder / "plain", entries=entities, files=200, every=0)
+    units = write_units(folder / "units", entries=entities, files=200, every=5)
+    for name, manifests in (("plain numbers", plain), ("a fifth with units", units)):
+        print(f"{name}: {planned(manifests)} changes")
+    # In turn, so that other load on the machine meets both.
+    pairs = [tuple(cpu_seconds(functools.partial(planned, folder), times=1) for folder in (plain, units)) for _ in range(times)]
+    base, measured = (min(column) for column in zip(*pairs, strict=True))
+    row("read and plan, plain numbers", base)
+    row("read and plan, a fifth with units", measured, base)
+
+
 def against_a_broker(entities: int, folder: Path, paths: list[Path], *, times: int) -> None:
     """Apply everything, then plan again: nothing to do."""
     from reconciler.sandbox.cluster import running
@@ -90,11 +120,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entities", type=int, default=100_000)
     parser.add_argument("--broker", action="store_true", help="also against a real broker, which it starts and stops")
+    parser.add_argument("--units", action="store_true", help="only the case of totals, shares, profiles and budgets")
     parser.add_argument("--times", type=int, default=3)
     args = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
         paths = write_manifests(Path(folder), entries=args.entities, files=200)
+        if args.units:
+            with_units(args.entities, Path(folder) / "with-units", times=args.times)
+            return
         pure(args.entities, Path(folder), times=args.times)
         if args.broker:
             against_a_broker(args.entities, Path(folder), paths, times=args.times)

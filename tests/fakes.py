@@ -102,7 +102,8 @@ class FakeCluster:
 
     def current_state(self) -> CurrentState:
         observed = Observed(at=NOON, origin=ObservedFrom.BROKER)
-        return CurrentState(cluster=self._identity, observed=observed, entities=self.describe(EntityFilter()))
+        ids = tuple(node.id for node in self._brokers)
+        return CurrentState(cluster=self._identity, observed=observed, entities=self.describe(EntityFilter()), brokers=ids)
 
     def describe(self, entity_filter: EntityFilter, *, broker: int | None = None) -> Mapping[Entity, Quotas]:
         assert broker is None or broker in {node.id for node in self._brokers}

@@ -7,11 +7,21 @@ from typing import Final
 from reconciler.documents.backtest import unjudged_to_json
 from reconciler.documents.backtest_metrics import metrics_to_json, observations_to_json
 from reconciler.documents.findings import finding_to_json, span_to_json
+from reconciler.documents.units import unit_to_json
 from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.model import BucketTraffic, ClusterOverview, EntityOverview, Overview, Quotas, RunRecord, TrafficOverview
+from reconciler.model import (
+    BucketTraffic,
+    BudgetUse,
+    ClusterOverview,
+    EntityOverview,
+    Overview,
+    Quotas,
+    RunRecord,
+    TrafficOverview,
+)
 
 SCHEMA: Final = "report"
-_FORMAT_VERSION: Final = "2.1"
+_FORMAT_VERSION: Final = "2.2"
 
 
 def overview_to_json(overview: Overview) -> dict[str, Json]:
@@ -50,12 +60,14 @@ def _cluster(cluster_overview: ClusterOverview) -> Json:
         "quota_callback": cluster_overview.callback,
         "static_defaults": dict(cluster_overview.static_defaults),
         "entities": [_entity(entity) for entity in cluster_overview.entities],
+        **({"budgets": [_budget(budget) for budget in cluster_overview.budgets]} if cluster_overview.budgets else {}),
         "notes": list(cluster_overview.notes),
         "findings": [finding_to_json(finding) for finding in cluster_overview.findings],
     }
 
 
 def _entity(entity_overview: EntityOverview) -> Json:
+    units = entity_overview.units
     return {
         "entity": entity_to_json(entity_overview.entity),
         "class": entity_overview.drift.value if entity_overview.drift else None,
@@ -67,6 +79,19 @@ def _entity(entity_overview: EntityOverview) -> Json:
         "source": span_to_json(entity_overview.source) if entity_overview.source else None,
         "protected": entity_overview.protected,
         "in_scope": entity_overview.in_scope,
+        **({"declared_as": {key: unit_to_json(unit) for key, unit in sorted(units.items())}} if units else {}),
+    }
+
+
+def _budget(budget: BudgetUse) -> Json:
+    return {
+        "owner": budget.owner,
+        "key": budget.key,
+        "budget": value_to_json(budget.budget),
+        "allocated": value_to_json(budget.allocated),
+        "free": value_to_json(budget.free),
+        "used": None if budget.used is None else value_to_json(budget.used),
+        "entities": budget.entities,
     }
 
 

@@ -127,7 +127,15 @@ if TYPE_CHECKING:
         parts_of,
     )
     from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, MetricSemantics, Observations
-    from reconciler.model.overview import BucketTraffic, ClusterOverview, EntityOverview, Overview, RunRecord, TrafficOverview
+    from reconciler.model.overview import (
+        BucketTraffic,
+        BudgetUse,
+        ClusterOverview,
+        EntityOverview,
+        Overview,
+        RunRecord,
+        TrafficOverview,
+    )
     from reconciler.model.plan import (
         NO_LONGER_DECLARED,
         OVERRIDES_DECLARED,
@@ -237,6 +245,7 @@ __all__ = [
     "BucketTraffic",
     "BucketVerdict",
     "BudgetShare",
+    "BudgetUse",
     "CallbackClass",
     "CapacityUse",
     "Change",

@@ -15,6 +15,7 @@ from reconciler.model.metric_samples import MetricSamples, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota_use import UnjudgedChange
 from reconciler.model.state import ClusterIdentity, Observed, Quotas
+from reconciler.model.units import QuotaUnit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,28 @@ class EntityOverview:
     source: Span | None = None
     protected: bool = False
     in_scope: bool = True
+    units: Mapping[str, QuotaUnit] = field(default_factory=dict)
+    """What values of ``declared`` were computed from, by key; plain numbers are not here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetUse:
+    """The budget of an owner for one key on each broker, and how much its entities have of it.
+
+    ``used``: their largest sum of peaks on one broker in recorded traffic; ``None`` without any.
+    """
+
+    owner: str
+    key: str
+    budget: float
+    allocated: float
+    entities: int
+    used: float | None = None
+
+    @property
+    def free(self) -> float:
+        """What is left. Negative above the budget."""
+        return self.budget - self.allocated
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +79,8 @@ class ClusterOverview:
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     failure: ClusterFailure | None = None
+    budgets: tuple[BudgetUse, ...] = ()
+    """By owner and key."""
 
     @property
     def differs(self) -> bool:

@@ -20,6 +20,7 @@ from typing import Final
 from reconciler.formats import Json, moment_to_json, value_to_json
 from reconciler.model import (
     DEFAULT,
+    BudgetUse,
     ClusterOverview,
     DriftClass,
     Entity,
@@ -28,6 +29,7 @@ from reconciler.model import (
     Prune,
     QuotaKey,
     Quotas,
+    display_name,
     same_value,
 )
 from reconciler.render.html_page import Masthead, PageSection, commit_words, page, page_file, text, tiles
@@ -35,6 +37,7 @@ from reconciler.render.layout import Line, Style, line
 from reconciler.render.plan_text import failure_lines
 from reconciler.render.report_page_sections import (
     DRIFT_WORDS,
+    budgets_section,
     cluster_name,
     clusters_section,
     differences_section,
@@ -43,9 +46,10 @@ from reconciler.render.report_page_sections import (
     runs_section,
     state_tiles,
     traffic_section,
+    units_section,
 )
 from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE
-from reconciler.text import count_of
+from reconciler.text import amount, count_of, rate
 
 _DISCLOSES: Final = "This page names users and client ids: share it accordingly."
 _HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
@@ -72,6 +76,7 @@ def report_html(overview: Overview) -> str:
         clusters_section(overview),
         who_section(),
         differences_section(overview),
+        *_sections_of_values(overview),
         runs_section(overview),
         traffic_section(overview),
         entities_section(overview),
@@ -85,6 +90,14 @@ def report_html(overview: Overview) -> str:
         data=embedded(overview),
         main=(_NO_SCRIPT,),
     )
+
+
+def _sections_of_values(overview: Overview) -> Iterator[PageSection]:
+    """Budgets and computed values, where there are any."""
+    if any(cluster.budgets for cluster in overview.clusters):
+        yield budgets_section(overview)
+    if any(entity.units for cluster in overview.clusters for entity in cluster.entities):
+        yield units_section(overview)
 
 
 def who_section() -> PageSection:
@@ -108,6 +121,7 @@ def overview_lines(overview: Overview, *, written: str | None = None) -> tuple[L
 def _overview_lines(overview: Overview, written: str | None) -> Iterator[Line]:
     for cluster in overview.clusters:
         yield from failure_lines(cluster.failure) if cluster.failure is not None else (_cluster_line(cluster),)
+        yield from (_budget_line(budget) for budget in cluster.budgets)
     yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
     if written is not None:
         yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
@@ -121,6 +135,14 @@ def _cluster_line(overview: ClusterOverview) -> Line:
     return line(
         (f"Cluster {cluster_name(overview)} ", Style.STRONG), state, f": {declared} ({', '.join(counts) or 'nothing'}){read}"
     )
+
+
+def _budget_line(budget: BudgetUse) -> Line:
+    free = f"{amount(budget.key, budget.free)} free"
+    state = (free, Style.PLAIN) if budget.free >= 0 else (f"{amount(budget.key, -budget.free)} above its budget", Style.BAD)
+    used = "" if budget.used is None else f", {rate(budget.key, budget.used)} used"
+    allocated = f"{amount(budget.key, budget.allocated)} of {amount(budget.key, budget.budget)} allocated{used}, "
+    return line(f"  Budget of {display_name(budget.owner)}, {budget.key}: {allocated}", state)
 
 
 def embedded(overview: Overview) -> str:

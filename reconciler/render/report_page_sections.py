@@ -8,6 +8,7 @@ from typing import Final
 
 from reconciler.model import (
     BucketTraffic,
+    BudgetUse,
     ClusterOverview,
     DriftClass,
     EntityOverview,
@@ -38,7 +39,7 @@ from reconciler.render.html_page import (
     unbroken,
 )
 from reconciler.render.metric_sentences import metric_rows_words, not_seen_words
-from reconciler.text import count_of, rate
+from reconciler.text import count_of, rate, unit_text
 
 DRIFT_WORDS: Final = {
     DriftClass.IN_SYNC: ("in sync", "good"),
@@ -369,3 +370,56 @@ def cluster_name(cluster_overview: ClusterOverview) -> str:
     """What a cluster is called on the page, ready to be shown."""
     name = cluster_overview.cluster.name or cluster_overview.cluster.id
     return display_name(name) if name else "the cluster"
+
+
+def budgets_section(overview: Overview) -> PageSection:
+    """How much of each budget is allocated, used and free; an owner above its budget first."""
+    rows = [(cluster, budget) for cluster in overview.clusters for budget in cluster.budgets]
+    rows.sort(key=lambda row: row[1].free >= 0)
+    heads = ("Owner", "Cluster", "Limit", "Budget", "Allocated", "Used", "Free", "Entities")
+    cells = (_budget_cells(cluster, budget) for cluster, budget in rows)
+    numbers = frozenset({"Budget", "Allocated", "Used", "Free", "Entities"})
+    caption = text("On each broker. Used: the largest sum of the owner's peaks on one broker in the backtests")
+    return PageSection(
+        place="budgets", title="Budgets", count=len(rows), body=tuple(table(caption, heads, cells, numbers=numbers, of=len(rows)))
+    )
+
+
+def _budget_cells(cluster: ClusterOverview, budget: BudgetUse) -> tuple[str, ...]:
+    key = budget.key
+    free = amount_html(key, budget.free) if budget.free >= 0 else f"{chip('above', 'bad')} {amount_html(key, -budget.free)}"
+    return (
+        quoted(display_name(budget.owner)),
+        quoted(cluster_name(cluster)),
+        key_name(key),
+        amount_html(key, budget.budget),
+        amount_html(key, budget.allocated),
+        text("not known") if budget.used is None else text(rate(key, budget.used)),
+        free,
+        f"{budget.entities:,}",
+    )
+
+
+def units_section(overview: Overview) -> PageSection:
+    """What was declared as a total, shares or a part of something, beside the number that each broker enforces."""
+    rows = [
+        (cluster, entity, key, unit)
+        for cluster in overview.clusters
+        for entity in cluster.entities
+        for key, unit in sorted(entity.units.items())
+    ]
+    cells = (
+        (
+            name(str(entity.entity)),
+            quoted(cluster_name(cluster)),
+            key_name(key),
+            text(unit_text(key, unit)),
+            amount_html(key, (entity.declared or {})[key]) if key in (entity.declared or {}) else text("not computed"),
+        )
+        for cluster, entity, key, unit in rows
+    )
+    heads = ("Entity", "Cluster", "Limit", "Declared", "Each broker")
+    caption = text(count_of(len(rows), "computed value"))
+    return PageSection(
+        place="computed", title="Computed values", count=len(rows), body=tuple(table(caption, heads, cells, of=len(rows)))
+    )

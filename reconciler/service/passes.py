@@ -27,8 +27,10 @@ from reconciler.model import (
     Change,
     ChangeStatus,
     ClusterIdentity,
+    ClusterTotal,
     Drift,
     DriftClass,
+    EntityDrift,
     Plan,
     escaped,
 )
@@ -297,8 +299,18 @@ def _counts(observation: Observation) -> EntityCounts:
 
 def _drifted(drift: Drift) -> str:
     """The entities that differ and that only a person can decide about, with their classes."""
-    texts = [f"{entity.entity} ({entity.drift.value})" for entity in drift.entities if entity.drift.is_difference]
+    texts = [f"{entity.entity} ({_why(entity)})" for entity in drift.entities if entity.drift.is_difference]
     return f"{count_of(len(texts), 'entity differs', 'entities differ')}: {list_some(texts, _MOST_NAMED)}"
+
+
+def _why(entity_drift: EntityDrift) -> str:
+    """The class, and the numbers of brokers where only those changed: under ``rebalance: confirm`` a person decides."""
+    for key in entity_drift.keys:
+        if key.brokers_before is not None and isinstance(key.unit, ClusterTotal):
+            return (
+                f"{entity_drift.drift.value}, its total was divided by {key.brokers_before} brokers and now by {key.unit.brokers}"
+            )
+    return entity_drift.drift.value
 
 
 def _list_changes(changes: Iterable[Change]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -11,20 +11,24 @@ from typing import Final
 import reconciler
 from reconciler.documents import bucket_tags, headline, read_audit_line, read_backtest
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
+from reconciler.manifest import allocations
 from reconciler.model import (
     Baseline,
     BucketTraffic,
     BucketVerdict,
+    BudgetUse,
     ClusterFailure,
     ClusterIdentity,
     ClusterOverview,
     CurrentState,
+    DesiredEntity,
     DesiredState,
     DriftClass,
     Entity,
     EntityOverview,
     Overview,
     Quotas,
+    QuotaUnit,
     RunRecord,
     Severity,
     TrafficOverview,
@@ -108,7 +112,8 @@ def make_report(
     a file, which is of one cluster. A cluster's own baseline that cannot be used is a note of the cluster.
     """
     baseline = _baseline_of_all(intents, asked)
-    clusters = tuple(_overview(intent, asked, baseline, progress) for intent in intents)
+    overviews = (_overview(intent, asked, baseline, progress) for intent in intents)
+    clusters = tuple(with_use(overview, recorded.traffic) for overview in overviews)
     return Overview(
         at=clock.now(),
         version=reconciler.__version__,
@@ -187,7 +192,45 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
         static_defaults=view.caveats.static_defaults,
         notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes))),
         findings=intent.findings,
+        budgets=_budgets(intent),
     )
+
+
+def _budgets(intent: Intent) -> tuple[BudgetUse, ...]:
+    """How much of the budgets is allocated; nothing of it is used as far as is known yet."""
+    return tuple(
+        BudgetUse(
+            owner=each.owner,
+            key=each.key.value,
+            budget=each.budget.value,
+            allocated=each.allocated,
+            entities=each.entities,
+        )
+        for each in allocations(intent.budgets, intent.desired.entities.values())
+    )
+
+
+def with_use(overview: ClusterOverview, traffic: Iterable[TrafficOverview]) -> ClusterOverview:
+    """The budgets with what their entities used in recorded traffic: the largest sum of peaks of an owner on one broker.
+
+    Peaks of different clients need not be at one moment, so it is an upper bound of what was used at once.
+    """
+    reports = [report for report in traffic if report.cluster == overview.cluster.name]
+    if not overview.budgets or not reports:
+        return overview
+    owners = {entity.entity: entity.owner for entity in overview.entities if entity.owner is not None}
+    peaks: dict[tuple[str, str], float] = {}
+    for report in reports:
+        sums: dict[tuple[str, str, int], float] = {}
+        for bucket in report.buckets:
+            owner = owners.get(bucket.entity) if bucket.entity is not None else None
+            if owner is not None:
+                place = owner, bucket.key, bucket.broker
+                sums[place] = sums.get(place, 0.0) + bucket.peak
+        for (owner, key, _), peak in sums.items():
+            peaks[owner, key] = max(peaks.get((owner, key), 0.0), peak)
+    budgets = tuple(replace(budget, used=peaks.get((budget.owner, budget.key), 0.0)) for budget in overview.budgets)
+    return replace(overview, budgets=budgets)
 
 
 def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
@@ -231,7 +274,13 @@ def _entities(
             source=declared.source if declared else None,
             protected=bool(intent.spec.protected) and any_matches(intent.spec.protected, entity),
             in_scope=intent.spec.scope.contains(entity),
+            units=_declared_units(declared) if declared else {},
         )
+
+
+def _declared_units(declared: DesiredEntity) -> dict[str, QuotaUnit]:
+    units = {key.value: quota.unit for key, quota in declared.quotas.items() if quota.unit is not None}
+    return units | {key.value: written.unit for key, written in declared.units.items()}
 
 
 def _without_class(desired: DesiredState, entity: Entity) -> DriftClass | None:

@@ -8,7 +8,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.builders import user
+from reconciler.model.backtest import Form, Verdict
+from reconciler.model.overview import BucketTraffic, BudgetUse, ClusterOverview, EntityOverview, TrafficOverview
+from reconciler.model.state import ClusterIdentity
+from reconciler.workflows.report import with_use
+from tests.builders import NOON, user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
@@ -125,3 +129,80 @@ def test_a_pull_request_does_not_raise_the_budget_that_judges_it(tmp_path: Path)
     refused = invoke("plan", "--current", "../live.json", "--trusted-ref", "main", cwd=made.folder)
     assert refused.code == 1
     assert "[above-budget]" in refused.out
+
+
+def test_a_report_shows_allocated_and_free(folder: Path) -> None:
+    manifests(folder, {"budget": "50%"}, {"clusterTotal": "60MiB"})
+    done = invoke("report", ".", "--current", "live.json", "--out", "html=page.html", "--out", "json=report.json", cwd=folder)
+    assert done.code == 0, done.err
+    document = json.loads((folder / "report.json").read_text())
+    jsonschema.validate(document, json.loads((SCHEMAS / "report.v2.schema.json").read_text()))
+    (cluster_row,) = document["clusters"]
+
+    assert cluster_row["budgets"] == [
+        {
+            "owner": "payments",
+            "key": "producer_byte_rate",
+            "budget": 100 * MIB,
+            "allocated": 70 * MIB,
+            "free": 30 * MIB,
+            "used": None,
+            "entities": 2,
+        }
+    ]
+    declared = {row["entity"]["user"]: row.get("declared_as") for row in cluster_row["entities"]}
+    assert declared == {
+        "app-0": {"producer_byte_rate": {"budget_percent": 50, "of": 100 * MIB}},
+        "app-1": {"producer_byte_rate": {"clusterTotal": 60 * MIB, "brokers": 3}},
+    }
+    page = (folder / "page.html").read_text()
+    assert "60 MiB/s in total, divided by 3 brokers" in page
+    assert "Budgets" in page
+
+
+def test_a_report_shows_what_a_backtest_saw_of_a_budget() -> None:
+    def bucket(name: str, broker: int, peak: float) -> BucketTraffic:
+        return BucketTraffic(
+            bucket={"user": name},
+            key="producer_byte_rate",
+            broker=broker,
+            entity=user(name),
+            limit_before=None,
+            limit_after=10.0,
+            changed=True,
+            verdict=Verdict.CLEAR,
+            requests=1,
+            active_seconds=1,
+            seconds_over=0,
+            peak=peak,
+            recommended=None,
+        )
+
+    entities = tuple(
+        EntityOverview(entity=user(name), drift=None, declared={}, live=None, owner="payments") for name in ("a", "b")
+    )
+    overview = ClusterOverview(
+        cluster=ClusterIdentity(name="prod"),
+        entities=entities,
+        budgets=(BudgetUse(owner="payments", key="producer_byte_rate", budget=10.0, allocated=9.0, entities=2),),
+    )
+    traffic = TrafficOverview(
+        file="backtest.json",
+        cluster="prod",
+        form=Form.EXACT,
+        semantics="",
+        start=NOON,
+        end=NOON,
+        requests=1,
+        current_known=True,
+        headline="",
+        buckets=(
+            bucket("a", 1, 2.0),
+            bucket("b", 1, 3.0),
+            bucket("a", 2, 4.0),
+            bucket("stranger", 1, 50.0),
+        ),
+    )
+
+    assert with_use(overview, [traffic]).budgets[0].used == 5.0
+    assert with_use(overview, []).budgets[0].used is None

@@ -12,10 +12,11 @@ from reconciler.apply.executor import ApplySettings
 from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import LockedError, UnreachableError
 from reconciler.model.state import ClusterIdentity
-from reconciler.ports import QuotaCluster
+from reconciler.ports import BrokerNode, QuotaCluster
 from tests.builders import user
 from tests.fakes import FakeCluster
 from tests.support.manifests import cluster as cluster_document
+from tests.support.manifests import quotas
 from tests.support.service_world import ServiceWorld, rates, write_manifests
 
 ALICE, BOB, MALLORY = user("alice"), user("bob"), user("mallory")
@@ -306,3 +307,40 @@ def test_entities_that_the_manifests_gain_while_it_runs_are_written_within_secon
     world.run(20, at={5: lambda: (folder / "more.yaml").write_text(rates(bob="2MiB"))})
 
     assert world.cluster.entities == {ALICE: {RATE: MIB}, BOB: {RATE: 2 * MIB}}
+
+
+def with_total(folder: Path, **spec: object) -> Path:
+    write_manifests(folder)
+    (folder / "cluster.yaml").write_text(cluster_document(prune="never", **spec))
+    total = quotas(({"user": "alice"}, {RATE: {"clusterTotal": "12MiB"}}))
+    (folder / "quotas.yaml").write_text(total)
+    return folder
+
+
+def brokers(count: int) -> tuple[BrokerNode, ...]:
+    return tuple(BrokerNode(id=number, host="b", port=9092) for number in range(1, count + 1))
+
+
+@pytest.mark.parametrize(
+    ("policy", "results", "part"),
+    [("always", ["applied", "in_sync"], 4), ("confirm", ["differs", "differs"], 3), ("never", ["in_sync", "in_sync"], 3)],
+)
+def test_a_broker_that_left_changes_the_parts_of_a_total_only_where_nobody_has_to_confirm(
+    tmp_path: Path, policy: str, results: list[str], part: int
+) -> None:
+    world = ServiceWorld(with_total(tmp_path, rebalance=policy), FakeCluster({ALICE: {RATE: 3 * MIB}}, brokers=brokers(3)))
+
+    world.run(150)
+
+    assert world.results == results
+    assert world.cluster.entities == {ALICE: {RATE: part * MIB}}
+    if policy == "confirm":
+        assert "its total was divided by 4 brokers and now by 3" in world.outcomes[0].message
+
+
+def test_another_total_is_written_whatever_the_policy_about_brokers(tmp_path: Path) -> None:
+    world = ServiceWorld(with_total(tmp_path, rebalance="never"), FakeCluster({ALICE: {RATE: 5 * MIB}}, brokers=brokers(3)))
+
+    world.run(50)
+
+    assert world.cluster.entities == {ALICE: {RATE: 4 * MIB}}
