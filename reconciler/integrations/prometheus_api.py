@@ -165,7 +165,7 @@ class PrometheusApi:
         self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None = None, is_optional: bool = False
     ) -> tuple[int, bytes]:
         """Status and body; repeated while the server is busy or cuts the connection. ``is_optional``: a short try."""
-        from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError
+        from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError, SSLError
 
         url = f"{self.address}/api/v1/{path}"
         retries = self._retries.new(total=0) if is_optional else self._retries
@@ -192,6 +192,10 @@ class PrometheusApi:
                 retries.sleep(response)
             except ReadTimeoutError as error:
                 raise TooManySamplesError(f"{url} does not answer within {self._timeout_s:g} s") from error
+            except SSLError as error:
+                # A certificate does not become another one.
+                reason = escaped(str(_cause(error)))[:_SHOWN]
+                raise TrafficError(f"{url} does not answer: {reason}. Check tls_config in the file of --http-config") from error
             except (HTTPError, OSError) as error:
                 try:
                     retries = retries.increment(method, url, error=error if isinstance(error, HTTPError) else None)

@@ -12,6 +12,7 @@ from reconciler.model import escaped
 from reconciler.yaml import YamlMapping, read_yaml
 
 _FIELDS: Final = ("authorization", "basic_auth", "bearer_token", "bearer_token_file", "http_headers", "tls_config")
+_TLS_FILES: Final = ("ca_file", "cert_file", "key_file")
 ReadFile = Callable[[Path], bytes]
 
 
@@ -46,7 +47,10 @@ class _LoginFile:
             if not (text.isprintable() and text.isascii() and name.isascii()):
                 raise UsageError(f"{self._path}: the header {escaped(name)} has characters that HTTP does not allow")
         tls = self._mapping(data, "tls_config") or {}
-        files = {name: self._path.parent / str(tls[name]) for name in ("ca_file", "cert_file", "key_file") if name in tls}
+        if unknown := sorted(set(map(str, tls)) - set(_TLS_FILES)):
+            field = f"tls_config.{escaped(unknown[0])}"
+            raise UsageError(f"{self._path}: {field} is not read. The fields are {', '.join(_TLS_FILES)}")
+        files = {name: self._path.parent / str(tls[name]) for name in _TLS_FILES if name in tls}
         for file in files.values():
             self._read(file)
         return HttpLogin(headers=headers, tenant=tuple(sorted(tenant)), **files)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ Reply = Callable[[str, dict[str, str], bytes], tuple[int, str, bytes]]
 
 
 @contextmanager
-def served(reply: Reply) -> Iterator[int]:
+def served(reply: Reply, *, tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """Answer each request with what ``reply(path, headers, body)`` returns: status, content type and body. Gives the port."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -33,6 +34,8 @@ def served(reply: Reply) -> Iterator[int]:
             """Tests print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
