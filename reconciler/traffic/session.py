@@ -355,6 +355,7 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
         "spark.sql.ansi.enabled": "true",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # else of 96 bits, which readers take as local times
     }
     if options.shuffle_partitions or options.local:
         cores = _local_cores(options.where)
