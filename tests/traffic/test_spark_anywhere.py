@@ -233,6 +233,20 @@ def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_r
     assert documents[0] == documents[1]
 
 
+@pytest.mark.large
+def test_a_connect_server_keeps_the_rows_of_verdicts_and_writes_them(
+    hostile: tuple[Path, Path], folder: Path, connect: tuple[str, ...], expected
+) -> None:
+    done = run(*BACKTEST, "--out", "parquet=here", cwd=hostile[0])
+    assert done.code == 0, done.err
+
+    done = run(*BACKTEST, "--out", "parquet=there", *connect, cwd=hostile[0], env=spark_environment(folder), timeout=PATIENCE_S)
+
+    assert done.code == 0, done.err
+    assert rows_in(hostile[0] / "there") == rows_in(hostile[0] / "here")
+    assert json.loads(done.out)["findings"] == json.loads(expected["seconds"][0])["findings"]
+
+
 def rows_in(rows: Path) -> list[str]:
     return sorted(map(repr, pq.read_table(rows).to_pylist()))
 
