@@ -90,8 +90,15 @@ def _no_session() -> Any:
 CHANGES = {"regrouped": (NOW, REGROUPED), "raised": (NOW, RAISED), "unknown": (None, REGROUPED), "removed": (REGROUPED, {})}
 
 
-@pytest.mark.parametrize("exact", [False, True], ids=["seconds", "exact"])
-@pytest.mark.parametrize("change", CHANGES)
+LARGE = pytest.mark.large
+CASES = (
+    ("regrouped", False), ("regrouped", True), ("unknown", False), pytest.param("unknown", True, marks=LARGE),
+    pytest.param("raised", False, marks=LARGE), pytest.param("raised", True, marks=LARGE), ("removed", True),
+    pytest.param("removed", False, marks=LARGE),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "exact"), CASES)
 def test_rows_and_report_are_those_of_one_process(spark: SparkSession, traffic: Traffic, change: str, exact: bool) -> None:
     from reconciler.traffic.shards.opening import open_sharded
     from reconciler.traffic.shards.run import ShardedBacktest

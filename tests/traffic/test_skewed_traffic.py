@@ -64,8 +64,18 @@ def traffic(tmp_path_factory: pytest.TempPathFactory) -> Traffic:
     return find_traffic([str(folder)])
 
 
-@pytest.mark.parametrize("exact", [False, True], ids=["seconds", "exact"])
-@pytest.mark.parametrize("settings", SETTINGS)
+LARGE = pytest.mark.large
+
+
+@pytest.mark.parametrize(
+    ("settings", "exact"),
+    [
+        ("adaptive", True),
+        ("not adaptive", False),
+        pytest.param("adaptive", False, marks=LARGE),
+        pytest.param("not adaptive", True, marks=LARGE),
+    ],
+)
 def test_skew_and_adaptive_plans_change_no_number(spark: SparkSession, traffic: Traffic, settings: str, exact: bool) -> None:
     asked = BacktestRequest(current=NOW, proposed=LIMITS, declared=LIMITS, exact=exact)
     here = open_traffic(traffic, lambda: spark, log_timezone="UTC", in_process=True)
