@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import GitError, ManifestError, UsageError
-from reconciler.model import ChangedCluster, ClusterChange, ClusterSpec, Severity, slug_of
+from reconciler.model import (
+    ChangedCluster,
+    ClusterChange,
+    ClusterSpec,
+    DesiredState,
+    Entity,
+    QuotaKey,
+    QuotaUnit,
+    Severity,
+    slug_of,
+)
 from reconciler.text import did_you_mean, shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
 from reconciler.workflows.git_repository import repository_around
@@ -117,8 +127,18 @@ def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iter
         yield "errors there"
         return
     # Also an entity that is declared without a key takes away what the cluster has for it.
-    if desired.values() != before.values() or desired.entities.keys() != before.entities.keys():
+    if (
+        desired.values() != before.values()
+        or desired.entities.keys() != before.entities.keys()
+        or _units(desired) != _units(before)
+    ):
         yield "quotas"
+
+
+def _units(desired: DesiredState) -> dict[Entity, dict[QuotaKey, QuotaUnit]]:
+    """Values that only the cluster makes numbers, as they are declared."""
+    declared = ((entity, desired.entities[entity].units) for entity in desired.with_units)
+    return {entity: {key: written.unit for key, written in units.items()} for entity, units in declared}
 
 
 def _same_settings(cluster_spec: ClusterSpec, other: ClusterSpec) -> bool:

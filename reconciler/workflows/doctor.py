@@ -77,7 +77,7 @@ class DoctorRequest:
 
     def names(self) -> ClientNames:
         """Every name of a user or client-id that is known."""
-        declared = self.intent.desired.values() if self.intent is not None else {}
+        declared = self.intent.desired.entities if self.intent is not None else {}
         entities: Iterable[Entity] = (*declared, *(self.current.entities if self.current is not None else ()))
         return names_of(entities) | read_client_names(self.known_clients, self.trusted)
 

@@ -27,6 +27,8 @@ from reconciler.model import (
     ObservedFrom,
     QuotaKey,
     RunRecord,
+    UnitQuota,
+    WrittenQuota,
 )
 from reconciler.workflows.backtest import Proposal, propose
 from reconciler.workflows.connect import Access, quota_reader, read_state
@@ -234,7 +236,7 @@ def limit_origin(
     for _ in range(_MOST_STEPS):
         path = os.path.relpath(quota.source.file, here.folder)
         blamed = here.git.blame_line(here.commit, path, quota.source.line)
-        before: DesiredQuota | None = None
+        before: WrittenQuota | None = None
         if blamed.parent is not None:
             try:
                 earlier = manifests_at(blamed.parent, paths)
@@ -243,7 +245,7 @@ def limit_origin(
                 # What a parent with errors meant is not known: the line is this commit's in any case.
                 before = None
             else:
-                if before is not None and before.value == quota.value:
+                if before is not None and _declared_value(before) == _declared_value(quota):
                     here, quota = earlier, before
                     continue
         return LimitOrigin(
@@ -253,7 +255,7 @@ def limit_origin(
             committed=blamed.committed,
             author=blamed.author,
             subject=blamed.subject,
-            before=None if before is None else before.value,
+            before=before.value if isinstance(before, DesiredQuota) else None,
             applied=_first_applied(then, blamed.commit, runs),
         )
     return None
@@ -265,11 +267,16 @@ def current_place(at: ManifestsAt, *, cluster: str | None, entity: Entity, key: 
     return None if quota is None else (os.path.relpath(quota.source.file, at.folder), quota.source.line)
 
 
-def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> DesiredQuota | None:
+def _declared_value(quota: WrittenQuota) -> object:
+    """The number, or what the number is computed from."""
+    return quota.unit if isinstance(quota, UnitQuota) else quota.value
+
+
+def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> WrittenQuota | None:
     loaded = replace(at.loaded, selected=None, complete=True)
     _, desired, _ = desired_for(loaded, cluster)
     declared = desired.entities.get(entity)
-    return None if declared is None else declared.quotas.get(QuotaKey(key))
+    return None if declared is None else declared.quotas.get(QuotaKey(key)) or declared.units.get(QuotaKey(key))
 
 
 def _first_applied(then: ManifestsAt, commit: str, runs: Sequence[RunRecord]) -> datetime.datetime | None:
