@@ -14,6 +14,7 @@ from reconciler.model import (
     ProposedValue,
     QuotaKey,
     Span,
+    UnitQuota,
     UnwrittenValue,
     ValueProposals,
     Verdict,
@@ -35,10 +36,10 @@ def propose_values(report: BacktestReport, desired: DesiredState) -> ValuePropos
     unwritten = []
     for (entity, key), value in wanted.items():
         declared = desired.entities.get(entity)
-        quota = declared.quotas.get(key) if declared is not None else None
+        quota = (declared.quotas.get(key) or declared.units.get(key)) if declared is not None else None
         if quota is None:
             why = compose("the manifests do not declare it. Add {key} to an entry of {entity}", key=key.value, entity=entity)
-        elif not _is_plain(key, quota):
+        elif isinstance(quota, UnitQuota) or not _is_plain(key, quota):
             why = compose(
                 "{place} has {text}, from which the value is computed. Change it there",
                 place=quota.source,

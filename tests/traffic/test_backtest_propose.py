@@ -146,6 +146,23 @@ def test_a_quota_that_no_manifest_declares_is_named_and_not_written(folder: Path
     assert path.read_bytes() == before
 
 
+def test_a_value_that_is_computed_is_named_with_its_place(folder: Path) -> None:
+    snapshot = {
+        "format_version": "1.1",
+        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
+        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
+        "entities": [],
+        "brokers": [1, 2, 3],
+    }
+    (folder / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    path = write_quotas(folder, QUOTAS.replace('"100KiB/s"', "{clusterTotal: 300KiB}"))
+    before = path.read_bytes()
+    done = propose(folder, "--current", "now.json")
+    assert done.code == 0, done.err
+    assert "has clusterTotal: 300KiB, from which the value is computed. Change it there" in done.out
+    assert path.read_bytes() == before
+
+
 def test_a_read_only_file_is_refused_before_anything_is_written(folder: Path) -> None:
     first = write_quotas(folder, name="a.yaml")
     second = write_quotas(folder, QUOTAS.replace("alice", "bob").replace("zoe", "zed"), name="b.yaml")
