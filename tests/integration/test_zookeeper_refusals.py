@@ -64,6 +64,18 @@ def test_a_kafka_is_written_to(server: ZooKeeperServer, witness: KazooClient) ->
     }
 
 
+def test_the_brokers_among_which_totals_are_divided_are_those_that_are_registered(
+    server: ZooKeeperServer, witness: KazooClient
+) -> None:
+    witness.create("/brokers/ids/12", b"{}")
+    with cluster(f"{server.address}/one") as opened:
+        assert opened.current_state().brokers == (1, 12)
+    witness.delete("/brokers/ids/12")
+    without_brokers(witness)
+    with cluster(f"{server.address}/one") as opened:
+        assert opened.current_state().brokers == ()
+
+
 def during_migration(client: KazooClient) -> None:
     client.create("/migration", json.dumps(MIGRATION).encode())
 
