@@ -8,7 +8,7 @@ from typing import Any
 
 from reconciler.documents.reading import FieldError, number_from_json
 from reconciler.formats import Json, value_to_json
-from reconciler.model import BudgetShare, ClusterTotal, GroupPart, LeaderSpread, QuotaUnit, Shares
+from reconciler.model import BudgetShare, ClusterTotal, GroupPart, LeaderSpread, Proportional, QuotaUnit, Shares
 from reconciler.text import number_to_json
 
 
@@ -17,8 +17,15 @@ def unit_to_json(unit: QuotaUnit) -> dict[str, Json]:
 
     What is not computed is left out.
     """
+    document: dict[str, Json]
     if isinstance(unit, ClusterTotal):
         return {"clusterTotal": value_to_json(unit.value), **({} if unit.brokers is None else {"brokers": unit.brokers})}
+    if isinstance(unit, Proportional):
+        document = {"proportional": value_to_json(unit.value), "to": "leaders" if unit.topics is None else list(unit.topics)}
+        if unit.leaders is not None and unit.partitions is not None:
+            document["leaders"] = {str(broker): count for broker, count in unit.leaders}
+            document["partitions"] = unit.partitions
+        return document
     if isinstance(unit, GroupPart):
         divided: dict[str, Json] = {} if unit.members is None else {"members": unit.members}
         return {"group": unit.group, **divided, "limit": value_to_json(unit.limit)}
@@ -27,7 +34,7 @@ def unit_to_json(unit: QuotaUnit) -> dict[str, Json]:
             "budget_percent": number_to_json(float(unit.percent)),
             **({} if unit.of is None else {"of": value_to_json(unit.of)}),
         }
-    document: dict[str, Json] = {"shares": number_to_json(float(unit.count))}
+    document = {"shares": number_to_json(float(unit.count))}
     if unit.of is not None:
         document["of"] = value_to_json(unit.of)
     if unit.total is not None:
@@ -39,6 +46,14 @@ def unit_from_json(row: Mapping[str, Any]) -> QuotaUnit:
     """The inverse. Raises ``FieldError``."""
     if "clusterTotal" in row:
         return ClusterTotal(value=number_from_json(row["clusterTotal"], "clusterTotal"), brokers=row.get("brokers"))
+    if "proportional" in row:
+        leaders = row.get("leaders")
+        return Proportional(
+            value=number_from_json(row["proportional"], "proportional"),
+            topics=None if row["to"] == "leaders" else tuple(row["to"]),
+            leaders=None if leaders is None else tuple(sorted((int(broker), count) for broker, count in leaders.items())),
+            partitions=row.get("partitions"),
+        )
     if "group" in row:
         return GroupPart(group=row["group"], members=row.get("members"), limit=number_from_json(row["limit"], "limit"))
     of = number_from_json(row["of"], "of") if "of" in row else None

@@ -287,6 +287,11 @@ _ENTITIES: Final = (
         explanation="A quota that names a member decides before the quota of its group, as in Kafka's precedence. The member "
         "does not share the limit of the group.",
     ),
+    _error(
+        "unknown-leaders",
+        "A value is in proportion to the leaders of partitions, and none is known: the topics do not exist, the principal may "
+        "not describe them, or a snapshot was read, which has no topics. Read the live cluster, or declare a total.",
+    ),
     _error("outside-scope", "An entity is declared that the cluster's scope does not own. It could never be written."),
     _error("unknown-cluster", "A document or an override names a cluster that no Cluster document has."),
     _error("overlapping-overrides", "Two overrides of one entry match one cluster, so their order would decide the limit."),

@@ -107,6 +107,7 @@ def _with_groups(
         for group in document.groups
         for each in groups.declare(group)
     ]
+    groups.declare_totals()
     outside = [_outside(each, cluster) for each in declared if not cluster.scope.contains(each.entity)]
     return [*groups.findings, *outside]
 

@@ -21,6 +21,7 @@ from reconciler.model import (
     Finding,
     GroupPart,
     Message,
+    Proportional,
     QuotaKey,
     Related,
     Span,
@@ -35,6 +36,7 @@ from reconciler.resolution import (
     GroupLimit,
     GroupMember,
     MemberKind,
+    ProportionalTotal,
     is_reserved,
     reserved_entity,
     stored_rule,
@@ -91,6 +93,17 @@ class GroupEntities:
         declared = tuple(self._shared(group, members) if self._plugin else self._divided(group, members))
         self._entities.update((each.entity, each) for each in declared)
         return declared
+
+    def declare_totals(self) -> None:
+        """Beside each value in proportion to leaders the total that the plugin divides, and for which topics."""
+        if not self._plugin:
+            return
+        for declared in list(self._entities.values()):
+            for key, quota in declared.units.items():
+                if isinstance(quota.unit, Proportional):
+                    for total in _totals(declared, key, quota, quota.unit):
+                        known = self._entities.get(total.entity, total)
+                        self._entities[total.entity] = replace(known, quotas={**known.quotas, **total.quotas})
 
     def _is_free(self, group: QuotaGroup, member: tuple[MemberKind, str], span: Span) -> bool:
         name, first = self._members.setdefault(member, (group.name, span))
@@ -170,10 +183,19 @@ def _entity(kind: MemberKind, name: str) -> Entity:
     return Entity.of({_TYPES[kind].value: name})
 
 
+def _totals(declared: DesiredEntity, key: QuotaKey, quota: UnitQuota, unit: Proportional) -> Iterator[DesiredEntity]:
+    rule = stored_rule(declared.entity) if is_reserved(declared.entity) else None
+    subject = rule.group if isinstance(rule, GroupLimit) else declared.entity
+    total = DesiredQuota(value=unit.value, source=quota.source, text=quota.text, profile=quota.profile)
+    for topic in unit.topics or (None,):
+        entity = reserved_entity(ProportionalTotal(subject=subject, topic=topic))
+        yield DesiredEntity(entity=entity, quotas={key: total}, source=quota.source, owner=declared.owner, note=declared.note)
+
+
 def _unit_part(quota: UnitQuota, members: int) -> UnitQuota:
     """A total of the cluster, shares, or a part of a budget, of one member."""
     unit = quota.unit
-    if isinstance(unit, ClusterTotal):
+    if isinstance(unit, ClusterTotal | Proportional):
         return replace(quota, unit=replace(unit, value=unit.value / members))
     if isinstance(unit, BudgetShare):
         return replace(quota, unit=replace(unit, percent=unit.percent / members))

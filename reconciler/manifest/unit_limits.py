@@ -6,6 +6,7 @@ Numbers are rounded down, so that their sum never exceeds what was declared. All
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -19,6 +20,8 @@ from reconciler.model import (
     DesiredState,
     Entity,
     Finding,
+    LeaderSpread,
+    Proportional,
     QuotaKey,
     QuotaUnit,
     Shares,
@@ -31,7 +34,7 @@ from reconciler.model import (
     key_part,
     name_part,
 )
-from reconciler.text import amount_part, shown_part
+from reconciler.text import amount_part, list_some, shown_part
 
 _DECIMALS: Final = 1000
 """A percentage or a rate of mutations is cut after the third decimal."""
@@ -42,6 +45,7 @@ class BrokerFacts:
     """What totals are computed from. ``brokers``: ids of those that can lead partitions; empty when they are not known."""
 
     brokers: tuple[int, ...] = ()
+    leaders: LeaderSpread | None = None
 
 
 def round_down(key: QuotaKey, exact: Fraction) -> float | None:
@@ -56,6 +60,17 @@ def round_down(key: QuotaKey, exact: Fraction) -> float | None:
 def part_of_total(key: QuotaKey, total: float, brokers: int) -> float | None:
     """What each of so many brokers allows, so that all together never allow more than the total."""
     return round_down(key, Fraction(total) / brokers)
+
+
+def count_leaders(spread: LeaderSpread | None, topics: tuple[str, ...] | None) -> tuple[Counter[int], int]:
+    """How many partitions each broker leads, and how many there are. Kafka's own topics count only by name."""
+    if spread is None:
+        return Counter(), 0
+    if not spread.by_topic and topics is None:
+        counts = Counter(dict(spread.partitions))
+        return counts, counts.total() + spread.leaderless
+    chosen = [each for name, each in spread.by_topic.items() if (not name.startswith("__") if topics is None else name in topics)]
+    return Counter(leader for leaders, _ in chosen for leader in leaders), sum(count for _, count in chosen)
 
 
 def share_totals(entities: Iterable[DesiredEntity]) -> dict[tuple[QuotaKey, float | None], Fraction]:
@@ -86,6 +101,7 @@ class UnitLimits:
         """
         self._budgets = budgets
         self._brokers = len(facts.brokers)
+        self._leaders = facts.leaders
         self._capacity = capacity or {}
         self._shares = shares
         self._known: dict[tuple[QuotaKey, str | None, int], tuple[UnitQuota, DesiredQuota | None]] = {}
@@ -123,6 +139,8 @@ class UnitLimits:
             return self._budget_share(key, written, unit, declared)
         if not self._brokers:
             return None
+        if isinstance(unit, Proportional):
+            return self._largest_part(key, written, unit, entity)
         number = part_of_total(key, unit.value, self._brokers)
         if number is None:
             message = compose(
@@ -135,6 +153,26 @@ class UnitLimits:
             self._add("part-too-small", message, written, entity, key)
             return None
         return number, replace(unit, brokers=self._brokers)
+
+    def _largest_part(
+        self, key: QuotaKey, written: UnitQuota, unit: Proportional, entity: Entity
+    ) -> tuple[float, QuotaUnit] | None:
+        """One number for all brokers: the part of the broker that leads the most."""
+        leaders, partitions = count_leaders(self._leaders, unit.topics)
+        if not leaders:
+            what = "of any topic" if unit.topics is None else f"of {list_some(list(unit.topics), 3)}"
+            message = compose(
+                "no partition {what} has a leader that can be seen, so {key} cannot be in proportion to them. Read the live "
+                "cluster as a principal that may describe these topics, or write {total}",
+                what=what,
+                key=key_part(key.value),
+                total=flag_part("clusterTotal"),
+            )
+            self._add("unknown-leaders", message, written, entity, key)
+            return None
+        known = replace(unit, leaders=tuple(sorted(leaders.items())), partitions=partitions)
+        number = round_down(key, Fraction(unit.value) * known.most / partitions)
+        return None if number is None else (number, known)
 
     def _share(self, key: QuotaKey, written: UnitQuota, unit: Shares, entity: Entity) -> tuple[float, QuotaUnit] | None:
         if self._shares is None:

@@ -1,4 +1,4 @@
-"""Values of manifests that are mappings: ``{clusterTotal: 60MiB}`` and ``{shares: 2, of: 200MiB}``."""
+"""Values of manifests that are mappings: ``{clusterTotal: 60MiB}``, ``{shares: 2, of: 200MiB}`` and others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from reconciler.model import (
     ClusterTotal,
     Entity,
     Message,
+    Proportional,
     QuotaKey,
     Shares,
     UnitQuota,
@@ -22,16 +23,20 @@ from reconciler.model import (
     key_part,
 )
 from reconciler.text import shown_part
-from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 CLUSTER_TOTAL: Final = "clusterTotal"
 SHARES: Final = "shares"
 OF: Final = "of"
 BUDGET: Final = "budget"
+PROPORTIONAL: Final = "proportional"
+TO: Final = "to"
+TOPICS: Final = "topics"
 _FIELDS: Final = {
     CLUSTER_TOTAL: frozenset({CLUSTER_TOTAL}),
     SHARES: frozenset({SHARES, OF}),
     BUDGET: frozenset({BUDGET}),
+    PROPORTIONAL: frozenset({PROPORTIONAL, TO, TOPICS}),
 }
 _KNOWN: Final = frozenset().union(*_FIELDS.values())
 _NO_TOTAL: Final = {
@@ -56,7 +61,7 @@ def _unit(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collecto
     names = [name for name in _FIELDS if name in node.items]
     if len(names) != 1 or not node.items.keys() <= _FIELDS[names[0]]:
         if node.items and node.items.keys() <= _KNOWN:
-            message = compose("write one of {total}, {shares} and {budget}", **_WORDS)
+            message = compose("write one of {total}, {shares}, {budget} and {proportional}", **_WORDS)
             out.add("invalid-unit", message, node, entity=entity, key=key.value)
         return None
     if names[0] == SHARES:
@@ -67,6 +72,8 @@ def _unit(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collecto
         message = compose("{key} has no {total}: {why}", key=key_part(key.value), why=_NO_TOTAL[key], **_WORDS)
         out.add("unit-not-for-key", message, node, entity=entity, key=key.value)
         return None
+    if names[0] == PROPORTIONAL:
+        return _proportional(key, node, entity, out)
     value = _number(key, node.items[CLUSTER_TOTAL], entity, out)
     return None if value is None else ClusterTotal(value=value)
 
@@ -75,7 +82,22 @@ _WORDS: Final = {
     "total": flag_part("{clusterTotal: 60MiB}"),
     "shares": flag_part("{shares: 2, of: 200MiB}"),
     "budget": flag_part("{budget: 25%}"),
+    "proportional": flag_part("{proportional: 60MiB, to: leaders}"),
 }
+
+
+def _proportional(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> Proportional | None:
+    """In proportion to the leaders of all topics (``to: leaders``), or of some (``topics: [...]``)."""
+    listed = node.items.get(TOPICS)
+    names = [item.text for item in listed.items if isinstance(item, YamlScalar)] if isinstance(listed, YamlSequence) else []
+    if (TO in node.items) == (TOPICS in node.items) or (TOPICS in node.items and not names):
+        message = compose(
+            "write {proportional} or {topics}", topics=flag_part("{proportional: 60MiB, topics: [orders]}"), **_WORDS
+        )
+        out.add("invalid-unit", message, node, entity=entity, key=key.value)
+        return None
+    value = _number(key, node.items[PROPORTIONAL], entity, out)
+    return None if value is None else Proportional(value=value, topics=tuple(dict.fromkeys(names)) or None)
 
 
 def _shares(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> Shares | None:

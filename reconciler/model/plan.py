@@ -237,6 +237,8 @@ class ApplyReport:
     """How long writing and reading back took; ``None``: not known, or nothing was to be written."""
     brokers: int | None = None
     """How many brokers showed what was written; ``None``: not verified, or read from ZooKeeper."""
+    leaders: LeaderSpread | None = None
+    """Which brokers led partitions then, where a value needs that. No document has it."""
     divided_among: tuple[int, ...] = ()
     """Ids of the brokers among which totals were divided. Empty when the manifests declare no total."""
     findings: tuple[Finding, ...] = ()

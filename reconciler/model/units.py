@@ -5,7 +5,8 @@ Kafka stores one number for all brokers. Fields described as computed are ``None
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -41,6 +42,26 @@ class BudgetShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proportional:
+    """``{proportional: 60MiB, to: leaders}``: a total that brokers share by the partitions they lead. ``value``: the total.
+
+    ``topics``: those whose partitions count; ``None``: all topics.
+    """
+
+    value: float
+    topics: tuple[str, ...] | None = None
+    leaders: tuple[tuple[int, int], ...] | None = None
+    """Computed: how many of the partitions each broker leads, by id."""
+    partitions: int | None = None
+    """Computed: how many partitions there are, those without a leader included."""
+
+    @property
+    def most(self) -> int:
+        """How many partitions the broker with the most leaders leads."""
+        return max((count for _, count in self.leaders or ()), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPart:
     """What a member of a group has of the group's limit."""
 
@@ -51,7 +72,7 @@ class GroupPart:
     """Of the whole group, on each broker."""
 
 
-WrittenUnit: TypeAlias = ClusterTotal | Shares | BudgetShare
+WrittenUnit: TypeAlias = ClusterTotal | Shares | BudgetShare | Proportional
 """A value of a manifest that is computed for a cluster."""
 QuotaUnit: TypeAlias = WrittenUnit | GroupPart
 """How a value was declared that is not a number for each broker."""
@@ -77,6 +98,8 @@ class LeaderSpread:
     """How many partitions each broker leads, by id; those that lead none are not here."""
     leaderless: int = 0
     """Partitions without a leader."""
+    by_topic: Mapping[str, tuple[tuple[int, ...], int]] = field(default_factory=dict)
+    """By topic: the leader of each partition that has one, and how many partitions there are. Empty: not known."""
     absent: tuple[int, ...] = ()
     """Brokers that have replicas and are not up, sorted."""
 

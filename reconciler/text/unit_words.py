@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from reconciler.model import BudgetShare, ClusterTotal, GroupPart, QuotaUnit, display_name
+from reconciler.model import BudgetShare, ClusterTotal, GroupPart, Proportional, QuotaUnit, display_name
 from reconciler.text.amounts import amount, number_text
 from reconciler.text.quoting import count_of
 
@@ -14,11 +14,10 @@ def unit_text(key: str, unit: QuotaUnit) -> str:
     if isinstance(unit, ClusterTotal):
         divided = "" if unit.brokers is None else f", divided by {count_of(unit.brokers, 'broker')}"
         return f"{amount(key, unit.value)} in total{divided}"
+    if isinstance(unit, Proportional):
+        return _proportional_text(key, unit)
     if isinstance(unit, GroupPart):
-        if unit.members is None:
-            return f"{amount(key, unit.limit)} shared by all members of group {display_name(unit.group)}"
-        parts = "the limit" if unit.members == 1 else f"1 of {unit.members} equal parts"
-        return f"{parts} of group {display_name(unit.group)}, {amount(key, unit.limit)}"
+        return _group_text(key, unit)
     if isinstance(unit, BudgetShare):
         budget = "the budget" if unit.of is None else f"the budget of {amount(key, unit.of)}"
         return f"{shares_text(unit.percent)} % of {budget}"
@@ -27,6 +26,21 @@ def unit_text(key: str, unit: QuotaUnit) -> str:
     return (
         f"{shares} shares of {capacity}" if unit.total is None else f"{shares} of {shares_text(unit.total)} shares of {capacity}"
     )
+
+
+def _proportional_text(key: str, unit: Proportional) -> str:
+    of = "all topics" if unit.topics is None else ", ".join(map(display_name, unit.topics))
+    total = f"{amount(key, unit.value)} in proportion to the leaders of {of}"
+    if unit.leaders is None or unit.partitions is None:
+        return total
+    return f"{total}, of which the broker with the most leads {unit.most} of {count_of(unit.partitions, 'partition')}"
+
+
+def _group_text(key: str, unit: GroupPart) -> str:
+    if unit.members is None:
+        return f"{amount(key, unit.limit)} shared by all members of group {display_name(unit.group)}"
+    parts = "the limit" if unit.members == 1 else f"1 of {unit.members} equal parts"
+    return f"{parts} of group {display_name(unit.group)}, {amount(key, unit.limit)}"
 
 
 def shares_text(count: Fraction) -> str:

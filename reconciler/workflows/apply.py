@@ -100,7 +100,7 @@ def apply_manifests(
     if saved is not None and approval.expected_digest in (None, saved.digest) and is_applied(saved, current):
         return already_applied(plan)
     report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=on_refusal)
-    return replace(report, findings=plan.undecided, divided_among=plan.brokers)
+    return replace(report, findings=plan.undecided, divided_among=plan.brokers, leaders=plan.leaders)
 
 
 def write(

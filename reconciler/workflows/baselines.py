@@ -56,7 +56,7 @@ def is_clean(report: ApplyReport) -> bool:
 
 def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
     """Write the baseline whole or not at all. Raises ``FileAccessError``."""
-    desired, _ = compute_units(intent.desired, BrokerFacts(brokers=report.divided_among))
+    desired, _ = compute_units(intent.desired, BrokerFacts(brokers=report.divided_among, leaders=report.leaders))
     write_whole(path, [document_text(baseline_to_json(desired, report.cluster, intent.source()))])
 
 

@@ -156,7 +156,8 @@ def _desired_at(then: ManifestsAt, cluster: str | None) -> DesiredState:
 
 def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[DesiredState, list[MissingEvidence]]:
     """With a number for each broker in place of every total; without the totals when the brokers are not known."""
-    desired, _ = compute_units(desired, BrokerFacts(brokers=current.brokers if current is not None else ()))
+    facts = BrokerFacts() if current is None else BrokerFacts(brokers=current.brokers, leaders=current.leaders)
+    desired, _ = compute_units(desired, facts)
     if not desired.with_units:
         return desired, []
     because = "the number of brokers is not known"

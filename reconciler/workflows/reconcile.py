@@ -49,7 +49,7 @@ def write_observed(
     stop_on(observation.plan.findings, intent.fail_on)
     approval = Approval(settings=settings)
     report = write(observation.plan, cluster, approval, confirm=lambda _: True, clock=clock, progress=progress)
-    return replace(report, divided_among=observation.plan.brokers)
+    return replace(report, divided_among=observation.plan.brokers, leaders=observation.plan.leaders)
 
 
 def _count_pruned(intent: Intent, current: CurrentState) -> int:

@@ -33,6 +33,7 @@ from reconciler.ports import LeaderInspector, QuotaReader
 from reconciler.text import amount, amount_part, count_of, list_some, shares_text
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import adjusted, stop_on
+from reconciler.workflows.proportional import proportional_notes
 
 if TYPE_CHECKING:
     from reconciler.workflows.plan import Intent
@@ -72,8 +73,10 @@ def at_brokers(intent: Intent, current: CurrentState | None, *, attended: bool =
         return intent
     with_units = intent.desired.with_units
     brokers = current.brokers if current is not None else ()
-    desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers))
-    findings = [*wrong, *_unknown_brokers(desired)]
+    desired, wrong = compute_units(
+        intent.desired, BrokerFacts(brokers=brokers, leaders=current.leaders if current is not None else None)
+    )
+    findings = [*wrong, *(() if wrong else _unknown_brokers(desired))]
     findings += limit_findings([desired.entities[entity] for entity in with_units], intent.limits, intent.spec)
     known = intent.findings
     if intent.budgets:
@@ -86,6 +89,7 @@ def at_brokers(intent: Intent, current: CurrentState | None, *, attended: bool =
     if keeps and current is not None:
         desired, kept = keep_parts(desired, current.entities)
     notes = tuple(_notes(intent.spec, current, kept)) if current is not None else ()
+    notes += tuple(proportional_notes(desired, brokers))
     log_event(
         _log,
         "totals divided",
@@ -104,7 +108,7 @@ def declared_values(desired: DesiredState, current: CurrentState | None) -> dict
     A value that the cluster has for another number of brokers is what that state was applied as.
     """
     if current is not None and desired.with_units:
-        desired, _ = compute_units(desired, BrokerFacts(brokers=current.brokers))
+        desired, _ = compute_units(desired, BrokerFacts(brokers=current.brokers, leaders=current.leaders))
         desired, _ = keep_parts(desired, current.entities)
     return {
         entity: {key.value: quota.value for key, quota in declared.quotas.items()}

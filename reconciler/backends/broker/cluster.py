@@ -198,6 +198,10 @@ class BrokerCluster:
         return LeaderSpread(
             partitions=tuple(sorted((leader, count) for leader, count in leaders.items() if leader in up)),
             leaderless=leaderless,
+            by_topic={
+                topic.name: (tuple(each.leader_id for each in topic.partitions if each.leader_id in up), len(topic.partitions))
+                for topic in answer.topics
+            },
             absent=tuple(sorted(replicas - up)),
         )
 

@@ -1,0 +1,87 @@
+"""Totals that brokers share by the partitions they lead: one number for all brokers, and each broker's own with the plugin."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.documents.units import unit_from_json, unit_to_json
+from reconciler.manifest.desired import desired_state
+from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
+from reconciler.manifest.reading import read_documents
+from reconciler.manifest.unit_limits import BrokerFacts, compute_units
+from reconciler.model.entity import Entity
+from reconciler.model.quota import QuotaKey
+from reconciler.model.state import DesiredState
+from reconciler.model.units import LeaderSpread, Proportional
+from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
+from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, callback_limits
+from reconciler.resolution.reserved_users import ProportionalTotal, reserved_entity
+from reconciler.workflows.proportional import proportional_notes
+from tests.support.manifests import cluster, quotas
+
+KEY = "producer_byte_rate"
+ETL = Entity.of({"user": "etl"})
+SPREAD = LeaderSpread(
+    partitions=((1, 4), (2, 2), (3, 2)),
+    by_topic={"orders": ((1, 1, 1, 2, 2), 6), "clicks": ((3,), 1), "__consumer_offsets": ((1, 3), 2)},
+)
+FACTS = BrokerFacts(brokers=(1, 2, 3), leaders=SPREAD)
+
+
+def declared(value: object, **spec: object) -> tuple[DesiredState, tuple[str, ...]]:
+    text = f"{cluster(**spec)}---\n{quotas(({'user': 'etl'}, {KEY: value}))}"
+    content = read_documents(text.encode(), "all.yaml")
+    documents = [each for each in content.documents if isinstance(each, ClientQuotasDocument)]
+    (of_cluster,) = [each for each in content.documents if isinstance(each, ClusterDocument)]
+    result = desired_state(documents, of_cluster.spec)
+    return result.state, tuple(finding.id for finding in (*content.findings, *result.findings))
+
+
+def test_without_the_plugin_all_brokers_get_the_largest_part_and_the_loss_is_noted() -> None:
+    state, findings = declared({"proportional": 600, "topics": ["orders"]})
+    computed, wrong = compute_units(state, FACTS)
+    quota = computed.entities[ETL].quotas[QuotaKey.PRODUCER_BYTE_RATE]
+    assert (findings, wrong) == ((), ())
+    # Broker 1 leads three of six partitions. One has no leader, and nobody gets its part.
+    assert quota.value == 300.0
+    assert quota.unit == Proportional(value=600.0, topics=("orders",), leaders=((1, 3), (2, 2)), partitions=6)
+    assert unit_from_json(unit_to_json(quota.unit)) == quota.unit
+    assert list(computed.entities) == [ETL]
+    (note,) = proportional_notes(computed, (1, 2, 3))
+    assert "3 brokers together allow 1.5 times the total" in note
+
+
+def test_leaders_of_all_topics_leave_kafkas_own_topics_out() -> None:
+    computed, _ = compute_units(declared({"proportional": 700, "to": "leaders"})[0], FACTS)
+    assert computed.values() == {ETL: {KEY: 300.0}}
+
+
+def test_with_the_plugin_the_total_is_stored_and_each_broker_has_its_own_part() -> None:
+    state, findings = declared({"proportional": 600, "topics": ["orders"]}, quotaCallback={"class": GROUP_CALLBACK})
+    computed, _ = compute_units(state, FACTS)
+    total = reserved_entity(ProportionalTotal(subject=ETL, topic="orders"))
+    assert (findings, computed.values()) == ((), {ETL: {KEY: 300.0}, total: {KEY: 600.0}})
+    partitions = tuple(
+        PartitionLeader(topic="orders", partition=number, leader=leader) for number, leader in enumerate((1, 1, 1, 2, 2, None))
+    )
+    metadata = {broker: ClusterMetadata(broker=broker, brokers=(1, 2, 3), partitions=partitions) for broker in (1, 2, 3)}
+    limits = callback_limits(GroupQuotaCallback, computed.values(), metadata)[KEY]
+    assert [limits.at(broker).resolve("etl", "app").value for broker in (1, 2, 3)] == [300.0, 200.0, 100.0]
+    (note,) = proportional_notes(computed, (1, 2, 3))
+    assert "broker 1 300 B/s, broker 2 200 B/s, broker 3 100 B/s" in note
+
+
+def test_unknown_leaders_are_refused() -> None:
+    state, _ = declared({"proportional": 600, "topics": ["payments"]})
+    assert [each.id for each in compute_units(state, FACTS)[1]] == ["unknown-leaders"]
+    assert [each.id for each in compute_units(state, BrokerFacts(brokers=(1,)))[1]] == ["unknown-leaders"]
+
+
+@pytest.mark.parametrize("value", [{"proportional": 600}, {"proportional": 600, "to": "leaders", "topics": ["a"]}])
+def test_a_value_names_either_all_leaders_or_topics(value: object) -> None:
+    assert declared(value)[1] == ("invalid-unit",)
+
+
+def test_percentages_have_no_total() -> None:
+    text = f"{cluster()}---\n{quotas(({'user': 'etl'}, {'request_percentage': {'proportional': 6, 'to': 'leaders'}}))}"
+    assert [each.id for each in read_documents(text.encode(), "all.yaml").findings] == ["unit-not-for-key"]
