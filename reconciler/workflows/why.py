@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 _SECOND: Final = datetime.timedelta(seconds=1)
 _LONGEST: Final = datetime.timedelta(days=7)
+_SOURCES: Final = {"cells": "per-second totals", "normal-form": "canonical traffic schema", "recorder": "files of the recorder"}
+"""Words for people, where they are not those of the document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,13 +168,17 @@ def _evidence(
     return TrafficEvidence(
         timelines=timelines,
         logged=logged,
-        source=report.provenance.source.replace("-", " ") if server is None else f"samples of {server.address}",
+        source=_words(report.provenance.source) if server is None else f"samples of {server.address}",
         of_violations=of_violations,
         start=report.provenance.start,
         end=report.provenance.end,
         brokers=tuple(coverage.broker for coverage in report.provenance.coverage),
         all_brokers=tuple(sorted({*report.provenance.named_brokers, *report.provenance.cluster_brokers})),
     )
+
+
+def _words(source: str) -> str:
+    return _SOURCES.get(source, source.replace("-", " "))
 
 
 def _no_samples(error: TrafficError) -> MissingEvidence:
