@@ -44,9 +44,9 @@ def ip(name: EntityName = DEFAULT) -> Entity:
     return Entity.of({"ip": name})
 
 
-def declared(entity: Entity, line: int = 1, **quotas: float) -> DesiredEntity:
-    values = {QuotaKey(k): DesiredQuota(value=v, source=span(line), text=str(v)) for k, v in quotas.items()}
-    return DesiredEntity(entity=entity, quotas=values, source=span(line))
+def declared(entity: Entity, line: float = 1, /, **quotas: float) -> DesiredEntity:
+    values = {QuotaKey(k): DesiredQuota(value=v, source=span(int(line)), text=str(v)) for k, v in quotas.items()}
+    return DesiredEntity(entity=entity, quotas=values, source=span(int(line)))
 
 
 def desired(*entities: DesiredEntity, complete: bool = True) -> DesiredState:

@@ -6,6 +6,7 @@ import html
 import json
 import urllib.parse
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -25,7 +26,7 @@ QUOTAS = quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"}))
 class MetricsServer:
     """Samples each 15 s; it keeps what was asked."""
 
-    def __init__(self, labels: dict[str, str] = LABELS, **more: object) -> None:
+    def __init__(self, labels: dict[str, str] = LABELS, **more: Any) -> None:
         self.labels, self.more = labels, more
         self.paths: list[str] = []
         self.queries: list[str] = []
@@ -46,7 +47,7 @@ class MetricsServer:
         return 200, "application/json", json.dumps(document, separators=(",", ":")).encode()
 
 
-def write(folder: Path, **spec: object) -> Path:
+def write(folder: Path, **spec: Any) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "cluster.yaml").write_text(cluster(**spec))
     (folder / "quotas.yaml").write_text(QUOTAS)
@@ -63,7 +64,7 @@ def write(folder: Path, **spec: object) -> Path:
     ],
 )
 def test_servers_that_answer_like_prometheus_give_a_verdict(
-    path: str, tenant: dict[str, object], more: dict[str, object], tmp_path: Path
+    path: str, tenant: dict[str, Any], more: dict[str, Any], tmp_path: Path
 ) -> None:
     server = MetricsServer(**more)
     manifests = write(tmp_path / "quotas")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -24,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def manifests(folder: Path, entries: str = TOTAL, **spec: object) -> None:
+def manifests(folder: Path, entries: str = TOTAL, **spec: Any) -> None:
     (folder / "quotas" / "prod.yaml").write_text(cluster(**spec))
     (folder / "quotas" / "quotas.yaml").write_text(entries)
 

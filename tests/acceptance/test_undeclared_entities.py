@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import xml.etree.ElementTree as ET
+from collections.abc import Mapping
 from pathlib import Path
 
 import jsonschema
@@ -45,7 +46,7 @@ class Checkout:
         connection = {"bootstrapServers": [self.server]}
         self.git.write("cluster.yaml", cluster("prod", prune=prune, connection=connection, **spec))
 
-    def declare(self, *entries: tuple[dict[str, object], dict[str, object]]) -> None:
+    def declare(self, *entries: tuple[Mapping[str, object], Mapping[str, object]]) -> None:
         self.git.write("quotas.yaml", quotas(*entries))
 
     def run(self, command: str, *arguments: str) -> Done:

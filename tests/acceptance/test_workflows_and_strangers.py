@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ ACTION = WORKFLOWS.parent / "actions" / "kafka-quotas" / "action.yml"
 NOWHERE = {"bootstrapServers": ["127.0.0.1:1"]}
 
 
-def declares(rate: int, **spec: object) -> str:
+def declares(rate: int, **spec: Any) -> str:
     return quotas(({"user": "payments-api"}, {"producer_byte_rate": rate}), **spec)
 
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka.admin import NewTopic
@@ -44,7 +45,7 @@ def create(nodes: ThreeNodes, topic: str, assignment: Mapping[int, list[int]]) -
         client.create_topics([NewTopic(name=topic, replica_assignments=dict(assignment))])
 
 
-def manifests(folder: Path, total: str, *names: str, **spec: object) -> None:
+def manifests(folder: Path, total: str, *names: str, **spec: Any) -> None:
     folder.joinpath("prod.yaml").write_text(cluster(**spec))
     match = {"client-id": list(names)}
     folder.joinpath("quotas.yaml").write_text(quotas((match, {"producer_byte_rate": {"clusterTotal": total}})))

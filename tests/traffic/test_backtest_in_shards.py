@@ -119,7 +119,7 @@ def test_rows_and_report_are_those_of_one_process(spark: SparkSession, traffic: 
     assert report.counts == expected.counts
     shown = [row for row in expected.verdicts if row.changed or row.verdict.value in ("throttled", "possible")]
     assert list(report.verdicts) == [dataclasses.replace(row, waiting=None) for row in shown]
-    left_out = {"verdicts": (), "group_counts": None}
+    left_out: dict[str, Any] = {"verdicts": (), "group_counts": None}
     assert dataclasses.replace(report, **left_out) == dataclasses.replace(expected, **left_out)
 
 

@@ -130,7 +130,7 @@ def written(folder: Path, logs: dict[int, list[str]]) -> list[Path]:
 @pytest.mark.spark
 @pytest.mark.parametrize("here", [True, False])
 def test_a_sample_of_the_lines_clears_nobody(spark: SparkSession, tmp_path: Path, *, here: bool) -> None:
-    options = {"spark": None if here else spark}
+    options: dict[str, Any] = {"spark": None if here else spark}
     whole = report(*written(tmp_path / "whole", spread(600, brokers=3)), **options)
     assert {one.verdict for one in whole.verdicts} == {"clear"}
     assert whole.provenance.request_step == 1

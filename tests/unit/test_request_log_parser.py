@@ -19,8 +19,8 @@ from tests.traffic.log_lines import fetch_request, fetch_response, line, produce
 
 def rows(*lines: str | bytes, **options: Any) -> list[dict[str, Any]]:
     raw = [text.encode() if isinstance(text, str) else text for text in lines]
-    options = {"broker": 1, "file": "file:///log", "also": IDENTITY_COLUMNS} | options
-    return [row for batch in parse_lines(raw, **options) for row in batch.to_pylist()]
+    arguments: dict[str, Any] = {"broker": 1, "file": "file:///log", "also": IDENTITY_COLUMNS} | options
+    return [row for batch in parse_lines(raw, **arguments) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("year", ["1969", "1970", "1999", "2100", "2120", "9999", "0000"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ def user(name: str) -> Entity:
 
 
 def read(
-    groups: Mapping[str, object], *entries: tuple[Mapping[str, object], Mapping[str, object]], **spec: object
+    groups: Mapping[str, object], *entries: tuple[Mapping[str, object], Mapping[str, object]], **spec: Any
 ) -> tuple[DesiredResult, tuple[str, ...]]:
     text = f"{cluster(**spec)}---\n{quotas(*entries, groups=groups)}"
     content = read_documents(text.encode(), "all.yaml")
@@ -41,7 +42,7 @@ def read(
     return result, tuple(finding.id for finding in (*content.findings, *result.findings))
 
 
-def group(*users: str, rate: object = "60MiB", **fields: object) -> dict[str, object]:
+def group(*users: str, rate: object = "60MiB", **fields: Any) -> dict[str, object]:
     return {"users": list(users), "quotas": {KEY.value: rate}, **fields}
 
 

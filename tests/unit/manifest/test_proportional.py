@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reconciler.documents.units import unit_from_json, unit_to_json
@@ -28,7 +30,7 @@ SPREAD = LeaderSpread(
 FACTS = BrokerFacts(brokers=(1, 2, 3), leaders=SPREAD)
 
 
-def declared(value: object, **spec: object) -> tuple[DesiredState, tuple[str, ...]]:
+def declared(value: object, **spec: Any) -> tuple[DesiredState, tuple[str, ...]]:
     text = f"{cluster(**spec)}---\n{quotas(({'user': 'etl'}, {KEY: value}))}"
     content = read_documents(text.encode(), "all.yaml")
     documents = [each for each in content.documents if isinstance(each, ClientQuotasDocument)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,7 +33,7 @@ def read(text: str) -> tuple[DesiredResult, tuple[str, ...]]:
     return result, tuple(finding.id for finding in (*content.findings, *result.findings))
 
 
-def declared(*values: object, key: str = "producer_byte_rate", **spec: object) -> tuple[DesiredResult, tuple[str, ...]]:
+def declared(*values: object, key: str = "producer_byte_rate", **spec: Any) -> tuple[DesiredResult, tuple[str, ...]]:
     names = ("alice", "bob", "carol")
     return read(
         f"{cluster(**spec)}---\n{quotas(*(({'user': name}, {key: value}) for name, value in zip(names, values, strict=False)))}"

@@ -20,7 +20,7 @@ def only_user(prefix: str) -> Selector:
 
 
 def test_an_entity_that_the_cluster_lacks_is_created_with_its_source() -> None:
-    found = compare(desired(declared(user("a"), line=7, producer_byte_rate=1024)), current())
+    found = compare(desired(declared(user("a"), 7, producer_byte_rate=1024)), current())
     (change,) = found.changes
     assert change.action is Action.CREATE
     (key,) = change.keys

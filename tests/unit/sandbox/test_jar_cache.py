@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ class Registry:
             raise self.fail
 
 
-def get(cache: Path, registry: Registry, **options: object) -> tuple[Path, ...]:
+def get(cache: Path, registry: Registry, **options: Any) -> tuple[Path, ...]:
     return ensure_jars(SET, fetchers=registry.fetchers, cache=cache, **options)
 
 

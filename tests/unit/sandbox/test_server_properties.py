@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import javaproperties
 import pytest
@@ -107,7 +108,7 @@ def test_settings_the_sandbox_chooses_itself_are_refused_by_name() -> None:
         {"users": (Login(name="a" * 51, password="x"),)},
     ],
 )
-def test_a_spec_that_cannot_work_is_a_usage_error(wrong: dict[str, object]) -> None:
+def test_a_spec_that_cannot_work_is_a_usage_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         SandboxSpec(**wrong)
 

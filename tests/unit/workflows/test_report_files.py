@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from tests.support import backtest_reports
 from tests.support.report_world import BACKTEST
 
 
-def line(minute: int, **changes: object) -> str:
+def line(minute: int, **changes: Any) -> str:
     """A line as ``apply --audit`` writes it."""
     run = AuditedRun(command="apply", started=NOON, os_user="ci", cluster=ClusterIdentity(name="prod"))
     return audit_text(failed_audit_to_json(run, UnreachableError("no"), at=NOON.replace(minute=minute)) | changes) + "\n"  # type: ignore[operator]  # any JSON
