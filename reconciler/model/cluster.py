@@ -288,7 +288,7 @@ class ClusterSpec:
     accept: tuple[Acceptance, ...] = ()
     backtest: BacktestPolicy = field(default_factory=BacktestPolicy)
     capacity: Mapping[str, float] = field(default_factory=dict)
-    """What one broker can do, by quota key; the backtest compares the sum of the limits with it."""
+    """What one broker can do, by quota key. Shares divide it, and the sum of the limits is compared with it."""
     broker_settings: Mapping[str, int] = field(default_factory=dict)
     """Brokers' settings that decide how quotas are enforced, by Kafka's names; those left out have Kafka's defaults."""
     quota_callback: CallbackClass | None = None
