@@ -189,7 +189,7 @@ def _require_type(option: str, entity_type: str) -> None:
         return
     near = near_miss(entity_type, _TYPES)
     comma = "; a name with a comma in it is given by --name TYPE=NAME" if option == "--names" else ""
-    raise UsageError(f"{option}: there is no entity type {shown(entity_type)}; the types are {', '.join(_TYPES)}{near}{comma}")
+    raise UsageError(f"{option}: {shown(entity_type)} is not an entity type. The types are {', '.join(_TYPES)}{near}{comma}")
 
 
 def _checked(parts: Iterable[_Part], may_be_empty: Collection[str]) -> tuple[_Part, ...]:
