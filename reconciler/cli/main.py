@@ -34,7 +34,7 @@ COMMAND_GROUPS: Final = {
         "validate": "Check manifests without a cluster",
         "plan": "Show the changes that apply would make",
         "backtest": "Replay recorded traffic against current and proposed quotas",
-        "simulate": "Show who would be throttled without a broker, or with more traffic",
+        "simulate": "Judge recorded traffic without a broker, or with more",
         "record": "Record traffic from brokers' metrics pages as a service",
         "compact": "Sum up recorded traffic by client and second",
         "traffic": "Check rows of a producer of recorded traffic",
