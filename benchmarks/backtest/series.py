@@ -29,7 +29,7 @@ kind: ClientQuotas
 metadata: {name: teams, owner: team}
 spec:
   quotas:
-    - match: {user: "*", client-id: "*"}
+    - match: {user: {default: true}, client-id: {default: true}}
       quotas: {producer_byte_rate: 1KiB}
 """
 FORMS = {"rows": ("--out", "parquet=verdicts"), "report": ()}
