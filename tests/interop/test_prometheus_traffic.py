@@ -78,5 +78,6 @@ def test_remote_read_and_json_make_the_same_page(tmp_path: Path) -> None:
 
 def test_an_option_of_prometheus_without_prometheus_is_refused(tmp_path: Path) -> None:
     (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
+    (tmp_path / "logs").write_text("a line of no request\n")
     done = invoke("backtest", ".", "--traffic", "logs", "--since", "2026-11-22T00:00:00Z", cwd=tmp_path)
-    assert (done.code, "--since is for --traffic prometheus+http(s)://HOST, for other addresses" in done.err) == (64, True)
+    assert (done.code, "--since and --until need Parquet in the canonical traffic schema" in done.err) == (64, True)
