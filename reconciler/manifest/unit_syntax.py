@@ -69,7 +69,9 @@ def _unit(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collecto
     if names[0] == BUDGET:
         return _budget_share(key, node, entity, out)
     if key in _NO_TOTAL:
-        message = compose("{key} has no {total}: {why}", key=key_part(key.value), why=_NO_TOTAL[key], **_WORDS)
+        message = compose(
+            "{key} takes no {total}: {why}", key=key_part(key.value), total=flag_part(CLUSTER_TOTAL), why=_NO_TOTAL[key]
+        )
         out.add("unit-not-for-key", message, node, entity=entity, key=key.value)
         return None
     if names[0] == PROPORTIONAL:
