@@ -23,6 +23,7 @@ from reconciler.model import (
     Message,
     Span,
     display_name,
+    escaped,
 )
 from reconciler.planning import difference, quotas_after
 from reconciler.policy import FailingRows, judged_by_rules
@@ -221,6 +222,11 @@ def _with_rows(
                     store.write_frame(run.verdicts)
                 noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, where)))
                 return apply_rules(report, noted)
+    if store.needs_spark:
+        raise UsageError(
+            f"--out parquet={escaped(where)}: the command itself judges samples of metrics, violation logs and folders of "
+            "compact, and writes rows of verdicts to its machine only. Name a folder there"
+        )
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
         _step(progress, "judging")
         report = Backtest(recorded, question).report()

@@ -141,3 +141,14 @@ def test_days_of_compact_give_the_rows_that_they_give_without_shards(work: Path,
     assert without_rows(done.json()) == without_rows(plain.json())
     # Of sums, only what changes is judged.
     assert len(rows_in(work / "rows")) == len(plain.json()["verdicts"]) == done.json()["summary"]["rows"]
+
+
+def test_totals_of_a_folder_go_to_a_folder_only(work: Path, warm_command: Command) -> None:
+    made = warm_command("compact", "--traffic", "traffic.parquet", "--folder", "cells", cwd=work)
+    assert made.code == 0, made.err
+
+    done = judge(warm_command, work, "--out", "parquet=table:verdicts_of_cells", *ON_SPARK, traffic="cells")
+
+    assert (done.code, done.out) == (64, "")
+    assert "--out parquet=table:verdicts_of_cells" in done.err
+    assert "Name a folder there" in done.err
