@@ -130,7 +130,7 @@ def test_where_no_lock_can_be_made_nothing_is_written(place: str, witness: Kazoo
     witness.set_acls("/", [*READ_ACL_UNSAFE, make_acl("world", "anyone", delete=True, admin=True)])
     with (
         zookeeper_cluster(place) as one,
-        pytest.raises(AuthorizationError, match=r"the lock cannot be taken: .*/kafka-quotas.*log in"),
+        pytest.raises(AuthorizationError, match=r"the lock cannot be taken: .*/kafka-quotas.*Log in"),
         one.exclusive("alice"),
     ):
         pytest.fail("no lock")

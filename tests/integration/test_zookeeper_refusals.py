@@ -106,8 +106,8 @@ def read_only_changes(client: KazooClient) -> None:
         (during_migration, UnsupportedClusterError, r"migrated to KRaft.*/migration.*bootstrapServers"),
         (under_kraft, UnsupportedClusterError, r"KRaft controller.*bootstrapServers"),
         (without_brokers, UnsupportedClusterError, r"no broker is registered.*all are down.*bootstrapServers"),
-        (read_only_users, AuthorizationError, r"write /config/users: they allow world:anyone \(r\);.*log in"),
-        (secret_users, AuthorizationError, r"write /config/users:.*log in"),
+        (read_only_users, AuthorizationError, r"write /config/users: they allow world:anyone \(r\);.*Log in"),
+        (secret_users, AuthorizationError, r"write /config/users:.*Log in"),
         (read_only_changes, AuthorizationError, r"write /config/changes: they allow world:anyone \(r\)"),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_server_without_its_majority_is_read_and_never_written(tmp_path: Path)
         server.alone_of_three(local_sessions=True)
         with cluster(server.address) as opened:
             assert opened.current_state().entities == {user("alice"): {"producer_byte_rate": 1024.0}}
-            with pytest.raises(UnsupportedClusterError, match=r"read-only: it has lost the majority.*nothing was written"):
+            with pytest.raises(UnsupportedClusterError, match=r"read-only: it has lost the majority.*Nothing was written"):
                 opened.alter([ALICE], validate_only=True)
 
 
