@@ -67,6 +67,7 @@ def written(tmp_path: Path, sources: int) -> bool:
     return folder.is_dir() and any(folder.iterdir()) and manifest(tmp_path / "lake")["days"][0]["sources"] >= sources
 
 
+@pytest.mark.large
 def test_a_killed_stream_loses_and_doubles_nothing(logs: Path, tmp_path: Path, warm_command: Command) -> None:
     rotate_in(logs, 0)
     with compact_process(tmp_path, *FOLLOW, "--every", "0.2") as process:

@@ -161,7 +161,7 @@ def test_no_module_of_the_working_directory_runs_when_python_is_given_ours(
     assert report(COMMAND, hostile, *where, form="seconds", env={}) == expected["seconds"]
 
 
-@pytest.mark.parametrize("where", [pytest.param("local", marks=pytest.mark.large), "standalone"])
+@pytest.mark.parametrize("where", ["local", pytest.param("standalone", marks=pytest.mark.large)])
 def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_directory(
     where: str, hostile: tuple[Path, Path], expected, request: pytest.FixtureRequest, folder: Path, wheel: Path
 ) -> None:
@@ -196,6 +196,7 @@ def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
 RETRIES = ("--conf", "spark.speculation=true", "--conf", "spark.speculation.interval=100ms")
 
 
+@pytest.mark.large
 def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_rows(
     folder: Path, standalone: tuple[str, ...], cluster_folder: Path
 ) -> None:

@@ -26,7 +26,7 @@ def test_a_good_document_has_no_problems():
     ("body", "kind", "line", "column", "words"),
     [
         ("metadata: {ownr: x}\nspec: {quotas: []}\n", "unknown-field", 3, 12, "did you mean 'owner'?"),
-        ("spec: {quota: []}\n", "missing-field", 3, 7, "needs the field 'quotas'"),
+        ("spec: {quota: []}\n", "unknown-field", 3, 8, "did you mean 'quotas'?"),
         ("spec: {quotas: {}}\n", "wrong-type", 3, 16, "'quotas' must be a list, not a mapping"),
         ("spec: {quotas: [{match: {user: a}, quotas: [1]}]}\n", "wrong-type", 3, 44, "must be a mapping, not a list"),
         ("spec: {quotas: [{match: {user: {default: false}}, quotas: {}}]}\n", "wrong-value", 3, 42, "must be true, not false"),

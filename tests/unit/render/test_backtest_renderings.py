@@ -71,6 +71,7 @@ def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
     assert summary == {
         "headline": "The proposed quotas would have throttled 1 of 1 quota group whose limit changes.",
         "buckets": 2,
+        "rows": 3,
         "changed": {"buckets": 1, "throttled": 1, "possible": 0, "clear": 0, "inconclusive": 0},
         "unchanged": {"buckets": 1, "throttled": 0, "possible": 0, "clear": 1, "inconclusive": 0},
         "unjudged": 0,
@@ -191,7 +192,7 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
     assert "The change does not touch 1 more quota group." in text
     summary = backtest_to_json(report)["summary"]
     assert summary == {
-        "headline": words, "buckets": 4,
+        "headline": words, "buckets": 4, "rows": 12,
         "changed": {"buckets": 2, "throttled": 1, "possible": 0, "clear": 1, "inconclusive": 0},
         "unchanged": {"buckets": 2, "throttled": 1, "possible": 0, "clear": 1, "inconclusive": 0},
         "unjudged": 0, "quotas": None, "refused": False,
