@@ -59,6 +59,32 @@ class ClusterArguments(OutputArguments):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedTrafficArguments(ClusterArguments):
+    """Also ``--traffic``, the options that ``traffic_options`` adds except times, and ``options.add_current_option``."""
+
+    traffic: tuple[str, ...]
+    current: str | None
+    kafka_version: str | None
+    log_timezone: str
+    mapping: str | None
+    max_unreadable: float
+    master: str | None
+    remote: str | None
+    memory: str
+    conf: tuple[str, ...]
+    properties_file: str | None
+    window_samples: int | None
+    window_seconds: int | None
+    controller_window_samples: int | None
+    controller_window_seconds: int | None
+    quota_callback: str | None
+    match: tuple[str, ...]
+    http_config: str | None
+    traffic_store: str | None
+    known_clients: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WritingArguments(ClusterArguments):
     """Also the options of ``writing.add_writing_options`` and ``options.add_trusted_ref_option``."""
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import options, output
-from reconciler.cli.arguments import ClusterArguments
+from reconciler.cli.arguments import JudgedTrafficArguments
 from reconciler.cli.traffic_options import (
     add_broker_model_options,
     add_known_clients_option,
     add_prometheus_options,
     add_reading_options,
     add_spark_options,
+    backtest_options,
     dataset_time,
     prometheus_request,
 )
@@ -29,36 +30,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayArguments(ClusterArguments):
+class ReplayArguments(JudgedTrafficArguments):
     """Options of both commands. ``settings``: those of ``--set``."""
 
     settings: tuple[str, ...]
-    traffic: tuple[str, ...]
-    current: str | None
-    kafka_version: str | None
-    log_timezone: str
-    mapping: str | None
-    max_unreadable: float
-    master: str | None
-    remote: str | None
-    memory: str
-    conf: tuple[str, ...]
-    properties_file: str | None
-    window_samples: int | None
-    window_seconds: int | None
-    controller_window_samples: int | None
-    controller_window_seconds: int | None
-    quota_callback: str | None
     trusted_ref: str | None
     fail_on: str
     details: bool
     out: tuple[str, ...]
     since: datetime.datetime | None
     until: datetime.datetime | None
-    match: tuple[str, ...]
-    http_config: str | None
-    traffic_store: str | None
-    known_clients: str | None
 
 
 def add_replay_options(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +55,7 @@ def replay_options(
     args: ReplayArguments, traffic: Sequence[str], spec: ClusterSpec, trusted: TrustedTree | None
 ) -> BacktestOptions:
     """How to read ``traffic``, or where there is none, the server of the Cluster manifest. Raises ``UsageError``."""
-    from reconciler.workflows import BacktestOptions, ModelOptions, configured_server, is_prometheus
+    from reconciler.workflows import configured_server, is_prometheus
 
     of_files = bool(traffic) and not any(map(is_prometheus, traffic))
     prometheus = prometheus_request(
@@ -91,26 +72,11 @@ def replay_options(
         raise UsageError("No traffic is given. Pass --traffic, or set spec.traffic of the Cluster manifest")
     if prometheus is None and args.known_clients:
         raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
-    return BacktestOptions(
-        traffic=tuple(traffic),
-        kafka_version=args.kafka_version,
-        master=args.master,
-        remote=args.remote,
-        memory=args.memory,
-        spark_conf=args.conf,
-        spark_properties=Path(args.properties_file) if args.properties_file else None,
-        log_timezone=args.log_timezone,
-        mapping=Path(args.mapping) if args.mapping else None,
-        max_unreadable=args.max_unreadable,
-        model=ModelOptions(
-            window_samples=args.window_samples,
-            window_seconds=args.window_seconds,
-            controller_window_samples=args.controller_window_samples,
-            controller_window_seconds=args.controller_window_seconds,
-            quota_callback=args.quota_callback,
-        ),
+    return backtest_options(
+        args,
+        traffic=traffic,
+        mapping=args.mapping,
         prometheus=prometheus,
-        known_clients=Path(args.known_clients) if args.known_clients else None,
         between=dataset_time(tuple(traffic), since=args.since, until=args.until),
     )
 

@@ -13,9 +13,10 @@ from reconciler.cli import options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.cli.arguments import JudgedTrafficArguments
     from reconciler.model import LabelMatcher, MetricServer
     from reconciler.traffic import Between
-    from reconciler.workflows import PrometheusRequest
+    from reconciler.workflows import BacktestOptions, PrometheusRequest
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -190,6 +191,41 @@ def prometheus_request(
         store=Path(store) if store else _cache_folder(),
         http_config=Path(login) if login else None,
         match=tuple(map(label_matcher, match)) or server.match,
+    )
+
+
+def backtest_options(
+    args: JudgedTrafficArguments,
+    *,
+    traffic: Sequence[str],
+    mapping: str | None,
+    prometheus: PrometheusRequest | None = None,
+    between: Between | None = None,
+) -> BacktestOptions:
+    """How to read ``traffic`` or a server, on which Spark, and the broker that is modelled."""
+    from reconciler.workflows import BacktestOptions, ModelOptions
+
+    return BacktestOptions(
+        traffic=tuple(traffic),
+        kafka_version=args.kafka_version,
+        master=args.master,
+        remote=args.remote,
+        memory=args.memory,
+        spark_conf=args.conf,
+        spark_properties=Path(args.properties_file) if args.properties_file else None,
+        log_timezone=args.log_timezone,
+        mapping=Path(mapping) if mapping else None,
+        max_unreadable=args.max_unreadable,
+        model=ModelOptions(
+            window_samples=args.window_samples,
+            window_seconds=args.window_seconds,
+            controller_window_samples=args.controller_window_samples,
+            controller_window_seconds=args.controller_window_seconds,
+            quota_callback=args.quota_callback,
+        ),
+        prometheus=prometheus,
+        known_clients=Path(args.known_clients) if args.known_clients else None,
+        between=between,
     )
 
 

@@ -7,17 +7,17 @@ import datetime
 import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import entity_options, exit_codes, options, output
-from reconciler.cli.arguments import ClusterArguments, typed
+from reconciler.cli.arguments import JudgedTrafficArguments, typed
 from reconciler.cli.traffic_options import (
     add_broker_model_options,
     add_known_clients_option,
     add_prometheus_login_options,
     add_reading_options,
     add_spark_options,
+    backtest_options,
     prometheus_request,
 )
 from reconciler.errors import ManifestError, UsageError
@@ -25,14 +25,14 @@ from reconciler.text import shown
 
 if TYPE_CHECKING:
     from reconciler.model import Entity, IncidentReport, MetricServer
-    from reconciler.workflows import BacktestOptions, IncidentRequest, PrometheusRequest
+    from reconciler.workflows import BacktestOptions, IncidentRequest
 
 _AROUND: Final = datetime.timedelta(hours=1)
 _FORMS: Final = ("%H:%M", "%H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyArguments(ClusterArguments):
+class WhyArguments(JudgedTrafficArguments):
     """The command line of ``why``."""
 
     entity_name: tuple[str, ...]
@@ -42,27 +42,7 @@ class WhyArguments(ClusterArguments):
     since: str | None
     until: str | None
     timezone: str | None
-    traffic: tuple[str, ...]
     audit: tuple[str, ...]
-    current: str | None
-    kafka_version: str | None
-    log_timezone: str
-    mapping: str | None
-    max_unreadable: float
-    master: str | None
-    remote: str | None
-    memory: str
-    conf: tuple[str, ...]
-    properties_file: str | None
-    window_samples: int | None
-    window_seconds: int | None
-    controller_window_samples: int | None
-    controller_window_seconds: int | None
-    quota_callback: str | None
-    match: tuple[str, ...]
-    http_config: str | None
-    traffic_store: str | None
-    known_clients: str | None
     detailed_exitcode: bool
 
 
@@ -183,43 +163,14 @@ def _traffic(
     files = [argument for argument in args.traffic if not is_prometheus(argument)]
     is_read = bool(servers) or (server is not None and not files)
     times = {"since": since, "until": until} if is_read else {"since": None, "until": None}
-    mapping = Path(args.mapping) if args.mapping else None
-    for kind in traffic_by_kind(files, is_mapped=mapping is not None and not servers):
-        yield _options(args, traffic=kind, mapping=None if servers else mapping)
+    for kind in traffic_by_kind(files, is_mapped=bool(args.mapping) and not servers):
+        yield backtest_options(args, traffic=kind, mapping=None if servers else args.mapping)
     for arguments in [[argument] for argument in servers] or [files]:
         prometheus = prometheus_request(
             arguments, match=args.match, http_config=args.http_config, store=args.traffic_store, server=server, **times
         )
         if prometheus is not None:
-            yield _options(args, traffic=(), mapping=mapping, prometheus=prometheus)
-
-
-def _options(
-    args: WhyArguments, *, traffic: tuple[str, ...], mapping: Path | None, prometheus: PrometheusRequest | None = None
-) -> BacktestOptions:
-    from reconciler.workflows import BacktestOptions, ModelOptions
-
-    return BacktestOptions(
-        traffic=traffic,
-        kafka_version=args.kafka_version,
-        master=args.master,
-        remote=args.remote,
-        memory=args.memory,
-        spark_conf=args.conf,
-        spark_properties=Path(args.properties_file) if args.properties_file else None,
-        log_timezone=args.log_timezone,
-        mapping=mapping,
-        max_unreadable=args.max_unreadable,
-        model=ModelOptions(
-            window_samples=args.window_samples,
-            window_seconds=args.window_seconds,
-            controller_window_samples=args.controller_window_samples,
-            controller_window_seconds=args.controller_window_seconds,
-            quota_callback=args.quota_callback,
-        ),
-        prometheus=prometheus,
-        known_clients=Path(args.known_clients) if args.known_clients else None,
-    )
+            yield backtest_options(args, traffic=(), mapping=args.mapping, prometheus=prometheus)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:
