@@ -9,25 +9,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.documents import Tone, headline
 from reconciler.model import (
     BacktestReport,
     BucketVerdict,
     Fit,
-    Provenance,
     UnusedReason,
     Verdict,
     broker_words,
-    display_name,
     escaped,
 )
+from reconciler.render.backtest_blocks import VERDICT_STYLES, answer_line, heading_lines, history_lines, more_lines
 from reconciler.render.backtest_sentences import (
     advice_words,
     after_text,
     capacity_words,
     fit_words,
     group_title,
-    history_words,
     kept_words,
     limit_text,
     limit_words,
@@ -51,13 +48,6 @@ from reconciler.text import amount, count_of
 
 _SHOWN_GROUPS: Final = 30
 _SHOWN_NOTES: Final = 20
-_TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
-_VERDICTS: Final = {
-    Verdict.THROTTLED: Style.BAD,
-    Verdict.POSSIBLE: Style.WARN,
-    Verdict.INCONCLUSIVE: Style.WARN,
-    Verdict.CLEAR: Style.GOOD,
-}
 _GROUPS: Final = (
     Column(title="verdict"),
     Column(title="quota group", least=18),
@@ -87,7 +77,7 @@ def backtest_lines(report: BacktestReport, *, details: bool = False) -> tuple[Bl
 
 
 def _blocks(report: BacktestReport, *, details: bool) -> Iterator[Block]:
-    yield _answer(report)
+    yield answer_line(report, "Backtest")
     for sentence, passes in rule_sentences(report.rules):
         yield line((sentence, Style.PLAIN if passes else Style.BAD))
     yield from _sections(report, details=details)
@@ -95,15 +85,10 @@ def _blocks(report: BacktestReport, *, details: bool) -> Iterator[Block]:
         for rows in quota_groups(telling(report)):
             yield line()
             yield from _group(rows, current_known=report.provenance.current_known)
-    yield from _history(report.provenance, details=details)
+    yield from history_lines(report.provenance, samples=details)
     yield from _rest(report, details=details)
     yield line()
-    yield _answer(report)
-
-
-def _answer(report: BacktestReport) -> Line:
-    words, tone = headline(report)
-    return labelled("Backtest: ", _TONES[tone], (words, _TONES[tone]))
+    yield answer_line(report, "Backtest")
 
 
 def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
@@ -115,12 +100,12 @@ def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
         ("Over its limit already today", [rows for rows in groups if not rows[0].changed]),
     ):
         if some:
-            yield from _heading(heading, f"{count_of(len(some), 'quota group')}: {_counts(some)}")
+            yield from heading_lines(heading, f"{count_of(len(some), 'quota group')}: {_counts(some)}")
             yield table(_GROUPS, (_row(rows[0], current_known=current_known) for rows in some[:most]))
-            yield from _more(len(some), most, "quota groups")
+            yield from more_lines(len(some), most, "quota groups")
     if report.unjudged:
         count = count_of(len(report.unjudged), "changed quota")
-        yield from _heading(
+        yield from heading_lines(
             "Not checked", f"{count} that {'limits' if len(report.unjudged) == 1 else 'limit'} no recorded traffic"
         )
         yield table(
@@ -135,21 +120,16 @@ def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
                 for change in report.unjudged[:most]
             ),
         )
-        yield from _more(len(report.unjudged), most, "changed quotas")
+        yield from more_lines(len(report.unjudged), most, "changed quotas")
     kept = kept_words(report)
     if kept is not None:
         yield line()
         yield line(kept)
 
 
-def _heading(title: str, rest: str) -> Iterator[Line]:
-    yield line()
-    yield line((title, Style.STRONG), f" ({rest})")
-
-
 def _counts(groups: Sequence[Sequence[BucketVerdict]]) -> str:
     counts = Counter(rows[0].verdict for rows in groups)
-    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in _VERDICTS if counts[verdict])
+    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in VERDICT_STYLES if counts[verdict])
 
 
 def _row(worst: BucketVerdict, *, current_known: bool) -> tuple[tuple[str, Style] | str, ...]:
@@ -158,7 +138,7 @@ def _row(worst: BucketVerdict, *, current_known: bool) -> tuple[tuple[str, Style
     if worst.changed and current_known and not worst.undecided:
         after = f"{' or '.join(limit_text(worst.key, limit) for limit in worst.limits_before)} -> {after}"
     return (
-        (worst.verdict.value, _VERDICTS[worst.verdict]),
+        (worst.verdict.value, VERDICT_STYLES[worst.verdict]),
         group_title(worst),
         after,
         peak_text(worst),
@@ -167,14 +147,9 @@ def _row(worst: BucketVerdict, *, current_known: bool) -> tuple[tuple[str, Style
     )
 
 
-def _more(count: int, most: int | None, what: str) -> Iterator[Line]:
-    if most is not None and count > most:
-        yield line((f"  and {count - most:,} more {what}. --details shows all", Style.FAINT))
-
-
 def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Block]:
     worst = rows[0]
-    yield line("  ", (worst.verdict.value, _VERDICTS[worst.verdict]), "  ", (group_title(worst), Style.STRONG))
+    yield line("  ", (worst.verdict.value, VERDICT_STYLES[worst.verdict]), "  ", (group_title(worst), Style.STRONG))
     over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
     for label, words in (
         ("limit", limit_words(worst, current_known=current_known)),
@@ -196,21 +171,11 @@ def _broker_row(row: BucketVerdict) -> tuple[tuple[str, Style] | str, ...]:
     longest, share = longest_words(row) if over else None, peak_share(row)
     return (
         broker_words(row.broker),
-        (row.verdict.value, _VERDICTS[row.verdict]),
+        (row.verdict.value, VERDICT_STYLES[row.verdict]),
         peak_text(row) if share is None else f"{peak_text(row)}, {100 * share:.0f} % of the limit",
         short_metrics_words(row, row.metrics) if row.metrics and has_only_metrics(row) else over_words(row) if over else "",
         longest or "",
     )
-
-
-def _history(provenance: Provenance, *, details: bool) -> Iterator[Line]:
-    yield line()
-    yield line(("What this rests on", Style.STRONG))
-    for sentence, tone in history_words(provenance):
-        yield labelled("  Warning: ", Style.WARN, sentence) if tone is not Tone.GOOD else line(f"  {sentence}")
-    if details:
-        for sample in provenance.unreadable_samples:
-            yield line("    ", (display_name(sample[:160]), Style.FAINT))
 
 
 def _rest(report: BacktestReport, *, details: bool) -> Iterator[Line]:

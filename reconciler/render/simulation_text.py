@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.documents import Tone, headline
 from reconciler.model import (
     BacktestReport,
     BucketName,
@@ -16,10 +15,10 @@ from reconciler.model import (
     broker_words,
     display_name,
 )
+from reconciler.render.backtest_blocks import VERDICT_STYLES, answer_line, heading_lines, history_lines, more_lines
 from reconciler.render.backtest_sentences import (
     after_text,
     group_title,
-    history_words,
     limit_text,
     over_words,
     peak_text,
@@ -27,19 +26,12 @@ from reconciler.render.backtest_sentences import (
     rule_sentences,
     share_text,
 )
-from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
+from reconciler.render.layout import Block, Column, Style, labelled, line, table
 from reconciler.text import count_of, rate
 
 _SHOWN: Final = 30
 _SHOWN_CLIENTS: Final = 10
 _SHOWN_BROKERS: Final = 3
-_TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
-_VERDICTS: Final = {
-    Verdict.THROTTLED: Style.BAD,
-    Verdict.POSSIBLE: Style.WARN,
-    Verdict.INCONCLUSIVE: Style.WARN,
-    Verdict.CLEAR: Style.GOOD,
-}
 _GROUPS: Final = (
     Column(title="then"),
     Column(title="today"),
@@ -79,7 +71,7 @@ def simulation_lines(report: BacktestReport, *, details: bool = False) -> tuple[
 
 
 def _blocks(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
-    yield _answer(report)
+    yield answer_line(report, "Simulation")
     for sentence, passes in rule_sentences(report.rules):
         yield line((sentence, Style.PLAIN if passes else Style.BAD))
     yield from _over(report, simulation, details=details)
@@ -90,10 +82,7 @@ def _blocks(report: BacktestReport, simulation: Simulation, *, details: bool) ->
     yield line(("How it is simulated", Style.STRONG))
     for assumption in simulation.assumptions:
         yield line(f"  {assumption}")
-    yield line()
-    yield line(("What this rests on", Style.STRONG))
-    for words, tone in history_words(report.provenance):
-        yield labelled("  Warning: ", Style.WARN, words) if tone is not Tone.GOOD else line(f"  {words}")
+    yield from history_lines(report.provenance, samples=False)
     for note in report.notes:
         yield labelled("Note: ", Style.FAINT, note)
     if details:
@@ -102,17 +91,7 @@ def _blocks(report: BacktestReport, simulation: Simulation, *, details: bool) ->
     else:
         yield labelled("--details ", Style.FAINT, "shows each broker, all clients and every assumption.")
     yield line()
-    yield _answer(report)
-
-
-def _answer(report: BacktestReport) -> Line:
-    words, tone = headline(report)
-    return labelled("Simulation: ", _TONES[tone], (words, _TONES[tone]))
-
-
-def _heading(title: str, rest: str) -> Iterator[Line]:
-    yield line()
-    yield line((title, Style.STRONG), f" ({rest})")
+    yield answer_line(report, "Simulation")
 
 
 def _over(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
@@ -121,10 +100,10 @@ def _over(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
     if not groups:
         return
     today = {(standing.key, standing.bucket): standing.verdict for standing in simulation.today}
-    yield from _heading("Over their limits then", count_of(len(groups), "quota group"))
+    yield from heading_lines("Over their limits then", count_of(len(groups), "quota group"))
     most = None if details else _SHOWN
     yield table(_GROUPS, (_group_row(rows[0], today, simulation) for rows in groups[:most]))
-    yield from _more(len(groups), most, "quota groups")
+    yield from more_lines(len(groups), most, "quota groups")
     if details:
         for rows in groups:
             yield line("  ", (group_title(rows[0]), Style.STRONG))
@@ -139,8 +118,8 @@ def _group_row(
     if row.changed:
         limit = f"{' or '.join(limit_text(row.key, before) for before in row.limits_before)} -> {limit}"
     return (
-        (row.verdict.value, _VERDICTS[row.verdict]),
-        "not known" if standing is None else (standing.value, _VERDICTS[standing]),
+        (row.verdict.value, VERDICT_STYLES[row.verdict]),
+        "not known" if standing is None else (standing.value, VERDICT_STYLES[standing]),
         group_title(row),
         limit,
         peak_text(row),
@@ -150,7 +129,7 @@ def _group_row(
 
 
 def _broker_row(row: BucketVerdict) -> tuple[tuple[str, Style] | str, ...]:
-    return broker_words(row.broker), (row.verdict.value, _VERDICTS[row.verdict]), peak_text(row), over_words(row)
+    return broker_words(row.broker), (row.verdict.value, VERDICT_STYLES[row.verdict]), peak_text(row), over_words(row)
 
 
 def _limits(simulation: Simulation, *, details: bool) -> Iterator[Block]:
@@ -159,7 +138,7 @@ def _limits(simulation: Simulation, *, details: bool) -> Iterator[Block]:
         yield line("No limit changes. Kafka keeps the number that is stored for each broker.")
         return
     most = None if details else _SHOWN
-    yield from _heading("Limits that change", f"on each broker, {count_of(len(simulation.limits), 'quota')}")
+    yield from heading_lines("Limits that change", f"on each broker, {count_of(len(simulation.limits), 'quota')}")
     rows = (
         (
             f"{limit.entity}: {limit.key}",
@@ -170,7 +149,7 @@ def _limits(simulation: Simulation, *, details: bool) -> Iterator[Block]:
         for limit in simulation.limits[:most]
     )
     yield table(_LIMITS, rows)
-    yield from _more(len(simulation.limits), most, "quotas")
+    yield from more_lines(len(simulation.limits), most, "quotas")
 
 
 def _loads(simulation: Simulation, *, details: bool) -> Iterator[Block]:
@@ -180,12 +159,12 @@ def _loads(simulation: Simulation, *, details: bool) -> Iterator[Block]:
     if not loads:
         return
     most = None if details else _SHOWN
-    yield from _heading("Traffic of all clients by broker", "averages over the history")
+    yield from heading_lines("Traffic of all clients by broker", "averages over the history")
     rows = ((str(load.broker), load.key, _rate(load.key, load.before), _rate(load.key, load.after)) for load in loads[:most])
     yield table(_LOADS, rows)
     if simulation.stands_for is not None:
         yield line((f"  each of {len(simulation.brokers_after):,} brokers has the same traffic then", Style.FAINT))
-    yield from _more(len(loads), most, "rows")
+    yield from more_lines(len(loads), most, "rows")
 
 
 def _rate(key: str, value: float | None) -> str:
@@ -196,7 +175,7 @@ def _landed(simulation: Simulation, *, details: bool) -> Iterator[Block]:
     if not simulation.landed:
         return
     shown = simulation.landed if details else simulation.landed[:_SHOWN_CLIENTS]
-    yield from _heading("Whose traffic moves", f"{count_of(simulation.landed_in_all, 'client')} and key, the largest first")
+    yield from heading_lines("Whose traffic moves", f"{count_of(simulation.landed_in_all, 'client')} and key, the largest first")
     yield table(_LANDED, ((_client(each), each.key, _brokers(each, details=details)) for each in shown))
     if simulation.landed_in_all > len(shown):
         yield line((f"  and {simulation.landed_in_all - len(shown):,} more. --format json has up to 1,000", Style.FAINT))
@@ -214,8 +193,3 @@ def _brokers(client: LandedTraffic, *, details: bool) -> str:
     words = [f"{rates.broker}: {rate(client.key, rates.before)} -> {rate(client.key, rates.after)}" for rates in shown]
     more = len(client.brokers) - len(shown)
     return ", ".join(words) + (f" and {more} more" if more else "")
-
-
-def _more(count: int, most: int | None, what: str) -> Iterator[Line]:
-    if most is not None and count > most:
-        yield line((f"  and {count - most:,} more {what}. --details shows all", Style.FAINT))

@@ -1,0 +1,48 @@
+"""What a backtest and a simulation look alike in on a terminal: the answer, headings, long lists, and what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from reconciler.documents import Tone, headline
+from reconciler.model import BacktestReport, Provenance, Verdict, display_name
+from reconciler.render.backtest_sentences import history_words
+from reconciler.render.layout import Line, Style, labelled, line
+
+_TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
+VERDICT_STYLES: Final = {
+    Verdict.THROTTLED: Style.BAD,
+    Verdict.POSSIBLE: Style.WARN,
+    Verdict.INCONCLUSIVE: Style.WARN,
+    Verdict.CLEAR: Style.GOOD,
+}
+
+
+def answer_line(report: BacktestReport, label: str) -> Line:
+    """The headline of the report behind a label."""
+    words, tone = headline(report)
+    return labelled(f"{label}: ", _TONES[tone], (words, _TONES[tone]))
+
+
+def heading_lines(title: str, rest: str) -> Iterator[Line]:
+    """The title of a section, and what it counts."""
+    yield line()
+    yield line((title, Style.STRONG), f" ({rest})")
+
+
+def more_lines(count: int, most: int | None, what: str) -> Iterator[Line]:
+    """How many of ``count`` are not shown. ``most``: as many are; ``None``: all."""
+    if most is not None and count > most:
+        yield line((f"  and {count - most:,} more {what}. --details shows all", Style.FAINT))
+
+
+def history_lines(provenance: Provenance, *, samples: bool) -> Iterator[Line]:
+    """What the report rests on. ``samples``: with lines that could not be read."""
+    yield line()
+    yield line(("What this rests on", Style.STRONG))
+    for sentence, tone in history_words(provenance):
+        yield labelled("  Warning: ", Style.WARN, sentence) if tone is not Tone.GOOD else line(f"  {sentence}")
+    if samples:
+        for sample in provenance.unreadable_samples:
+            yield line("    ", (display_name(sample[:160]), Style.FAINT))
