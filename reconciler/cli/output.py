@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -70,7 +70,7 @@ def print_result(
 
     ``other`` makes the formats that are neither text nor JSON, for commands that have such.
     """
-    try:
+    with _printing_to(sys.stdout):
         if args.format == "json":
             from reconciler.formats import document_text
 
@@ -79,10 +79,6 @@ def print_result(
             sys.stdout.write(other(args.format))
         else:
             print_lines(args, lines())
-        sys.stdout.flush()
-    except OSError as error:
-        msg = f"cannot print the result: {error.strerror}"
-        raise OutputError(msg) from error
 
 
 def print_lines(args: OutputArguments, lines: Sequence[Block], stream: TextIO | None = None) -> None:
@@ -90,20 +86,21 @@ def print_lines(args: OutputArguments, lines: Sequence[Block], stream: TextIO | 
     from reconciler.render import write
 
     target = stream or sys.stdout
-    try:
+    with _printing_to(target):
         write(lines, target, color=wants_color(args.color, target), width=text_width(target))
-        target.flush()
-    except OSError as error:
-        if target is not sys.stdout:
-            raise
-        msg = f"cannot print the result: {error.strerror}"
-        raise OutputError(msg) from error
 
 
 def print_text(text: str, stream: TextIO) -> None:
     """Print text as it is, and flush it. Raises ``OutputError`` when stdout takes no more."""
-    try:
+    with _printing_to(stream):
         stream.write(text)
+
+
+@contextlib.contextmanager
+def _printing_to(stream: TextIO) -> Iterator[None]:
+    """Flush at the end. Raises ``OutputError`` when stdout takes no more."""
+    try:
+        yield
         stream.flush()
     except OSError as error:
         if stream is not sys.stdout:

@@ -18,17 +18,15 @@ from reconciler.model import (
     key_part,
     name_part,
 )
-from reconciler.policy.guard_context import SHOWN, GuardContext, Measurement, entity_count, name_entities, share
+from reconciler.policy.guard_context import SHOWN, GuardContext, Measurement, entity_count, name_entities, share, trip_on_any
 from reconciler.text import amount_part
 
 
 def default_entity(context: GuardContext) -> Measurement:
     """A change to a default entity reaches every client that has no quota of its own."""
     touched = tuple(c.entity for c in context.changes if c.entity.has_default)
-    return Measurement(
-        entities=touched,
-        measured=entity_count(len(touched)),
-        limit="0 entities",
+    return trip_on_any(
+        touched,
         why=compose(
             "Changes {names}. Every client there without its own quota gets the new limit.", names=name_entities(touched)
         ),
@@ -39,10 +37,8 @@ def protected_entity(context: GuardContext) -> Measurement:
     """A change to an entity on the cluster's protected list, which is kept apart from what it protects."""
     protected = context.spec.protected
     touched = tuple(c.entity for c in context.changes if any_matches(protected, c.entity))
-    return Measurement(
-        entities=touched,
-        measured=entity_count(len(touched)),
-        limit="0 entities",
+    return trip_on_any(
+        touched,
         why=compose("Changes {names}, which the Cluster manifest protects.", names=name_entities(touched)),
         set_in=context.spec.place("protected") if protected else None,
     )
@@ -53,10 +49,8 @@ def prune(context: GuardContext) -> Measurement:
     gone: tuple[Entity, ...] = ()
     if context.spec.prune is Prune.CONFIRM:
         gone = tuple(c.entity for c in context.changes if any(k.reason is Reason.ENTITY_NOT_IN_MANIFEST for k in c.keys))
-    return Measurement(
-        entities=gone,
-        measured=entity_count(len(gone)),
-        limit="0 entities",
+    return trip_on_any(
+        gone,
         why=compose(
             "No manifest declares {names}. Pruning would remove {them}.",
             names=name_entities(gone),
@@ -71,10 +65,8 @@ def rebalance(context: GuardContext) -> Measurement:
     moved: tuple[Entity, ...] = ()
     if context.spec.rebalance is RebalancePolicy.CONFIRM:
         moved = tuple(c.entity for c in context.changes if any(k.brokers_before is not None for k in c.keys))
-    return Measurement(
-        entities=moved,
-        measured=entity_count(len(moved)),
-        limit="0 entities",
+    return trip_on_any(
+        moved,
         why=compose(
             "The number of brokers changed. Each broker would get another part of the total of {names}.",
             names=name_entities(moved),
@@ -87,10 +79,8 @@ def scope_overlap(context: GuardContext) -> Measurement:
     """A change to what another Cluster document, for the same real cluster, declares too: the two would undo each other."""
     contested = tuple(c.entity for c in context.changes if c.entity in context.claimed_elsewhere)
     others = sorted({display_name(context.claimed_elsewhere[entity]) for entity in contested})
-    return Measurement(
-        entities=contested,
-        measured=entity_count(len(contested)),
-        limit="0 entities",
+    return trip_on_any(
+        contested,
         why=compose(
             "The manifests also declare {names} for {others}, which is the same cluster.",
             names=name_entities(contested),
@@ -123,7 +113,7 @@ def managed_entity(context: GuardContext) -> Measurement:
                 where=where,
             )
         )
-    return Measurement(entities=by_hand, measured=entity_count(len(by_hand)), limit="0 entities", why=why, set_in=place)
+    return trip_on_any(by_hand, why=why, set_in=place)
 
 
 def unknown_current_keys(context: GuardContext) -> Measurement:

@@ -58,6 +58,11 @@ class Measurement:
     only_warns: bool = False
 
 
+def trip_on_any(entities: tuple[Entity, ...], *, why: Message, set_in: Span | None = None) -> Measurement:
+    """The result of a guard that trips on any entity."""
+    return Measurement(entities=entities, measured=entity_count(len(entities)), limit="0 entities", why=why, set_in=set_in)
+
+
 def share(entities: Sequence[Entity], context: GuardContext) -> tuple[float, str]:
     """The share of the entities in scope, in percent and as text."""
     if not entities:

@@ -5,11 +5,11 @@ The states are ``QuotaView`` values: of the cluster, a snapshot, the manifests, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from reconciler.errors import BackendError, UsageError
 from reconciler.model import (
@@ -17,13 +17,13 @@ from reconciler.model import (
     ClusterIdentity,
     ClusterSpec,
     CurrentState,
+    DesiredQuota,
     Entity,
     Finding,
     Known,
     KnownAddress,
     ObservedFrom,
     Prune,
-    QuotaUnit,
     Severity,
     display_name,
 )
@@ -277,8 +277,8 @@ def manifests_view(intent: Intent) -> QuotaView:
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
         caveats=Caveats(callback=written, groups=_has_plugin(intent.spec)),
         notes=(_ALONE, *_incomplete(intent), written or _ASSUMED, *intent.notes),
-        profiles=_profiles(intent),
-        units=_units(intent),
+        profiles=_by_key(intent, lambda quota: quota.profile),
+        units=_by_key(intent, lambda quota: quota.unit),
     )
 
 
@@ -298,8 +298,8 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
         kind=ViewKind.PLANNED,
         entities=quotas_after(current.entities, differences.changes),
         notes=(*current.notes, *_incomplete(intent), *_pruned(intent.spec, pruned), *intent.notes),
-        profiles=_profiles(intent),
-        units=_units(intent),
+        profiles=_by_key(intent, lambda quota: quota.profile),
+        units=_by_key(intent, lambda quota: quota.unit),
     )
 
 
@@ -310,23 +310,16 @@ def _state_of(view: QuotaView) -> CurrentState:
     return CurrentState(cluster=view.cluster, observed=view.observed, entities=view.entities, brokers=view.brokers)
 
 
-def _units(intent: Intent) -> dict[tuple[Entity, str], QuotaUnit]:
-    """What a value was computed from, by entity and key."""
-    return {
-        (entity, key.value): quota.unit
-        for entity, declared in intent.desired.entities.items()
-        for key, quota in declared.quotas.items()
-        if quota.unit is not None
-    }
+_Part = TypeVar("_Part")
 
 
-def _profiles(intent: Intent) -> dict[tuple[Entity, str], str]:
-    """From which profile a value comes, by entity and key."""
+def _by_key(intent: Intent, part: Callable[[DesiredQuota], _Part | None]) -> dict[tuple[Entity, str], _Part]:
+    """A part of the declared quotas that have it, by entity and key."""
     return {
-        (entity, key.value): quota.profile
+        (entity, key.value): value
         for entity, declared in intent.desired.entities.items()
         for key, quota in declared.quotas.items()
-        if quota.profile is not None
+        if (value := part(quota)) is not None
     }
 
 
