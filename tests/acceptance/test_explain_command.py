@@ -18,8 +18,6 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Example, Explanation, Severity, Topic
 from reconciler.model.plan import GuardStatus
 from reconciler.policy.guards import GUARDS
-from reconciler.render import explanation_lines
-from reconciler.render.layout import plain
 from reconciler.workflows.explain import explanations
 from reconciler.workflows.plan import load_intent, plan_from
 from reconciler.workflows.validate import validate_manifests
@@ -213,8 +211,8 @@ def test_nothing_is_wider_than_the_terminal(arguments: tuple[str, ...], columns:
         assert one in done.out
 
 
-def test_what_explain_prints_has_no_markup() -> None:
-    texts = {name: plain(explanation_lines(topic, width=80)) for name, topic in ALL.items()}
+def test_what_explain_prints_has_no_markup(tmp_path: Path) -> None:
+    texts = {name: invoke("explain", name, cwd=tmp_path).out for name in ALL}
     prose = {name: text.partition("\nWrong:")[0].replace("<default>", "") for name, text in texts.items()}
     assert [name for name, text in prose.items() if re.search(r"`|\*\*|\]\(|:class:|<[a-z]+>", text)] == []
 

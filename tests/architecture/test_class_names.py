@@ -9,7 +9,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[2] / "reconciler"
 
 
-CLASS = re.compile(r"^ *class (\w+)\b[^\n]*:", re.MULTILINE)
+CLASS = re.compile(r"^ *class (\w+)[(:]", re.MULTILINE)
 """The house format writes every class so."""
 
 

@@ -5,11 +5,8 @@ Needs a JDK, and Maven for the build.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import random
-import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +25,7 @@ from reconciler.sandbox.ports import free_ports
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support import jmx, raw_quotas
 from tests.support.group_callback_jar import ask_java, with_callback
+from tests.support.maven_builds import digests_of_builds
 from tests.support.wire_client import WireClient, record_batch
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
@@ -187,17 +185,5 @@ def test_the_plugin_and_its_form_in_python_answer_alike(tmp_path: Path, known: b
     assert grouped > compared / 20
 
 
-@pytest.mark.skipif(shutil.which("mvn") is None, reason="Maven builds the plugin")
 def test_the_build_passes_its_tests_and_gives_the_same_bytes_anywhere(tmp_path: Path) -> None:
-    digests = set()
-    for name, version in (("here", "3.9.2"), ("there", "4.3.1")):
-        source = tmp_path / name / "callback"
-        shutil.copytree(ROOT / "callback", source, ignore=shutil.ignore_patterns("target"))
-        shutil.copy(ROOT / "LICENSE", source.parent / "LICENSE")
-        command = ["mvn", "-B", "-q", "package", f"-Dkafka.version={version}"]
-        done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=600, check=False)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
-        assert list((source / "target" / "surefire-reports").glob("*.txt"))
-        (jar,) = (source / "target").glob("*.jar")
-        digests.add(hashlib.sha256(jar.read_bytes()).hexdigest())
-    assert len(digests) == 1
+    assert len(digests_of_builds("callback", tmp_path)) == 1

@@ -5,9 +5,7 @@ Needs a JDK, and Maven for the build.
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -23,6 +21,7 @@ from reconciler.sandbox.cluster import running
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.traffic.sources.recorder_files import recorder_files_in
 from tests.support import config_command, raw_quotas
+from tests.support.maven_builds import digests_of_builds
 from tests.support.polling import wait_until
 from tests.support.recorded_seconds import Client, Seconds, logged_requests, recorded_seconds, sums_of, unexplained
 
@@ -225,17 +224,5 @@ def test_a_running_broker_takes_new_settings_and_lets_the_recorder_go() -> None:
         assert ("produce", "ANONYMOUS", "later") not in recorded_seconds(folder)
 
 
-@pytest.mark.skipif(shutil.which("mvn") is None, reason="Maven builds the recorder")
 def test_the_build_passes_its_tests_and_gives_the_same_bytes_anywhere(tmp_path: Path) -> None:
-    digests = set()
-    for name, version in (("here", "3.9.2"), ("there", "4.3.1")):
-        source = tmp_path / name / "recorder"
-        shutil.copytree(ROOT / "recorder", source, ignore=shutil.ignore_patterns("target"))
-        shutil.copy(ROOT / "LICENSE", source.parent / "LICENSE")
-        command = ["mvn", "-B", "-q", "package", f"-Dkafka.version={version}"]
-        done = subprocess.run(command, cwd=source, capture_output=True, text=True, timeout=600, check=False)
-        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
-        assert list((source / "target" / "surefire-reports").glob("*.txt"))
-        (jar,) = (source / "target").glob("*.jar")
-        digests.add(hashlib.sha256(jar.read_bytes()).hexdigest())
-    assert len(digests) == 1
+    assert len(digests_of_builds("recorder", tmp_path)) == 1

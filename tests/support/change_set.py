@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 
 from tests.support import manifests, raw_quotas
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import Done, run, running
 from tests.support.raw_quotas import RawEntity
 
 State = Mapping[RawEntity, Mapping[str, float]]
@@ -107,23 +107,9 @@ class ChangeSet:
         """Apply through a bootstrap server, or a port of a proxy."""
         return run(*APPLY, "--bootstrap-server", _server(server), *extra, cwd=self.folder, timeout=timeout)
 
-    @contextlib.contextmanager
-    def running(self, server: str | int, *extra: str) -> Iterator[subprocess.Popen[str]]:
+    def running(self, server: str | int, *extra: str) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
         """The same as a process that goes on meanwhile; killed at the end of the block if it still runs."""
-        command = [*COMMAND, *APPLY, "--bootstrap-server", _server(server), *extra]
-        with subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=environment(),
-            text=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        return running(*APPLY, "--bootstrap-server", _server(server), *extra, cwd=self.folder)
 
     def require_true(self, report: Any, *, before: State | None = None, theirs: State | None = None) -> None:
         """Fail unless each change is exactly as its status says: done whole, not begun, or for ``unknown`` one of the two.

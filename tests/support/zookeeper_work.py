@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient
 
 from tests.support import manifests
-from tests.support.command import COMMAND, Done, environment, run
+from tests.support.command import Done, run, running
 from tests.support.zookeeper_tree import nodes_below
 
 GUARDS = ("too-many-changes", "too-many-removals")
@@ -59,23 +59,9 @@ class ZooKeeperWork:
         """Apply through a ZooKeeper, or a proxy."""
         return run(*APPLY, "--zookeeper", place, *extra, cwd=self.folder)
 
-    @contextlib.contextmanager
-    def running(self, place: str, *extra: str) -> Iterator[subprocess.Popen[str]]:
+    def running(self, place: str, *extra: str) -> contextlib.AbstractContextManager[subprocess.Popen[str]]:
         """The same as a process that goes on meanwhile; killed at the end of the block if it still runs."""
-        command = [*COMMAND, *APPLY, "--zookeeper", place, *extra]
-        with subprocess.Popen(
-            command,
-            cwd=self.folder,
-            env=environment(),
-            text=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        return running(*APPLY, "--zookeeper", place, *extra, cwd=self.folder)
 
     def live(self) -> dict[str, Quotas]:
         """The quotas there are; fails when a node is torn, or has lost or changed a credential."""

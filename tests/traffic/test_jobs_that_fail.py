@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.traffic.seconds.folder import SegmentFolder
-from tests.support.command import COMMAND, Command, environment
+from tests.support.command import Command, running
 from tests.support.full_disk import run_with_room
 
 pytestmark = pytest.mark.spark
@@ -85,15 +85,7 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_d
 ) -> None:
     write_traffic(tmp_path / "rows")
     compact = ("compact", "--traffic", "rows", "--folder", "cells", "--master", "local[2]")
-    with subprocess.Popen(
-        [*COMMAND, *compact],
-        cwd=tmp_path,
-        env=environment(),
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    with running(*compact, cwd=tmp_path) as process:
         deadline = time.monotonic() + 300
         killed = 0
         while process.poll() is None and time.monotonic() < deadline:

@@ -102,8 +102,7 @@ def goes_on_until_it_is_cut_off(client: socket.socket) -> bool:
     return False
 
 
-def test_a_client_that_goes_on_sending_or_does_not_read_is_cut_off(health: Health, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("reconciler.service.endpoint._WHOLE_CONNECTION_S", 1.0)
+def test_a_client_that_goes_on_sending_or_does_not_read_is_cut_off(health: Health) -> None:
     size = 50_000_000
     with Endpoint("127.0.0.1", 0, health, lambda _: (b"x" * size, "text/plain")) as serving, contextlib.ExitStack() as stack:
         (lazy,) = slow_clients(serving, stack, 1, b"GET /metrics HTTP/1.1\r\n\r\n")
