@@ -34,6 +34,7 @@ def main() -> None:
     parser.add_argument("--requests", type=float, default=10_000, help="a second")
     parser.add_argument("--seconds", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=3, help="rounds that do not count, before Java has compiled")
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--only-cost", action="store_true", help="leave out what a charge costs, and exactness")
     args = parser.parse_args()
@@ -56,11 +57,13 @@ def cost(args: argparse.Namespace) -> None:
     """The same load on a broker with the recorder and on one without, in turn."""
     with broker(record=True) as recording, broker(record=False) as bare:
         figures: dict[str, list[dict[str, float]]] = {"with": [], "without": []}
-        for number in range(args.rounds):
+        for number in range(-args.warm_up, args.rounds):
             order = [("with", recording), ("without", bare)]
             for name, sandbox in order if number % 2 else reversed(order):
-                figures[name].append(load(sandbox, args))
-                print(name, json.dumps(figures[name][-1]), flush=True)
+                measured = load(sandbox, args)
+                print("warm-up" if number < 0 else name, json.dumps(measured), flush=True)
+                if number >= 0:
+                    figures[name].append(measured)
         for key in ("requests_a_second", "p50_ms", "p99_ms", "broker_us_a_request"):
             ours, theirs = ([one[key] for one in figures[name]] for name in ("with", "without"))
             spread = f"{min(theirs):.2f} to {max(theirs):.2f}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import json
 import urllib.parse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
@@ -88,6 +90,30 @@ def test_each_hour_is_a_page_and_the_second_run_reads_none_again(tmp_path: Path)
     assert [(row["broker"], row["user"], row["client_id"], row["kind"], row["amount"]) for row in rows(first.files)] == [
         (1, "alice", "app", "produce", 5_000_000)
     ] * first.samples, "a sample at the start of a page belongs to the page before"
+
+
+def test_a_long_read_says_how_far_it_is_and_how_long_the_rest_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Steps:
+        def __init__(self) -> None:
+            self.messages: list[str] = []
+
+        def step(self, message: str) -> None:
+            self.messages.append(message)
+
+    hours, steps = itertools.count(0, 60 * 60), Steps()
+    clock = SimpleNamespace(monotonic=lambda: float(next(hours)))
+    monkeypatch.setattr("reconciler.workflows.prometheus_traffic.time", clock)
+    with served(Server(ALICE)) as port:
+        fetch_prometheus(request(port, tmp_path, hours=4), now=NOW, progress=steps)
+    address = f"http://127.0.0.1:{port}/prom"
+    # The clock is an hour later at each message. The first piece of the first hour is short.
+    assert steps.messages == [
+        f"reading {address}: hour 1 of 4, 2 samples, about 47 h 0 min left",
+        f"reading {address}: hour 1 of 4, 4 samples, about 6 h 0 min left",
+        f"reading {address}: hour 2 of 4, 6 samples, about 3 h 0 min left",
+        f"reading {address}: hour 3 of 4, 8 samples, about 80 min left",
+        f"reading {address}: hour 4 of 4, 10 samples",
+    ]
 
 
 def test_a_server_that_limits_samples_is_asked_for_shorter_times(tmp_path: Path) -> None:
