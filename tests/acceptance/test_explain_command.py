@@ -21,7 +21,8 @@ from reconciler.policy.guards import GUARDS
 from reconciler.workflows.explain import explanations
 from reconciler.workflows.plan import load_intent, plan_from
 from reconciler.workflows.validate import validate_manifests
-from tests.builders import NOON, current
+from tests.builders import current
+from tests.fakes import FakeClock
 from tests.support.command import invoke
 
 ROOT = Path(__file__).parents[2]
@@ -79,11 +80,6 @@ ON_EXPORT = {
 """Findings about a cluster that is exported: what it has that cannot be declared, and what can."""
 
 
-class Noon:
-    def now(self):
-        return NOON
-
-
 def live_state(lines: tuple[str, ...]):
     entities: dict[Entity, dict[str, float]] = {}
     for line in lines:
@@ -106,7 +102,7 @@ def ids_of(example: Example, text: str, folder: Path) -> set[str]:
     several = text.count("kind: Cluster\n") > 1
     intent = load_intent([str(folder)], cluster="prod" if several else None)
     state = live_state(example.live)
-    plan = plan_from(intent, state, accepted=(), source=ManifestCommit(), clock=Noon())
+    plan = plan_from(intent, state, accepted=(), source=ManifestCommit(), clock=FakeClock())
     return {one.id for one in plan.findings} | {g.id for g in plan.guards if g.status is GuardStatus.NEEDS_ACCEPTANCE}
 
 

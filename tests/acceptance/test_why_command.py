@@ -359,7 +359,7 @@ def test_an_address_has_the_limit_of_its_connections(tmp_path: Path) -> None:
     at = {"10.0.0.7": range(0, 240_000, 167), "10.0.0.8": range(0, 240_000, 1000)}
     first_ms = int((START - all_kinds.START).total_seconds() * 1000)
     rows = [all_kinds.Row(first_ms + ms, "connection", 1, ip, tie=ms) for ip, moments in at.items() for ms in moments]
-    all_kinds.write(tmp_path / "traffic.parquet", sorted(rows, key=lambda row: row.at_ms))
+    all_kinds.write(tmp_path / "traffic.parquet", tuple(sorted(rows, key=lambda row: row.at_ms)))
     command = ("why", *AT, "--traffic", "traffic.parquet", "--current", "snapshot.json", "--format", "json")
 
     done = invoke(*command, "--name", "ip=10.0.0.7", cwd=tmp_path)

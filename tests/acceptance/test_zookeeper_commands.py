@@ -240,7 +240,7 @@ def test_a_migration_that_copied_the_nodes_names_is_found_and_explained(
     repository.declare(TEN[0], TEN[1], TEN[6])
     assert repository.run(*APPLY).code == 0
     folder = migrated(repository, tmp_path)
-    left = {
+    left: dict[raw_quotas.RawEntity, dict[str, float | None]] = {
         frozenset({("user", "alice%40EXAMPLE.COM")}): {"producer_byte_rate": 20971520.0, "request_percentage": 200.0},
         frozenset({("user", "<default>")}): {"consumer_byte_rate": 1073741824.0},
         frozenset({("user", "<default>"), ("client-id", "etl")}): {"producer_byte_rate": 6291456.0},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Iterator
 
@@ -37,7 +36,7 @@ def github() -> Iterator[GitHubServer]:
 def body(name: str = "alice", cluster: str = "prod") -> str:
     key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
     change = Change(entity=user(name), action=Action.UPDATE, keys=(key,))
-    return plan_markdown(plan(change, cluster=dataclasses.replace(plan().cluster, name=cluster)))
+    return plan_markdown(plan(change, cluster=plan().cluster.named(cluster)))
 
 
 def whole(

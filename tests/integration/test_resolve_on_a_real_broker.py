@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
+from reconciler.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import manifests, raw_quotas
 from tests.support.command import run
 from tests.support.polling import wait_until
@@ -28,7 +28,7 @@ LEVELS: list[dict[str, str | None]] = [
 ]
 
 
-def set_quotas(server: str, *changes: tuple[dict[str, str | None], dict[str, float | None]]) -> None:
+def set_quotas(server: str, *changes: tuple[Mapping[str, str | None], Mapping[str, float | None]]) -> None:
     """Sets, and waits until a read shows it."""
     wanted = {frozenset(entity.items()): ops for entity, ops in changes}
     raw_quotas.alter(server, wanted)
@@ -124,7 +124,7 @@ def test_the_cluster_its_snapshot_and_its_plan_are_asked_and_compared(clean_kafk
 def test_static_defaults_of_a_broker_before_3_are_read_and_told(
     start_kafka: Callable[[SandboxSpec], Sandbox], tmp_path: Path, settings: dict[str, str]
 ) -> None:
-    old = start_kafka(SandboxSpec(kafka_version="2.8.2", zookeeper=ZooKeeperSpec(), properties=settings))
+    old = start_kafka(SandboxSpec(kafka_version="2.8.2", zookeeper=True, properties=settings))
     asked = ("resolve", "--bootstrap-server", old.bootstrap_servers, "--name", "user=bob", "--name", "client-id=app")
     document = run(*asked, "--format", "json", cwd=tmp_path).json()
     assert document["cluster"]["kafka_version"] == "2.8"

@@ -112,6 +112,7 @@ def test_without_alter_rights_the_cluster_cannot_be_asked_and_the_message_says_s
     with admin_client(sandbox.bootstrap_servers) as admin:
         admin.create_acls([may_read])
     quotas(folder, ALICE)
+    assert sandbox.sasl_bootstrap_servers is not None
     login = ("--bootstrap-server", sandbox.sasl_bootstrap_servers, "--command-config", str(sandbox.client_properties("alice")))
     readable = plan(folder, *login, "--show-effects")
     assert readable.code == 0, readable.err

@@ -57,7 +57,7 @@ def test_the_command_of_a_daily_job_runs_and_runs_again(job: str, tmp_path: Path
     (tmp_path / "spark.properties").write_text("spark.sql.shuffle.partitions=2\n")
     settings = {"TRAFFIC": "traffic", "OUT": "lake", "PROPERTIES": "spark.properties", "MASTER": "local[2]"}
     if job == "Airflow":
-        command = airflow_command(**settings)
+        command = airflow_command(replace=False, **settings)
     else:
         pod = yaml.safe_load((DEPLOY / "kubernetes-compact.yaml").read_text())["spec"]["jobTemplate"]["spec"]["template"]
         own = {"--traffic": "traffic", "--out": "lake", "--properties-file": "spark.properties", "--memory": "1g"}

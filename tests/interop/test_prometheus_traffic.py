@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.integrations import PrometheusApi
 from reconciler.model import LabelMatcher
-from reconciler.traffic import AnswerReader, PackedReader, PageWriter, names_to_read, read_request, selector_of
+from reconciler.traffic import AnswerReader, PackedAnswer, PackedReader, PageWriter, names_to_read, read_request, selector_of
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served
@@ -67,7 +67,8 @@ def test_remote_read_and_json_make_the_same_page(tmp_path: Path) -> None:
         assert api.can_read_raw()
     assert packed is not None
     pages = []
-    for number, body in enumerate((plain, PackedReader().read(packed, **times))):
+    bodies: list[bytes | PackedAnswer] = [plain, PackedReader().read(packed, **times)]
+    for number, body in enumerate(bodies):
         path = tmp_path / f"{number}.parquet"
         with PageWriter(path, AnswerReader()) as page:
             assert page.add(body, after_s=end_s - 60) >= 200

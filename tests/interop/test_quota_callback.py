@@ -126,7 +126,8 @@ def random_calls(seed: int) -> Iterator[tuple[QuotaType, Entity, float | None]]:
     for group, kind in itertools.product(groups, MemberKind):
         names = NAMES if "user" in kind else CLIENTS[1:]
         entities += [reserved_entity(GroupMember(group=group, kind=kind, name=name)) for name in names]
-    for subject, topic in itertools.product((*entities[:3], Entity.of(plain[12]), *groups), (None, "orders")):
+    subjects: list[Entity | str] = [*entities[:3], Entity.of(plain[12]), *groups]
+    for subject, topic in itertools.product(subjects, (None, "orders")):
         entities.append(reserved_entity(ProportionalTotal(subject=subject, topic=topic)))
     for _ in range(60):
         value = None if choose.random() < 0.25 else float(choose.randint(1, 999))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterable
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Limit
+from reconciler.model.effect import OTHER, ClientName, Effect, KnownAddress, KnownClient, Limit
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.state import same_value
@@ -55,11 +56,23 @@ def limit(table: Table, client: KnownClient, key: str) -> Limit | None:
 def address_limit(table: Table, address: KnownAddress) -> Limit | None:
     """By hand: the spelling that was asked for, else another one of the address, else the default."""
     names = SPELLINGS if address.ip in SPELLINGS else (named(address.ip),)
-    for name, level in (*((name, 1) for name in names), (DEFAULT, 2)):
-        value = table.get(ip(name) if name is not DEFAULT else ip(), {}).get("connection_creation_rate")
+    for entity, level in (*((ip(name), 1) for name in names), (ip(DEFAULT), 2)):
+        value = table.get(entity, {}).get("connection_creation_rate")
         if value is not None:
-            return Limit(value=value, entity=ip(name) if name is not DEFAULT else ip(), level=level)
+            return Limit(value=value, entity=entity, level=level)
     return None
+
+
+def names_of(entities: Iterable[Entity], kind: str) -> set[ClientName]:
+    """Without defaults."""
+    return {name for name in (entity.name(kind) for entity in entities) if isinstance(name, str)}
+
+
+def pair_of(entity: Entity) -> tuple[ClientName, ClientName]:
+    user, client_id = entity.name("user"), entity.name("client-id")
+    assert isinstance(user, str)
+    assert isinstance(client_id, str)
+    return user, client_id
 
 
 def unclear(table: Table) -> bool:
@@ -112,8 +125,8 @@ def test_every_client_s_move_is_listed_or_told_by_a_row_that_stands_for_it(
         assert repr((effect.before, effect.after)) == repr(expected)
         assert differ(*expected)
     entities = before.keys() | after.keys()
-    users, clients = ({e.name(kind) for e in entities} - {None, DEFAULT} for kind in ("user", "client-id"))
-    pairs = {(e.name("user"), e.name("client-id")) for e in entities if len(e.parts) == 2 and not e.has_default} | traffic
+    users, clients = (names_of(entities, kind) for kind in ("user", "client-id"))
+    pairs = {pair_of(e) for e in entities if len(e.parts) == 2 and not e.has_default} | traffic
     for user, client_id in {*itertools.product((*users, OTHER), (*clients, OTHER)), (OTHER, ""), *pairs}:
         client = KnownClient(user=user, client_id=client_id)
         mirrors = [client]
@@ -122,7 +135,7 @@ def test_every_client_s_move_is_listed_or_told_by_a_row_that_stands_for_it(
         for effect in brute(before, after, client):
             told = [rows[mirror, effect.key] for mirror in mirrors if (mirror, effect.key) in rows]
             assert repr((effect.before, effect.after)) in {repr((row.before, row.after)) for row in told}
-    names = {e.name("ip") for e in entities} - {None, DEFAULT} | {OTHER}
+    names = {*names_of(entities, "ip"), OTHER}
     assert not {KnownAddress(ip=name) for name in SPELLINGS[1:]} & {client for client, _ in rows}
     for name in {SPELLINGS[0] if name in SPELLINGS else name for name in names}:
         address = KnownAddress(ip=name)

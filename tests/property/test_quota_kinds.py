@@ -116,8 +116,14 @@ def topics_of(drawn: Asked, start: int = 1_700_000_000_123) -> Topics:
     for number, (pause, partitions, strict) in enumerate(drawn):
         now += pause
         rows += [(now, number, amount, strict, 0) for amount in partitions]
-    columns = list(zip(*rows, strict=True))
-    return Topics(*(np.asarray(column, dtype=np.bool_ if at == 3 else np.int64) for at, column in enumerate(columns)))
+    times, order, amounts, refused, series = zip(*rows, strict=True)
+    return Topics(
+        times_ms=np.asarray(times, dtype=np.int64),
+        order=np.asarray(order, dtype=np.int64),
+        amounts=np.asarray(amounts, dtype=np.int64),
+        strict=np.asarray(refused, dtype=np.bool_),
+        series=np.asarray(series, dtype=np.int64),
+    )
 
 
 def played(topics: Topics, limit: float, window: Window) -> tuple[list[bool], list[int]]:

@@ -53,8 +53,8 @@ def of_key(table: Table, key: str) -> dict[Names, float]:
 
 def stands_for(user: EntityName | None, client_id: EntityName | None) -> tuple[str, str]:
     """The names of one client of those that a question is about; a stranger's stand for any that no quota names."""
-    return ("some user" if user is None or user is DEFAULT else user), {None: "", DEFAULT: "some id"}.get(
-        client_id, str(client_id)
+    return ("some user" if user is None or user is DEFAULT else user), (
+        "" if client_id is None else "some id" if client_id is DEFAULT else client_id
     )
 
 
@@ -234,7 +234,8 @@ def test_comparing_all_known_misses_no_named_client_that_moves(
 ) -> None:
     before, after = EffectiveQuotas(quotas_of(one)), EffectiveQuotas(quotas_of(other))
     told = {(c.user, c.client_id, *rest) for c, *rest in moves_of(compare_known(before, after, most=100_000))}
-    clients = [(u, c) for u in [*NAMES, DEFAULT] for c in ["", *NAMES, DEFAULT]]
+    users: list[EntityName] = [*NAMES, DEFAULT]
+    clients = [(u, c) for u in users for c in ("", *users)]
     for compared in compare(
         before, after, [(entity_of(u, c), EffectiveQuotas({}).answer(entity_of(u, c)).client) for u, c in clients]
     ).clients:

@@ -74,7 +74,10 @@ class Soak:
     def _change_by_hand(self) -> None:
         user = self._chance.choice(sorted(self.wanted))
         stranger = frozenset({("user", f"stranger-{self._chance.randint(0, 9)}")})
-        changes = {frozenset({("user", user)}): {"producer_byte_rate": 1_500_000.0}, stranger: {"producer_byte_rate": 1e6}}
+        changes: dict[raw_quotas.RawEntity, dict[str, float | None]] = {
+            frozenset({("user", user)}): {"producer_byte_rate": 1_500_000.0},
+            stranger: {"producer_byte_rate": 1e6},
+        }
         raw_quotas.alter(self.nodes.servers(), changes)
 
     def _break_manifests(self) -> None:

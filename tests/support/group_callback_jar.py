@@ -32,7 +32,14 @@ def ask_java(kafka_version: str, folder: Path, lines: list[str], *, remembers_ki
     sources = [SOURCES / "test" / "java" / "kafkaquotas" / "callback" / name for name in ("Answers.java", "Entities.java")]
     compiler = runtime.java.resolve().with_name("javac")
     subprocess.run([compiler, "-proc:none", "-d", folder, "-cp", path, *sources], check=True, timeout=120)
-    command = [runtime.java, "-Dfile.encoding=UTF-8", "-cp", path, "kafkaquotas.callback.Answers", str(remembers_kinds).lower()]
+    command = [
+        str(runtime.java),
+        "-Dfile.encoding=UTF-8",
+        "-cp",
+        path,
+        "kafkaquotas.callback.Answers",
+        str(remembers_kinds).lower(),
+    ]
     done = subprocess.run(command, input="\n".join(lines), capture_output=True, encoding="utf-8", timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -13,7 +13,7 @@ from reconciler.model.units import LeaderSpread
 from tests.builders import NOON
 
 
-def cluster(name: str = "prod", **spec: object) -> str:
+def cluster(name: str = "prod", /, **spec: object) -> str:
     """A Cluster document; ``spec`` in JSON, which is YAML too."""
     fields = {"prune": "confirm", **spec}
     lines = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in fields.items())

@@ -18,7 +18,7 @@ from reconciler.formats.canonical import document_text
 from reconciler.model.backtest import BacktestReport, Form, Verdict
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.cluster_outcome import ClusterFailure
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, ForeignText
 from reconciler.model.finding import Span
 from reconciler.model.overview import BucketTraffic, ClusterOverview, Overview, RunRecord, TrafficOverview
 from reconciler.model.plan import ManifestCommit
@@ -90,7 +90,9 @@ def cluster_of(
     """A cluster that was read."""
     state = current(live, cluster_id=f"id-of-{name}")
     recorded = (
-        None if baseline is None else RecordedBaseline(cluster_id=None, cluster_name=name, commit="1a2b3c4", entities=baseline)
+        None
+        if baseline is None
+        else RecordedBaseline(cluster_id=None, cluster_name=ForeignText(name), commit="1a2b3c4", entities=baseline)
     )
     given = None if recorded is None else GivenBaseline(name="baseline.json", recorded=recorded)
     return overview_of(intent(name, *entities, scope=scope), state, source=FakeCluster(live), baseline=given)

@@ -61,9 +61,10 @@ class ZooKeeperServer:
 
     def kill(self) -> None:
         """End it at once, as a power cut would."""
-        assert self.process is not None
-        process.end([self.process], grace_s=0.0)
-        wait_until(lambda: not process.is_alive(self.process))
+        ended = self.process
+        assert ended is not None
+        process.end([ended], grace_s=0.0)
+        wait_until(lambda: not process.is_alive(ended))
 
 
 @contextlib.contextmanager

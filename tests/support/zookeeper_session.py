@@ -15,7 +15,8 @@ from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_conn
 def zookeeper_cluster(place: str, **seconds: float) -> Iterator[ZooKeeperCluster]:
     """Our backend, connected; ``session_seconds`` and its like for quick ends."""
     servers, chroot = parse_connection(place)
-    opened = ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot, **seconds))
+    settings = ZooKeeperSettings(servers=servers, chroot=chroot, **seconds)  # type: ignore[arg-type]  # seconds alone
+    opened = ZooKeeperCluster.open(settings)
     with contextlib.closing(opened):
         yield opened
 

@@ -31,8 +31,8 @@ def random_state(chance: random.Random, size: int) -> dict[Entity, dict[str, flo
     names: list[EntityName] = [DEFAULT, *chance.sample(_TAKEN, 12), *(f"user-{number}" for number in range(8))]
     while len(found) < size:
         one, other = chance.choice(names), chance.choice(names)
-        address = chance.choice([DEFAULT, f"10.0.{chance.randint(0, 9)}.{chance.randint(1, 9)}"])
-        entity = chance.choice([user(one), client(one), pair(one, other), pair(one, other), ip(address)])
+        address = chance.choice([ip(), ip(f"10.0.{chance.randint(0, 9)}.{chance.randint(1, 9)}")])
+        entity = chance.choice([user(one), client(one), pair(one, other), pair(one, other), address])
         keys = ("connection_creation_rate",) if "ip" in entity.types else CLIENT_KEYS
         found[entity] = {key: random_value(chance, key) for key in chance.sample(keys, chance.randint(1, len(keys)))}
     return found

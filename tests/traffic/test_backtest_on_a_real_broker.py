@@ -66,7 +66,8 @@ def produce(sandbox: Sandbox, user: str, client_id: str, size: int) -> None:
 
 
 def test_the_log_of_throttled_producers_is_predicted(clean_kafka: Sandbox, tmp_path: Path) -> None:
-    log = Path(clean_kafka.nodes[0].request_log_file)
+    log = clean_kafka.nodes[0].request_log_file
+    assert log is not None
     raw_quotas.alter(clean_kafka.bootstrap_servers, {raw(entity): quotas for entity, quotas in QUOTAS.items()})
     raw_quotas.settled(clean_kafka.bootstrap_servers)
     # What others sent before is not in these quota groups, since the groups are new.

@@ -22,6 +22,8 @@ from reconciler.traffic.kernels.sampled_rate import Era
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from reconciler.traffic.judging.grouping import Limits
+
 START = datetime.datetime(2026, 11, 21, 13, tzinfo=datetime.UTC)
 SCHEMA = pa.schema(
     [
@@ -104,12 +106,11 @@ def test_clients_counts_and_verdicts_are_those_of_the_rows(spark: SparkSession, 
     assert len(wanted) > 5
 
     keys = [key for key in QuotaKey if key not in (QuotaKey.CONTROLLER_MUTATION_RATE, QuotaKey.CONNECTION_CREATION_RATE)]
-    everybody = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(keys, 1e8)}
-    users = {Entity.of({"user": DEFAULT}): dict.fromkeys(keys, 2e9)}
-    tables_of = [
-        {**Resolver.by_key(quotas, keys), "connection_creation_rate": AddressLimits({})} for quotas in (everybody, users)
-    ]
-    grouping = group_series(traffic.series, *tables_of)
+    everybody: dict[Entity, dict[str, float]] = {Entity.of({"user": DEFAULT, "client-id": DEFAULT}): dict.fromkeys(keys, 1e8)}
+    users: dict[Entity, dict[str, float]] = {Entity.of({"user": DEFAULT}): dict.fromkeys(keys, 2e9)}
+    addresses: dict[str, Limits] = {"connection_creation_rate": AddressLimits({})}
+    tables_before, tables_after = ({**Resolver.by_key(quotas, keys), **addresses} for quotas in (everybody, users))
+    grouping = group_series(traffic.series, tables_before, tables_after)
     uncapped = [number for number, group in enumerate(grouping.groups) if not group.kind.is_capped]
     for groups in (uncapped, uncapped[::7], ()):
         judged = traffic.by_seconds(grouping, groups, Era.OVERLAPPING)

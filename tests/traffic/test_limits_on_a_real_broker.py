@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -61,7 +60,8 @@ class Client:
     def wait_until_logged(self, api: str) -> None:
         """A broker writes the line of a request after its answer."""
         words = (f'"requestApiKeyName":"{api}"', f'"clientId":"{self.name}"')
-        log = Path(self._sandbox.nodes[0].request_log_file)
+        log = self._sandbox.nodes[0].request_log_file
+        assert log is not None
         wait_until(lambda: any(all(word in line for word in words) for line in log.read_text().splitlines()), within_s=30)
 
     def backtest(self, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:

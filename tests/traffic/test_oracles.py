@@ -71,7 +71,7 @@ def worlds(draw: st.DrawFn) -> World:
         share = draw(st.sampled_from([None, 1e-6, 0.3, 0.7, 0.9, 1.0, 1.01]))
         if share is not None:
             peak = max(max(open_loop(part, spare=True).values()) for part in _by(mine, "broker").values())
-            together[place[1], place[0]] = peak * share if share < 0.1 else max(1.0, float(round(peak * share)))
+            together[str(place[1]), str(place[0])] = peak * share if share < 0.1 else max(1.0, float(round(peak * share)))
     return World(flows=flows, each=draw(st.sampled_from([1000.0, 12_345.678, 2.0**45])), together=together, era=era)
 
 
@@ -262,7 +262,9 @@ def test_all_ways_agree_with_each_other_and_with_kafkas_classes(
                 assert set(seconds.certain) <= kafka.seconds
 
     if spare:
-        limits = {told.bucket: told.limits[1] for told in groups.values() if told.bucket and told.limits[1] is not None}
+        limits: dict[tuple[str, ...], float] = {
+            told.bucket: told.limits[1] for told in groups.values() if told.bucket and told.limits[1] is not None
+        }
         in_sql = in_duckdb(files, "broker kind user", limits)
         assert in_sql == {
             oracle.bucket: (v.active, v.amount, v.peak_expected, v.peak_upper, side.certain, side.expected, side.possible,

@@ -221,7 +221,7 @@ def test_the_session_stays_as_it_was(session: SparkSession, work: Path, monkeypa
         assert before["properties"][:2] == ["nightly", "the job of the notebook"]
     finally:
         for name in PROPERTIES:
-            context.setLocalProperty(name, None)
+            context.setLocalProperty(name, None)  # type: ignore[arg-type]  # removes it
         kept.unpersist()
         session.catalog.dropTempView("mine")
 

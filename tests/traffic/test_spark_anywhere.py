@@ -167,7 +167,7 @@ def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_direct
 ) -> None:
     master = "local[2]" if where == "local" else request.getfixturevalue(where)[1]
     launcher = shutil.copy(ROOT / "deploy" / "spark_submit.py", hostile[0])
-    command = [str(SPARK_BIN / "spark-submit"), "--master", master, "--py-files", str(wheel), launcher]
+    command = [str(SPARK_BIN / "spark-submit"), "--master", master, "--py-files", str(wheel), str(launcher)]
 
     found = report(command, hostile, form="seconds", env={**spark_environment(folder), "SPARK_HOME": str(SPARK_BIN.parent)})
 

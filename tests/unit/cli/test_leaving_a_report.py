@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
 from reconciler.cli import run_outputs, writing
+from reconciler.cli.arguments import WritingArguments, typed
+from reconciler.cli.main import build_parser
 from reconciler.errors import FileAccessError, OutputError
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeOutcome, ChangeStatus, KeyChange, Reason
 from reconciler.model.state import ClusterIdentity
@@ -39,7 +40,7 @@ REFUSED = report(ApplyResult.REFUSED, ChangeStatus.NOT_ATTEMPTED)
 class Failing(run_outputs.Audit):
     """An audit file that cannot be written, for one reason or another."""
 
-    def __init__(self, args: argparse.Namespace, error: BaseException) -> None:
+    def __init__(self, args: WritingArguments, error: BaseException) -> None:
         super().__init__(args, None)
         self._error = error
 
@@ -48,7 +49,8 @@ class Failing(run_outputs.Audit):
 
 
 def finish(tmp_path: Path, what: ApplyReport, error: BaseException) -> int:
-    args = argparse.Namespace(format="json", report=str(tmp_path / "report.json"), color="never")
+    line = ["apply", "--format", "json", "--color", "never", "--report", str(tmp_path / "report.json")]
+    args = typed(WritingArguments, build_parser("apply").parse_args(line))
     return run_outputs.finish(args, what, Failing(args, error))
 
 

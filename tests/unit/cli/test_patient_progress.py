@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import re
 import threading
+from typing import TextIO, cast
 
 import pytest
 
+from reconciler.cli.arguments import OutputArguments
 from reconciler.cli.progress import PatientProgress
 from reconciler.render.layout import cells
 from reconciler.render.sink import Sink
@@ -31,8 +32,12 @@ def screen() -> Screen:
     return Screen()
 
 
+def output(*, quiet: bool = False) -> OutputArguments:
+    return OutputArguments(format="text", color="auto", quiet=quiet)
+
+
 def progress(screen: Screen, *, quiet: bool = False, after_seconds: float = SOON) -> PatientProgress:
-    return PatientProgress(argparse.Namespace(quiet=quiet), after_seconds=after_seconds, stream=screen)
+    return PatientProgress(output(quiet=quiet), after_seconds=after_seconds, stream=screen)
 
 
 def timer_of(telling: PatientProgress) -> threading.Timer | None:
@@ -80,8 +85,8 @@ def test_nothing_is_printed_while_a_person_is_asked_and_the_time_starts_again_af
 
 def test_a_terminal_shows_one_line_in_place_and_nothing_of_it_stays(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    live = Sink(screen, breaks=False)
-    with PatientProgress(argparse.Namespace(quiet=False), after_seconds=SOON, stream=live) as telling:
+    live = cast("TextIO", Sink(screen, breaks=False))
+    with PatientProgress(output(), after_seconds=SOON, stream=live) as telling:
         telling.step("reading")
         wait_until(lambda: "reading" in screen.getvalue())
         live.write("a warning\n")
@@ -96,8 +101,8 @@ def test_a_terminal_shows_one_line_in_place_and_nothing_of_it_stays(screen: Scre
 
 def test_a_dumb_terminal_gets_lines(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    sink = Sink(screen, breaks=False)
-    with PatientProgress(argparse.Namespace(quiet=False), after_seconds=SOON, stream=sink) as telling:
+    sink = cast("TextIO", Sink(screen, breaks=False))
+    with PatientProgress(output(), after_seconds=SOON, stream=sink) as telling:
         telling.step("reading")
         wait_until(lambda: "reading" in screen.getvalue())
     assert screen.getvalue() == "kafka-quotas: reading\n"

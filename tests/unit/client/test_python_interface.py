@@ -170,7 +170,7 @@ def test_a_name_that_is_neither_text_nor_the_default_is_a_usage_error(name: Any)
         with pytest.raises(UsageError, match="must be a string or DEFAULT"):
             make(user=name)
     with pytest.raises(UsageError, match="for the default give DEFAULT"):
-        entity(client_id={"default": True})
+        entity(client_id={"default": True})  # type: ignore[arg-type]  # what a YAML habit would give
 
 
 def test_a_selector_keeps_names_defaults_and_absent_types_apart() -> None:

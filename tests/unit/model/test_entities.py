@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.entity import DEFAULT, Entity, EntityName
 
 
 def test_an_entity_without_types_is_refused() -> None:
@@ -31,7 +31,7 @@ def test_an_entity_with_types_out_of_canonical_order_is_refused(parts: tuple[tup
 
 
 def test_an_entity_is_sorted_whatever_the_order_of_its_names() -> None:
-    names = {"zone": "z", "client-id": "c", "rack": "r", "user": DEFAULT}
+    names: dict[str, EntityName] = {"zone": "z", "client-id": "c", "rack": "r", "user": DEFAULT}
     entity = Entity.of(names)
     assert entity.types == ("user", "client-id", "rack", "zone")
     assert entity == Entity.of(dict(reversed(names.items())))

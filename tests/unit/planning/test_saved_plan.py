@@ -17,6 +17,7 @@ from reconciler.errors import FileAccessError, StalePlanError
 from reconciler.formats.canonical import document_text, value_to_json
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
+from reconciler.model.state import ClusterIdentity
 from reconciler.planning.saved_plan import differences, read_saved_plan, require_current
 from tests.builders import pair, plan, user
 
@@ -30,7 +31,7 @@ def change(entity: Entity, keys: dict[str, tuple[float | None, float | None]]) -
 
 def planned(*changes: Change, cluster_id: str = "c1") -> Plan:
     made = plan(*changes)
-    identity = dataclasses.replace(made.cluster, id=cluster_id)
+    identity = ClusterIdentity(name=made.cluster.name, id=cluster_id, kafka_version=made.cluster.kafka_version)
     return dataclasses.replace(made, cluster=identity, digest=plan_digest(cluster_id, changes))
 
 

@@ -129,7 +129,7 @@ def test_a_content_that_leaves_no_room_is_refused() -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_strangers_wrote_stays_text_in_every_part(hostile: str) -> None:
-    body = plan_markdown(plan(change(hostile), cluster=dataclasses.replace(plan().cluster, name=hostile or "x")))
+    body = plan_markdown(plan(change(hostile), cluster=plan().cluster.named(hostile or "x")))
     status = CommentStatus(state=CommentState.FAILED, detail=f"refused: {hostile}", link=f"https://example.org/{hostile}")
     text = render_sticky_comment(content(body, "a b"), status)
     again = content(text)

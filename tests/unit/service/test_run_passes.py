@@ -68,7 +68,7 @@ def test_what_somebody_changes_by_hand_is_told_and_put_back_at_the_next_look(tmp
 
 def test_somebody_who_undoes_every_write_is_told_of(tmp_path: Path) -> None:
     world = ServiceWorld(write_manifests(tmp_path), FakeCluster())
-    undo = {at: lambda: world.cluster.write_from_outside(ALICE, {}) for at in (50, 150, 250)}
+    undo: dict[float, Callable[[], object]] = {at: lambda: world.cluster.write_from_outside(ALICE, {}) for at in (50, 150, 250)}
 
     world.run(350, at=undo)
 

@@ -155,7 +155,7 @@ def test_files_that_keep_changing_are_waited_for(tmp_path: Path) -> None:
     world = ServiceWorld(folder, FakeCluster())
 
     # A checkout that takes a while: first the file is gone, then it is there in part, then whole.
-    steps = {
+    steps: dict[float, Callable[[], object]] = {
         16.0: (folder / "quotas.yaml").unlink,
         17.0: lambda: (folder / "quotas.yaml").write_text(""),
         18.0: lambda: (folder / "quotas.yaml").write_text(rates(alice="20MiB")),

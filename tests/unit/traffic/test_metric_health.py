@@ -91,7 +91,10 @@ def test_a_missing_kind_has_a_repair_only_where_it_overrides_nothing() -> None:
     assert set(yaml.safe_load(health.repairs[0].text)["spec"]["quotas"][0]["quotas"]) == {
         "consumer_byte_rate", "controller_mutation_rate",
     }  # fmt: skip
-    weaker = {Entity.of({"user": DEFAULT}): {"consumer_byte_rate": 1.0}, Entity.of({"client-id": "x"}): {"request_percentage": 1}}
+    weaker: dict[Entity, dict[str, float]] = {
+        Entity.of({"user": DEFAULT}): {"consumer_byte_rate": 1.0},
+        Entity.of({"client-id": "x"}): {"request_percentage": 1},
+    }
     health = world.health(replace(QUESTION, quotas=weaker))
     assert [finding.message for finding in found(health, "pair-quota-overrides")] == [
         "A default pair quota with consumer_byte_rate would override user=<default>. Give these clients pair quotas instead."

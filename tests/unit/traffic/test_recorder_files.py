@@ -17,7 +17,7 @@ from reconciler.traffic.sources.normal_form import ROWS
 from reconciler.traffic.sources.recorder_files import recorder_files_in, recorder_rows, require_one_recorder
 from reconciler.traffic.traffic_files import find_traffic
 from reconciler.traffic.traffic_source import Source
-from tests.support.recorder_lines import header, write_members, write_sums
+from tests.support.recorder_lines import Sums, header, write_members, write_sums
 
 NAME = "quota-recorder-1-20261123T024142050Z.jsonl.gz"
 START = 1_763_860_020
@@ -137,7 +137,7 @@ def test_another_version_another_file_and_another_cluster_are_refused(tmp_path: 
 
 
 def test_a_folder_gives_each_file_once_the_complete_one_before_the_open_one(tmp_path: Path) -> None:
-    sums = {("produce", "alice", "app"): {START: 1}}
+    sums: Sums = {("produce", "alice", "app"): {START: 1}}
     complete = write_sums(tmp_path / "a" / NAME, sums)
     write_sums(tmp_path / "z" / f"{NAME}.open", sums)
     still_open = write_sums(tmp_path / f"{NAME.replace('recorder-1', 'recorder-2')}.open", sums, broker=2)

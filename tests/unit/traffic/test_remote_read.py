@@ -188,7 +188,8 @@ def test_a_page_of_remote_read_is_that_of_json(tmp_path: Path) -> None:
     body = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": rows}}).encode()
     packed = read(encode_frame([(labels, [some]) for labels, some in series]))
     pages = []
-    for number, answer in enumerate((body, packed)):
+    answers: list[bytes | PackedAnswer] = [body, packed]
+    for number, answer in enumerate(answers):
         path = tmp_path / f"{number}.parquet"
         with PageWriter(path, AnswerReader()) as page:
             page.add(answer, after_s=NOW_MS / 1000)

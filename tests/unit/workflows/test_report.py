@@ -10,6 +10,7 @@ from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import BaselineError, UnreachableError
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import DriftClass
+from reconciler.model.entity import ForeignText
 from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.baselines import GivenBaseline
@@ -87,7 +88,7 @@ def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:
 
 
 def test_a_baseline_of_another_cluster_is_refused() -> None:
-    recorded = RecordedBaseline(cluster_id="another", cluster_name="x", commit=None, entities={})
+    recorded = RecordedBaseline(cluster_id=ForeignText("another"), cluster_name=ForeignText("x"), commit=None, entities={})
     with pytest.raises(BaselineError):
         overview_of(
             intent("c"), current({}), source=FakeCluster(), baseline=GivenBaseline(name="baseline.json", recorded=recorded)

@@ -11,7 +11,7 @@ from reconciler.model.cluster import CallbackClass, Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.state import CurrentState, ObservedFrom
+from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.views import ViewKind
@@ -47,7 +47,7 @@ class Broker(FakeCluster):
 
 def of_version(version: str | None, **entities: float) -> CurrentState:
     state = current({user(name): {PRODUCE: value} for name, value in entities.items()})
-    return replace(state, cluster=replace(state.cluster, kafka_version=version))
+    return replace(state, cluster=ClusterIdentity(name=state.cluster.name, id=state.cluster.id, kafka_version=version))
 
 
 def test_a_broker_with_kafkas_own_resolution_leaves_nothing_to_say() -> None:
