@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -64,10 +64,10 @@ def hits(root: Path) -> Iterator[Hit]:
         if path.endswith(".md") and (path in {"README.md", "CONTRIBUTING.md"} or path.startswith("docs/")):
             yield from _checked("docs", path, prose(file.read_text(encoding="utf-8")))
         elif path.startswith("reconciler/") and path.endswith(".py"):
-            tree = ast.parse(file.read_text(encoding="utf-8"))
-            yield from _checked("messages", path, messages(tree))
-            yield from _checked("docstrings", path, docstrings(tree))
-            yield from (Hit(kind="names", rule=NAME, path=path, line=line, text=name) for line, name in pronouns(tree))
+            nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+            yield from _checked("messages", path, messages(nodes))
+            yield from _checked("docstrings", path, docstrings(nodes))
+            yield from (Hit(kind="names", rule=NAME, path=path, line=line, text=name) for line, name in pronouns(nodes))
 
 
 def prose(markdown: str) -> Iterator[tuple[int, str]]:
@@ -92,28 +92,28 @@ def prose(markdown: str) -> Iterator[tuple[int, str]]:
             block.append(text.lstrip("-#> "))
 
 
-def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def docstrings(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Docstrings of modules, classes, functions and fields, with their line; code spans count as one word."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             yield node.lineno, re.sub(r"``[^`]*``", "code", node.value.value)
 
 
-def pronouns(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def pronouns(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """Bindings of local values and parameters that say nothing about the value, with their line."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _PRONOUNS:
             yield node.lineno, node.id
         elif isinstance(node, ast.arg) and node.arg in _PRONOUNS:
             yield node.lineno, node.arg
 
 
-def messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def messages(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, str]]:
     """String literals of three words and more, with their line; values in f-strings count as one word."""
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    for node in ast.walk(tree):
-        if id(node) in alone | parts:
+    no_message = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    no_message |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
+        if id(node) in no_message:
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
