@@ -99,13 +99,16 @@ def read_intent(args: ReplayArguments, files: Sequence[tuple[str, Path]], *, nee
         raise
 
 
-def read_current(args: ReplayArguments, spec: ClusterSpec, trusted: TrustedTree | None) -> CurrentState | None:
-    """The quotas of the snapshot, or of the live cluster that an option names."""
-    from reconciler.workflows import open_cluster, read_state, snapshot_reader
+def read_current(args: ReplayArguments, intent: Intent | None) -> CurrentState | None:
+    """The quotas of the snapshot, or of the live cluster that an option names, with leaders where a limit depends on them."""
+    from reconciler.model import ClusterSpec
+    from reconciler.workflows import open_cluster, read_state, snapshot_reader, uses_leaders, with_leaders
 
+    spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
     if args.current is not None:
         return read_state(spec, snapshot_reader(args.current, trusted=trusted.files if trusted is not None else None))
     if args.bootstrap_server is None and args.zookeeper is None:
         return None
     with contextlib.closing(open_cluster(spec, options.access(args), trusted=trusted)) as cluster:
-        return read_state(spec, cluster)
+        current = read_state(spec, cluster)
+        return with_leaders(current, cluster) if uses_leaders(intent, args.quota_callback) else current

@@ -9,6 +9,7 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.planning.broker_changes import (
         BrokerChange,
+        moved_leaders,
         same_brokers,
         with_broker_count,
         with_leaders,
@@ -42,6 +43,7 @@ __all__ = [
     "is_applied",
     "keep_parts",
     "kept_entities",
+    "moved_leaders",
     "nothing_to_do_notes",
     "overriding_entities",
     "parse_leaders",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model import TrafficSpread
+from reconciler.model import LeaderSpread, TrafficSpread
 from reconciler.planning.leader_files import LeaderChange
 from reconciler.text import count_of, list_some
 
@@ -121,6 +122,43 @@ def with_leaders(brokers: Collection[int], leaders: LeaderChange, *, name: str) 
             ),
         ),
     )
+
+
+def moved_leaders(spread: LeaderSpread, change: BrokerChange) -> LeaderSpread:
+    """The leaders of partitions after a change: those of each broker go to others by its shares, one after the other."""
+    if not change.shares:
+        return spread
+    targets = _Targets(change)
+    by_topic = {
+        topic: (tuple(targets.leader_after(leader) for leader in leaders), count)
+        for topic, (leaders, count) in sorted(spread.by_topic.items())
+    }
+    if by_topic:
+        counts = Counter(leader for leaders, _ in by_topic.values() for leader in leaders)
+    else:
+        counts = Counter(targets.leader_after(broker) for broker, led in spread.partitions for _ in range(led))
+    return LeaderSpread(partitions=tuple(sorted(counts.items())), leaderless=spread.leaderless, by_topic=by_topic)
+
+
+class _Targets:
+    """Hands out the partitions of each broker, so that after each of them the parts are as near to the shares as can be."""
+
+    def __init__(self, change: BrokerChange) -> None:
+        alike = tuple((broker, 1 / len(change.after)) for broker in change.after)
+        self._shares = change.shares if change.stands_for is None else dict.fromkeys(change.before, alike)
+        # Where all brokers are alike, it does not matter from which of them a partition comes.
+        self._alike = change.stands_for is not None
+        self._given: dict[int, Counter[int]] = defaultdict(Counter)
+
+    def leader_after(self, leader: int) -> int:
+        row = self._shares.get(leader)
+        if row is None:
+            return leader
+        given = self._given[0 if self._alike else leader]
+        number = given.total() + 1
+        target = max(row, key=lambda pair: (pair[1] * number - given[pair[0]], -pair[0]))[0]
+        given[target] += 1
+        return target
 
 
 def _shares(counts: Mapping[int, int]) -> tuple[tuple[int, float], ...]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         RungStatus,
     )
     from reconciler.resolution.effects import effects_between, unclear_effects
-    from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
+    from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback, metadata_of
     from reconciler.resolution.group_view import GroupedQuotas
     from reconciler.resolution.kafka_names import (
         IpVerdict,
@@ -142,6 +142,7 @@ __all__ = [
     "is_reserved",
     "level_of",
     "mangle",
+    "metadata_of",
     "named_or_other",
     "nearest_filter",
     "needs_broker",

@@ -9,13 +9,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from reconciler.model import Entity
+from reconciler.model import Entity, LeaderSpread
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy, PrecedenceLevel
 from reconciler.resolution.quota_callback import (
     CLIENT_ID_TAG,
     USER_TAG,
     ClusterMetadata,
     DefaultQuotaCallback,
+    PartitionLeader,
     Principal,
     QuotaType,
 )
@@ -163,6 +164,17 @@ class _LeaderShares:
         chosen = list(targets)
         whole = sum(self._all[target] for target in chosen)
         return total * max(1, sum(self._led[target] for target in chosen)) / whole if whole else None
+
+
+def metadata_of(spread: LeaderSpread, brokers: Iterable[int]) -> dict[int, ClusterMetadata]:
+    """The cluster as each of these brokers sees it, by their ids."""
+    partitions = tuple(
+        PartitionLeader(topic=topic, partition=number, leader=leaders[number] if number < len(leaders) else None)
+        for topic, (leaders, count) in sorted(spread.by_topic.items())
+        for number in range(count)
+    )
+    known = tuple(sorted(brokers))
+    return {broker: ClusterMetadata(broker=broker, brokers=known, partitions=partitions) for broker in known}
 
 
 def _entities(levels: Iterable[PrecedenceLevel], user: str, client_id: str) -> Iterable[Entity]:

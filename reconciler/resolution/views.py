@@ -18,6 +18,7 @@ from reconciler.model import (
     Known,
     KnownAddress,
     KnownClient,
+    LeaderSpread,
     Observed,
     Quotas,
     QuotaUnit,
@@ -56,6 +57,8 @@ class QuotaView:
     """By entity and key, what a manifest's value was computed from."""
     brokers: tuple[int, ...] = ()
     """Ids of the brokers that were up. Empty: not known."""
+    leaders: LeaderSpread | None = None
+    """Which brokers lead partitions, where that was read."""
 
     def answers(self) -> EffectiveQuotas:
         """Its tables, built anew; keep them for many questions."""

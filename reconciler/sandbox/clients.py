@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import KafkaError, KafkaTimeoutError, TopicAlreadyExistsError
 
 from reconciler.errors import SandboxError
 from reconciler.sandbox.connection import admin_client, connect
@@ -142,7 +142,8 @@ def _close_at_once(producer: KafkaProducer) -> None:
     sender = producer._sender  # noqa: SLF001 - the only way to tell the library to give up
     sender.force_close()
     sender.join(_CLOSE_S)
-    producer.close(timeout=0)
+    with contextlib.suppress(KafkaTimeoutError):
+        producer.close(timeout=0)
 
 
 class _Acknowledged:

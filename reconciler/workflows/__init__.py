@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.backtest import BacktestOptions, proposal_of, proposal_of_settings, run_backtest, set_quotas
     from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
     from reconciler.workflows.broker_model import ModelOptions
+    from reconciler.workflows.callback_leaders import uses_leaders
     from reconciler.workflows.changed_clusters import find_changed_clusters
     from reconciler.workflows.comment import (
         GitHubTarget,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
     from reconciler.workflows.trusted import TrustedTree, read_trusted_files
+    from reconciler.workflows.units import with_leaders
     from reconciler.workflows.validate import Validation, source_lines, validate_every, validate_manifests
     from reconciler.workflows.why import IncidentRequest, explain_incident
 
@@ -242,9 +244,11 @@ __all__ = [
     "stop_on",
     "stop_sandbox",
     "traffic_by_kind",
+    "uses_leaders",
     "validate_every",
     "validate_manifests",
     "verify_reference",
+    "with_leaders",
     "write_baseline",
     "write_observed",
     "write_revisions",

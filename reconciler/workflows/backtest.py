@@ -19,6 +19,7 @@ from reconciler.model import (
     DesiredState,
     Entity,
     KnownOwner,
+    LeaderSpread,
     ManifestCommit,
     Message,
     Span,
@@ -28,7 +29,9 @@ from reconciler.model import (
 from reconciler.planning import difference, quotas_after
 from reconciler.policy import FailingRows, judged_by_rules
 from reconciler.ports import Progress
-from reconciler.workflows.broker_model import ModelOptions, broker_model
+from reconciler.resolution import GROUP_CALLBACK
+from reconciler.workflows.broker_model import ModelOptions, broker_model, release
+from reconciler.workflows.callback_leaders import leader_notes
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
 from reconciler.workflows.traffic_inputs import metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
@@ -85,6 +88,8 @@ class Proposal:
     """The current cluster's, as far as it is known."""
     brokers: tuple[int, ...] = ()
     """Ids of the current cluster's brokers; empty: not known."""
+    leaders: LeaderSpread | None = None
+    """Which of them lead partitions; ``None``: not known."""
     spec: ClusterSpec = field(default_factory=ClusterSpec)
     owners: tuple[KnownOwner, ...] = ()
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
@@ -123,6 +128,7 @@ def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSp
         sources=sources,
         kafka_version=current.cluster.kafka_version,
         brokers=current.brokers,
+        leaders=current.leaders,
         spec=spec,
         owner_of=owner_of,
     )
@@ -151,6 +157,7 @@ def proposal_of_settings(settings: Mapping[Entity, Mapping[str, float]], current
         declared={},
         kafka_version=current.cluster.kafka_version,
         brokers=current.brokers,
+        leaders=current.leaders,
     )
     return set_quotas(known, settings)
 
@@ -175,7 +182,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
 
     question = backtest_request(proposal, options)
     options, notes = fetch_samples(proposal, options, progress=progress)
-    proposal = replace(proposal, notes=(*proposal.notes, *notes))
+    proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options), *notes))
     if options.verdict_rows is not None:
         return _with_rows(proposal, question, options, options.verdict_rows, progress)
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
@@ -254,7 +261,7 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
     from reconciler.traffic import BacktestRequest
 
     version = options.kafka_version or proposal.kafka_version
-    model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted)
+    model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted, leaders=proposal.leaders)
     request = BacktestRequest(
         current=proposal.current,
         proposed=proposal.proposed,
@@ -274,6 +281,14 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
         plots=options.plots,
     )
     return request if options.noise_ms is None else replace(request, noise_ms=options.noise_ms)
+
+
+def callback_notes(proposal: Proposal, question: BacktestRequest, options: BacktestOptions) -> tuple[Message, ...]:
+    """By whose leaders the plugin of groups shares totals, where it has any."""
+    if question.rule.callback_name != GROUP_CALLBACK:
+        return ()
+    version = release(options.kafka_version or proposal.kafka_version)
+    return tuple(leader_notes({**proposal.proposed, **(proposal.current or {})}, question.rule.leaders, version))
 
 
 def fetch_samples(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import QuotaCallbackError, UntrustedError, UsageError
-from reconciler.model import CallbackClass, ClusterSpec, escaped
+from reconciler.model import CallbackClass, ClusterSpec, LeaderSpread, escaped
 from reconciler.resolution import (
     BROKER_SETTINGS,
     CONTROLLER_WINDOW_NUM,
@@ -24,6 +24,7 @@ from reconciler.resolution import (
     QuotaCallback,
 )
 from reconciler.text import shown
+from reconciler.workflows.callback_leaders import known_leaders
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
@@ -59,9 +60,17 @@ class BrokerModel:
 
 
 def broker_model(
-    spec: ClusterSpec, options: ModelOptions, *, version: str | None, trusted: TrustedTree | None = None
+    spec: ClusterSpec,
+    options: ModelOptions,
+    *,
+    version: str | None,
+    trusted: TrustedTree | None = None,
+    leaders: LeaderSpread | None = None,
 ) -> BrokerModel:
-    """Raises ``UsageError`` for an invalid version or number, ``UntrustedError`` or ``QuotaCallbackError`` for the callback."""
+    """The brokers of a version. ``leaders``: of the cluster's partitions, which the plugin of groups gets.
+
+    Raises ``UsageError`` for an invalid version or number, ``UntrustedError`` or ``QuotaCallbackError`` for the callback.
+    """
     from reconciler.traffic import BrokerRule, Era, Window
 
     asked = {
@@ -88,7 +97,12 @@ def broker_model(
             samples=settings[CONTROLLER_WINDOW_NUM], sample_ms=settings[CONTROLLER_WINDOW_SECONDS] * 1000, era=era
         ),
         settings_from=_words(given=bool(given), written=bool(spec.broker_settings)),
-        rule=BrokerRule(callback=make, callback_name=name, remembers_kinds=remembers_kinds),
+        rule=BrokerRule(
+            callback=make,
+            callback_name=name,
+            remembers_kinds=remembers_kinds,
+            leaders=known_leaders(leaders, numbers) if name == GROUP_CALLBACK else None,
+        ),
     )
 
 

@@ -49,7 +49,7 @@ from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_mani
 from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import ReadReferences, References, read_references
 from reconciler.workflows.trusted import TrustedTree, read_trusted_files
-from reconciler.workflows.units import at_brokers
+from reconciler.workflows.units import at_brokers, needs_leaders, with_leaders
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when no person was asked about in particular."""
@@ -155,7 +155,8 @@ class Sources:
         if name == MANIFESTS:
             return manifests_view(self._computed(self._intent(everything=True)))
         if name == PLANNED:
-            return planned_view(self._intent(everything=False), self._current)
+            intent = self._intent(everything=False)
+            return planned_view(intent, self._current_for(intent))
         ref, paths = self._where.trusted_ref, self._where.paths or (".",)
         reader = snapshot_reader(name, trusted=read_trusted_files(ref, paths[0]) if ref is not None else None)
         return current_view(reader.current_state(), source=reader)
@@ -173,7 +174,16 @@ class Sources:
 
     def _computed(self, intent: Intent) -> Intent:
         """Totals need the brokers, so the cluster or its snapshot is read for them."""
-        return at_brokers(intent, _state_of(self._current)) if intent.desired.with_units else intent
+        return at_brokers(intent, _state_of(self._current_for(intent))) if intent.desired.with_units else intent
+
+    def _current_for(self, intent: Intent) -> QuotaView:
+        """The current state, with the leaders of partitions where the live cluster has them and a value needs them."""
+        view, access = self._current, self._where.access
+        if view.leaders is not None or access.current is not None or not needs_leaders(intent.desired):
+            return view
+        with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
+            state = with_leaders(_state_of(view), reader)
+        return replace(view, leaders=state.leaders, notes=(*view.notes, *state.notes))
 
     @cached_property
     def _current(self) -> QuotaView:
@@ -265,6 +275,7 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
         caveats=Caveats(callback=callback, groups=groups, static_defaults=static),
         notes=(*notes, *_oddities(state, version)),
         brokers=state.brokers,
+        leaders=state.leaders,
     )
 
 
@@ -307,7 +318,9 @@ def _state_of(view: QuotaView) -> CurrentState:
     """What was read. Raises ``ValueError`` when nothing was."""
     if view.observed is None:
         raise ValueError("this view was never observed")
-    return CurrentState(cluster=view.cluster, observed=view.observed, entities=view.entities, brokers=view.brokers)
+    return CurrentState(
+        cluster=view.cluster, observed=view.observed, entities=view.entities, brokers=view.brokers, leaders=view.leaders
+    )
 
 
 _Part = TypeVar("_Part")

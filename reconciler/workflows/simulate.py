@@ -23,6 +23,7 @@ from reconciler.model import (
     CurrentState,
     Entity,
     LandedTraffic,
+    LeaderSpread,
     SimulatedLimit,
     Simulation,
     StandingVerdict,
@@ -33,6 +34,7 @@ from reconciler.model import (
 )
 from reconciler.planning import (
     BrokerChange,
+    moved_leaders,
     parse_leaders,
     same_brokers,
     with_broker_count,
@@ -46,6 +48,7 @@ from reconciler.workflows.backtest import (
     Proposal,
     apply_rules,
     backtest_request,
+    callback_notes,
     fetch_samples,
     open_recorded,
     proposal_of,
@@ -54,6 +57,7 @@ from reconciler.workflows.backtest import (
 )
 from reconciler.workflows.load import adjusted, stop_on
 from reconciler.workflows.plan import Intent
+from reconciler.workflows.units import needs_leaders
 
 if TYPE_CHECKING:
     from reconciler.traffic import Backtest, BacktestRequest, Series, TrafficMoves, TrafficSource
@@ -120,10 +124,13 @@ def run_simulation(
     options, notes = fetch_samples(about, options, progress=progress)
     with open_recorded(about, options, progress=progress) as recorded:
         change = _broker_change(request, recorded, about.brokers)
-        then = _proposal(request, intent, current, change.after)
+        leaders = moved_leaders(about.leaders, change) if about.leaders is not None else None
+        then = replace(_proposal(request, intent, current, change.after, leaders), leaders=leaders)
         today = current.entities if current is not None else _proposal(None, intent, None, change.before).proposed
         proposal = replace(then, current=today, notes=(*then.notes, *notes), brokers=())
         question = replace(backtest_request(proposal, options), unchanged=True)
+        standing = backtest_request(replace(proposal, leaders=about.leaders), options).rule
+        proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options)))
         moves = TrafficMoves(
             shares=change.shares,
             factor=request.factor,
@@ -150,11 +157,11 @@ def run_simulation(
                 for target, share in row
             ),
             stands_for=change.stands_for,
-            limits=_limits(today, then.proposed, _texts(intent, change.after, request)),
+            limits=_limits(today, then.proposed, _texts(intent, change.after, leaders, request)),
             loads=tuple(_loads(recorded, moved, change)),
             landed=landed[:_SHOWN_CLIENTS],
             landed_in_all=len(landed),
-            today=_today(report, run, recorded, question, moved),
+            today=_today(report, run, recorded, replace(question, rule=standing), moved),
         )
     return apply_rules(replace(report, simulation=simulation), proposal)
 
@@ -185,16 +192,24 @@ def _shown(path: Path) -> str:
 
 
 def _proposal(
-    request: SimulationRequest | None, intent: Intent | None, current: CurrentState | None, brokers: tuple[int, ...]
+    request: SimulationRequest | None,
+    intent: Intent | None,
+    current: CurrentState | None,
+    brokers: tuple[int, ...],
+    leaders: LeaderSpread | None = None,
 ) -> Proposal:
-    """The quotas with totals divided among these brokers, and without a request without those of ``--set``."""
-    proposal = proposal_of_settings({}, current) if intent is None else proposal_of(_at(intent, brokers), current)
+    """The quotas with totals divided among these brokers, and without a request without those of ``--set``.
+
+    ``leaders``: of partitions; ``None``: those of the current state.
+    """
+    spread = leaders if leaders is not None or current is None else current.leaders
+    proposal = proposal_of_settings({}, current) if intent is None else proposal_of(_at(intent, brokers, spread), current)
     return proposal if request is None else set_quotas(proposal, request.settings)
 
 
-def _at(intent: Intent, brokers: tuple[int, ...]) -> Intent:
+def _at(intent: Intent, brokers: tuple[int, ...], leaders: LeaderSpread | None) -> Intent:
     """As ``units.at_brokers``, for brokers that no cluster has. Raises ``ManifestError`` for totals that cannot be divided."""
-    desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers))
+    desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers, leaders=leaders))
     stop_on(in_order(adjusted(wrong, intent.lint)), intent.fail_on)
     return replace(intent, desired=desired)
 
@@ -213,6 +228,11 @@ def _assumptions(request: SimulationRequest, intent: Intent | None, change: Brok
     from reconciler.traffic import Kind
 
     yield from change.assumptions
+    if intent is not None and needs_leaders(intent.desired) and change.shares:
+        yield (
+            "totals in proportion to leaders follow the leaders of today, which move as the traffic does: the partitions of a "
+            "broker go to the others one after the other"
+        )
     if intent is not None and intent.desired.with_units and len(change.before) != len(change.after):
         yield (
             f"totals of the cluster are divided among {count_of(len(change.after), 'broker')} instead of {len(change.before):,}, "
@@ -229,13 +249,15 @@ def _assumptions(request: SimulationRequest, intent: Intent | None, change: Brok
         yield "connections are divided like bytes. A client that is connected to the other brokers already opens fewer"
 
 
-def _texts(intent: Intent | None, brokers: tuple[int, ...], request: SimulationRequest) -> Mapping[tuple[Entity, str], str]:
+def _texts(
+    intent: Intent | None, brokers: tuple[int, ...], leaders: LeaderSpread | None, request: SimulationRequest
+) -> Mapping[tuple[Entity, str], str]:
     """The texts of values that are computed, such as totals, where ``--set`` does not replace them."""
     if intent is None:
         return {}
     return {
         (entity, key.value): quota.text
-        for entity, declared in _at(intent, brokers).desired.entities.items()
+        for entity, declared in _at(intent, brokers, leaders).desired.entities.items()
         for key, quota in declared.quotas.items()
         if quota.unit is not None and key.value not in request.settings.get(entity, {})
     }

@@ -19,6 +19,7 @@ from reconciler.model import (
     Finding,
     LeaderSpread,
     Message,
+    Proportional,
     QuotaKey,
     Quotas,
     RebalancePolicy,
@@ -49,6 +50,15 @@ def read_for(intent: Intent, reader: QuotaReader) -> CurrentState:
     """The cluster's quotas, and for totals also which brokers lead partitions. Raises ``BackendError``."""
     current = read_state(intent.spec, reader)
     return with_leaders(current, reader) if intent.desired.with_units else current
+
+
+def needs_leaders(desired: DesiredState) -> bool:
+    """Whether a value is in proportion to the leaders of partitions."""
+    return any(
+        isinstance(written.unit, Proportional)
+        for entity in desired.with_units
+        for written in desired.entities[entity].units.values()
+    )
 
 
 def with_leaders(current: CurrentState, reader: QuotaReader) -> CurrentState:

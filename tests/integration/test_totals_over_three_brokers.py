@@ -91,3 +91,14 @@ def test_a_broker_that_leaves_makes_a_saved_plan_stale_and_changes_the_parts(nod
     assert (refused.code, rate(nodes, tmp_path, "app")) == (3, 20 * MIB)
     assert apply(nodes, tmp_path, "--accept", "rebalance").code == 0
     assert rate(nodes, tmp_path, "app") == 30 * MIB
+
+
+def test_effective_quotas_follow_the_leaders_of_the_live_cluster(nodes: ThreeNodes, tmp_path: Path) -> None:
+    create(nodes, "by-leaders", {0: [1], 1: [1], 2: [2], 3: [3]})
+    (tmp_path / "prod.yaml").write_text(cluster())
+    value = {"proportional": "40MiB", "topics": ["by-leaders"]}
+    (tmp_path / "quotas.yaml").write_text(quotas(({"client-id": "app"}, {"producer_byte_rate": value})))
+    for state in ("manifests", "planned"):
+        done = run(nodes, tmp_path, "resolve", "--state", state, "--names", "user=u,client-id=app", "--format", "json")
+        assert done.code == 0, done.err
+        assert done.json()["quotas"]["producer_byte_rate"]["value"] == 20 * MIB

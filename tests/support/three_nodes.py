@@ -67,6 +67,18 @@ class ThreeNodes:
 
         return frozenset(int(broker.node_id) for broker in self._ask(MetadataRequest(topics=[])).brokers)
 
+    def leaders_of(self, topic: str) -> tuple[int, ...]:
+        """The leader of each partition, as a running broker names it. -1: none."""
+        from kafka.protocol.metadata import MetadataRequest
+
+        topics = self._ask(MetadataRequest[1]([topic])).topics
+        return tuple(int(partition[2]) for each in topics for partition in each[3])
+
+    @property
+    def request_logs(self) -> dict[int, Path]:
+        """The request log of each node, of a spec with ``request_log``."""
+        return {node.id: node.request_log_file for node in self._sandbox.nodes if node.request_log_file is not None}
+
     def kill(self, node: int) -> None:
         """SIGKILL, and gone when this returns."""
         self._stopped.discard(node)

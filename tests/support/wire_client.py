@@ -39,19 +39,20 @@ class ClosedError(Exception):
 
 
 class WireClient:
-    """A connection of ``login`` to ``server`` (``host:port``); every request is sent with ``client_id``."""
+    """A connection of ``login`` to ``server`` (``host:port``); every request is sent with ``client_id``.
 
-    def __init__(self, server: str, login: Login, client_id: str | None, *, source: str = "") -> None:
+    ``login``: ``None`` for a listener without one.
+    """
+
+    def __init__(self, server: str, login: Login | None, client_id: str | None, *, source: str = "") -> None:
         """``source``: the address to connect from. Raises ``ClosedError`` or ``ConnectionError`` when the broker hangs up."""
         host, port = server.split(":")
         self._socket = socket.create_connection((host, int(port)), timeout=_DEADLINE_S, source_address=(source, 0))
         self._client_id = client_id
         self._sent = 0
         try:
-            assert self.ask(SaslHandshakeRequest[1](mechanism="PLAIN")).error_code == 0
-            token = f"\0{login.name}\0{login.password}".encode()
-            answer = self.ask(SaslAuthenticateRequest[1](auth_bytes=token))
-            assert answer.error_code == 0, answer
+            if login is not None:
+                self._log_in(login)
         except BaseException:
             self._socket.close()
             raise
@@ -75,12 +76,18 @@ class WireClient:
         assert kind.parse_header(body).correlation_id == self._sent
         return kind.decode(body)
 
-    def produce(self, topic: str, batch: bytes) -> tuple[int, int]:
-        """Appends a batch to partition 0: the bytes charged, and the throttle time in milliseconds."""
+    def _log_in(self, login: Login) -> None:
+        assert self.ask(SaslHandshakeRequest[1](mechanism="PLAIN")).error_code == 0
+        token = f"\0{login.name}\0{login.password}".encode()
+        answer = self.ask(SaslAuthenticateRequest[1](auth_bytes=token))
+        assert answer.error_code == 0, answer
+
+    def produce(self, topic: str, batch: bytes, *, partition: int = 0) -> tuple[int, int]:
+        """Appends a batch to a partition: the bytes charged, and the throttle time in milliseconds."""
         row = ProduceRequest.TopicProduceData
-        partition = row.PartitionProduceData(index=0, records=batch)
+        rows = [row.PartitionProduceData(index=partition, records=batch)]
         request = ProduceRequest[9](
-            transactional_id=None, acks=1, timeout_ms=10_000, topic_data=[row(name=topic, partition_data=[partition])]
+            transactional_id=None, acks=1, timeout_ms=10_000, topic_data=[row(name=topic, partition_data=rows)]
         )
         answer = self.ask(request)
         (written,) = answer.responses[0].partition_responses

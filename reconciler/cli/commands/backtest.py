@@ -146,7 +146,7 @@ def run(args: BacktestArguments) -> int:
         verdict_rows=_verdict_rows(args),
     )
     manifests = ManifestFiles(intent) if args.propose and intent is not None else None
-    current = read_current(args, spec, trusted)
+    current = read_current(args, intent)
     proposal = proposal_of_settings(settings, current) if intent is None else set_quotas(proposal_of(intent, current), settings)
     report = run_backtest(proposal, chosen, progress=output.StderrProgress(args, every_s=30.0))
     print_backtest(args, report, files)

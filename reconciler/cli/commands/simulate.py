@@ -101,7 +101,7 @@ def run(args: SimulateArguments) -> int:
     intent = read_intent(args, files, needed=not has_quotas)
     spec, trusted = (ClusterSpec(), None) if intent is None else (intent.spec, intent.trusted)
     chosen = replay_options(args, sources, spec, trusted)
-    current = read_current(args, spec, trusted)
+    current = read_current(args, intent)
     report = run_simulation(request, intent, current, chosen, progress=output.StderrProgress(args, every_s=30.0))
     _print(args, report, files)
     stopped = report.refused or any(finding.severity.at_least(limit) for finding in report.findings)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from reconciler.model import CLIENT_KEYS
+from reconciler.model import CLIENT_KEYS, LeaderSpread
 from reconciler.resolution import (
     ADDRESS_KEY,
     AddressLimits,
@@ -25,6 +25,7 @@ from reconciler.resolution import (
     Resolved,
     Resolver,
     callback_limits,
+    metadata_of,
 )
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
@@ -329,13 +330,20 @@ class BrokerRule:
     callback_name: str = ""
     remembers_kinds: bool | None = None
     """Whether brokers keep in mind which kinds of quota they ever had, as those before 4.2 do; ``None``: not known."""
+    leaders: LeaderSpread | None = None
+    """Leaders of partitions that the callback gets; ``None``: it gets none."""
 
     def assumptions(self, *, is_unlimited: bool) -> Iterator[str]:
         """What a report has to state about it. ``is_unlimited``: some quota group has no limit."""
         if self.callback is not None:
+            knows = (
+                "does not know which broker leads which partition"
+                if self.leaders is None
+                else "knows the leaders of partitions as they are now, not those of the history"
+            )
             yield (
                 f"the class {self.callback_name} decides who shares which limit. The brokers' own "
-                "client.quota.callback.class was not asked, and this class does not know which broker leads which partition"
+                f"client.quota.callback.class was not asked, and this class {knows}"
             )
             return
         yield "the quota callback is Kafka's own"
@@ -352,8 +360,8 @@ def quota_tables(
 ) -> tuple[Tables | None, Tables]:
     """Before (``None``: not known) and after, by quota key. Raises ``QuotaCallbackError`` as the callback does."""
     if rule.callback is not None:
-        before = None if current is None else _by_callback(current, rule.callback, brokers)
-        return before, _by_callback(proposed, rule.callback, brokers)
+        before = None if current is None else _by_callback(current, rule, rule.callback, brokers)
+        return before, _by_callback(proposed, rule, rule.callback, brokers)
     after = Resolver.by_key(proposed, CLIENT_KEYS)
     if current is None:
         return None, {**after, ADDRESS_KEY: AddressLimits(proposed)}
@@ -363,5 +371,6 @@ def quota_tables(
     return {**earlier, ADDRESS_KEY: AddressLimits(current)}, {**after, ADDRESS_KEY: AddressLimits(proposed)}
 
 
-def _by_callback(quotas: QuotaTable, make: MakeCallback, brokers: Collection[int]) -> Tables:
-    return {**callback_limits(make, quotas, dict.fromkeys(brokers)), ADDRESS_KEY: AddressLimits(quotas)}
+def _by_callback(quotas: QuotaTable, rule: BrokerRule, make: MakeCallback, brokers: Collection[int]) -> Tables:
+    metadata = dict.fromkeys(brokers) if rule.leaders is None else metadata_of(rule.leaders, brokers)
+    return {**callback_limits(make, quotas, metadata), ADDRESS_KEY: AddressLimits(quotas)}

@@ -1,0 +1,38 @@
+"""A total by leaders over three real brokers with the plugin, measured: each broker enforces its part. Needs a JDK."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.cluster import running
+from tests.support.command import invoke
+from tests.support.group_callback_jar import SETTINGS, with_callback
+from tests.support.manifests import cluster, quotas
+from tests.support.measured_totals import KEY, MEASURED, SKEWED, TOTAL, measured_rates, placed, senders_of, table
+from tests.support.partition_senders import create_placed_topic
+
+pytestmark = [pytest.mark.kafka, pytest.mark.interop]
+
+
+def test_the_plugin_keeps_a_total_with_skewed_leaders(tmp_path: Path) -> None:
+    with running(with_callback(MEASURED)) as sandbox:
+        servers = sandbox.bootstrap_servers
+        create_placed_topic(servers, "skewed", placed(SKEWED))
+        callback = {"class": SETTINGS["client.quota.callback.class"]}
+        connection = {"bootstrapServers": servers.split(",")}
+        (tmp_path / "prod.yaml").write_text(cluster(connection=connection, quotaCallback=callback))
+        names = {"plugin-even": True, "plugin-free": False}
+        value = {"proportional": TOTAL, "topics": ["skewed"]}
+        (tmp_path / "quotas.yaml").write_text(quotas(({"client-id": list(names)}, {KEY: value})))
+        applied = invoke("apply", ".", "--auto-approve", cwd=tmp_path)
+        assert applied.code == 0, applied.out + applied.err
+        senders = [sender for name, even in names.items() for sender in senders_of(sandbox, name, "skewed", SKEWED, even=even)]
+        rates = measured_rates(sandbox, senders)
+    print(table(rates))
+    for name in names:
+        for broker in (1, 2, 3):
+            part = TOTAL * SKEWED.count(broker) / len(SKEWED)
+            assert rates[name][broker] == pytest.approx(part, rel=0.2), (name, broker, table(rates))
+        assert sum(rates[name].values()) == pytest.approx(TOTAL, rel=0.15), (name, table(rates))

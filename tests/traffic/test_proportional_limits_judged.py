@@ -1,0 +1,104 @@
+"""Totals in proportion to leaders, judged: each broker has its own part where the plugin knows the leaders."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reconciler.model.backtest import BacktestReport, Verdict
+from reconciler.model.state import ClusterIdentity
+from reconciler.model.units import LeaderSpread
+from reconciler.resolution.group_callback import GROUP_CALLBACK
+from reconciler.resolution.reserved_users import ProportionalTotal, reserved_entity
+from reconciler.workflows.backtest import BacktestOptions, Proposal, proposal_of_settings, run_backtest
+from reconciler.workflows.broker_model import ModelOptions
+from reconciler.workflows.simulate import SimulationRequest, run_simulation
+from tests.builders import current, user
+
+START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
+KEY = "producer_byte_rate"
+LEADERS = LeaderSpread(partitions=((1, 3), (2, 2), (3, 1)), by_topic={"orders": ((1, 1, 1, 2, 2, 3), 6)})
+ALICE = user("alice")
+PLUGIN = ModelOptions(quota_callback=GROUP_CALLBACK)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """1,500 bytes each second on each of three brokers, for five minutes."""
+    rows = [
+        {
+            "ts": START + datetime.timedelta(seconds=second, milliseconds=500), "interval_ms": 0, "broker": broker,
+            "user": "alice", "client_id": "app", "kind": "produce", "amount": 1500, "semantics": "event",
+        }
+        for second in range(300)
+        for broker in (1, 2, 3)
+    ]  # fmt: skip
+    schema = pa.schema(
+        [
+            ("ts", pa.timestamp("us", "UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
+            ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
+        ]
+    )  # fmt: skip
+    folder = tmp_path / "history"
+    folder.mkdir()
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "t.parquet")
+    return folder
+
+
+def proposal(leaders: LeaderSpread | None, version: str = "4.3") -> Proposal:
+    """A total of 6,000 bytes/s by the leaders of ``orders``: 3,000, 2,000 and 1,000, and 3,000 is the stored number."""
+    total = reserved_entity(ProportionalTotal(subject=ALICE, topic="orders"))
+    state = current({ALICE: {KEY: 3000.0}, total: {KEY: 6000.0}})
+    state = replace(state, cluster=ClusterIdentity(name=None, id="c1", kafka_version=version), leaders=leaders)
+    return proposal_of_settings({}, state)
+
+
+def judged(history: Path, leaders: LeaderSpread | None, version: str = "4.3") -> BacktestReport:
+    changed = replace(proposal(leaders, version), current=None)
+    return run_backtest(changed, BacktestOptions(traffic=(str(history),), model=PLUGIN))
+
+
+def limits(report: BacktestReport) -> dict[int, float | None]:
+    return {row.broker: row.limit_after for row in report.verdicts}
+
+
+def throttled(report: BacktestReport) -> list[int]:
+    return sorted(row.broker for row in report.verdicts if row.verdict is Verdict.THROTTLED)
+
+
+def test_each_broker_is_judged_by_its_own_part(history: Path) -> None:
+    report = judged(history, LEADERS)
+    assert limits(report) == {1: 3000.0, 2: 2000.0, 3: 1000.0}
+    assert throttled(report) == [3]
+    assert any("judged by the leaders of today on each broker" in note for note in report.notes)
+
+
+def test_without_leaders_all_brokers_have_the_largest_part_and_the_report_states_it(history: Path) -> None:
+    report = judged(history, None)
+    assert set(limits(report).values()) == {3000.0}
+    assert throttled(report) == []
+    assert any("stored number on all brokers" in note and "--bootstrap-server" in note for note in report.notes)
+
+
+def test_brokers_that_do_not_give_the_plugin_leaders_are_judged_by_the_stored_number(history: Path) -> None:
+    report = judged(history, LEADERS, "3.9")
+    assert set(limits(report).values()) == {3000.0}
+    assert any("this Kafka version" in note for note in report.notes)
+
+
+def test_a_lost_brokers_leaders_raise_the_parts_of_the_others(history: Path) -> None:
+    state = replace(
+        current(dict(proposal(None).proposed)), cluster=ClusterIdentity(name=None, id="c1", kafka_version="4.3"), leaders=LEADERS
+    )
+    options = BacktestOptions(traffic=(str(history),), model=PLUGIN)
+    report = run_simulation(SimulationRequest(without=(1,)), None, state, options)
+    # Broker 2 takes over two of the three partitions of broker 1, and broker 3 one: 4 and 2 of 6.
+    assert limits(report) == {2: 4000.0, 3: 2000.0}
+    assert throttled(report) == [3]
+    assert report.simulation is not None
+    assert [row.verdict for row in report.simulation.today] == [Verdict.THROTTLED]

@@ -1,0 +1,57 @@
+"""Leaders of partitions after a broker is lost, brokers join, or a file moves them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.units import LeaderSpread
+from reconciler.planning.broker_changes import moved_leaders, same_brokers, with_broker_count, without_brokers
+
+BROKERS = (1, 2, 3)
+leaders = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=30).map(tuple)
+
+
+def spread_of(**topics: tuple[int, ...]) -> LeaderSpread:
+    counts = Counter(leader for each in topics.values() for leader in each)
+    by_topic = {name: (each, len(each)) for name, each in topics.items()}
+    return LeaderSpread(partitions=tuple(sorted(counts.items())), leaderless=1, by_topic=by_topic)
+
+
+def test_a_lost_brokers_partitions_go_to_the_others_one_after_the_other() -> None:
+    moved = moved_leaders(spread_of(orders=(1, 2, 3, 3, 3, 3)), without_brokers(BROKERS, {3}))
+    assert moved.by_topic == {"orders": ((1, 2, 1, 2, 1, 2), 6)}
+    assert (moved.partitions, moved.leaderless) == (((1, 3), (2, 3)), 1)
+
+
+def test_counts_alone_move_in_the_same_way() -> None:
+    moved = moved_leaders(LeaderSpread(partitions=((1, 3), (2, 1), (3, 5))), without_brokers(BROKERS, {3}))
+    assert moved.partitions == ((1, 6), (2, 3))
+    assert moved.by_topic == {}
+
+
+def test_leaders_stay_where_no_broker_comes_or_goes() -> None:
+    spread = spread_of(orders=(1, 1, 2))
+    assert moved_leaders(spread, same_brokers(BROKERS)) is spread
+
+
+@given(orders=leaders, clicks=leaders, count=st.integers(min_value=1, max_value=9))
+def test_another_number_of_brokers_has_as_many_leaders_each(orders: tuple[int, ...], clicks: tuple[int, ...], count: int) -> None:
+    moved = moved_leaders(spread_of(orders=orders, clicks=clicks), with_broker_count(BROKERS, count))
+    counts = dict(moved.partitions)
+    assert sum(counts.values()) == len(orders) + len(clicks)
+    if count != len(BROKERS):
+        each = [counts.get(broker, 0) for broker in with_broker_count(BROKERS, count).after]
+        assert max(each) - min(each) <= 1
+
+
+@given(orders=leaders, clicks=leaders)
+def test_partitions_of_brokers_that_stay_keep_their_leaders(orders: tuple[int, ...], clicks: tuple[int, ...]) -> None:
+    moved = moved_leaders(spread_of(orders=orders, clicks=clicks), without_brokers(BROKERS, {2}))
+    for name, before in (("orders", orders), ("clicks", clicks)):
+        after, count = moved.by_topic[name]
+        assert count == len(after) == len(before)
+        assert [a for b, a in zip(before, after, strict=True) if b != 2] == [b for b in before if b != 2]
+        assert 2 not in after
