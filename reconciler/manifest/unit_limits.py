@@ -21,6 +21,7 @@ from reconciler.model import (
     Entity,
     Finding,
     LeaderSpread,
+    Message,
     Proportional,
     QuotaKey,
     QuotaUnit,
@@ -160,19 +161,27 @@ class UnitLimits:
         """One number for all brokers: the part of the broker that leads the most."""
         leaders, partitions = count_leaders(self._leaders, unit.topics)
         if not leaders:
-            what = "of any topic" if unit.topics is None else f"of {list_some(list(unit.topics), 3)}"
-            message = compose(
-                "no partition {what} has a leader that can be seen, so {key} cannot be in proportion to them. Read the live "
-                "cluster as a principal that may describe these topics, or write {total}",
-                what=what,
-                key=key_part(key.value),
-                total=flag_part("clusterTotal"),
-            )
-            self._add("unknown-leaders", message, written, entity, key)
+            self._add("unknown-leaders", self._unknown_leaders(unit, key), written, entity, key)
             return None
         known = replace(unit, leaders=tuple(sorted(leaders.items())), partitions=partitions)
         number = round_down(key, Fraction(unit.value) * known.most / partitions)
         return None if number is None else (number, known)
+
+    def _unknown_leaders(self, unit: Proportional, key: QuotaKey) -> Message:
+        what = "of any topic" if unit.topics is None else f"of {list_some([display_name(topic) for topic in unit.topics], 3)}"
+        parts = {"key": key_part(key.value), "what": what, "total": flag_part("clusterTotal")}
+        if self._leaders is None or (self._leaders.partitions and not self._leaders.by_topic):
+            return compose(
+                "the leaders of partitions {what} are not known here, so {key} cannot be in proportion to them. Snapshots have "
+                "no leaders by topic: read the live cluster with {option}, or write {total}",
+                option=flag_part("--bootstrap-server"),
+                **parts,
+            )
+        return compose(
+            "no partition {what} has a leader that can be seen, so {key} cannot be in proportion to them. Check the names of the "
+            "topics, read the cluster as a principal that may describe them, or write {total}",
+            **parts,
+        )
 
     def _share(self, key: QuotaKey, written: UnitQuota, unit: Shares, entity: Entity) -> tuple[float, QuotaUnit] | None:
         if self._shares is None:

@@ -160,7 +160,10 @@ class _LeaderShares:
                 self._led[target] += partition.leader == cluster.broker
 
     def part(self, total: float, targets: Iterable[str | None]) -> float | None:
-        """A broker that leads none gets the part of one partition; ``None`` where there are no such partitions."""
+        """The total by this broker's leaders of the targets, or by one partition where it leads none.
+
+        ``None``: the cluster has no partition of the targets.
+        """
         chosen = list(targets)
         whole = sum(self._all[target] for target in chosen)
         return total * max(1, sum(self._led[target] for target in chosen)) / whole if whole else None

@@ -223,13 +223,22 @@ def plan_from(
     return made
 
 
-def with_effects(plan: Plan, current: CurrentState, *, source: object, traffic: Iterable[tuple[str, str]] = ()) -> Plan:
+def with_effects(
+    plan: Plan,
+    current: CurrentState,
+    *,
+    source: object,
+    traffic: Iterable[tuple[str, str]] = (),
+    spec: ClusterSpec | None = None,
+) -> Plan:
     """The plan with its effects on the clients that its entities name, and on ``traffic``'s pairs of user and client id.
 
     ``source`` is what ``current`` was read from: when it can know that the brokers resolve quotas with code of their own, the
-    effects are unknown, and a note states so.
+    effects are unknown, and a note states so. Where it cannot, the callback of ``spec`` counts.
     """
     callback, notes = _callback(source)
+    if notes and spec is not None and spec.quota_callback is not None:
+        callback = spec.quota_callback.name
     before, changed = current.entities, quotas_after(current.entities, plan.changes)
     if callback == GROUP_CALLBACK:
         notes = (compose("Effects on members of a group show its limit, which they share. Members by a prefix are not listed."),)
@@ -331,10 +340,11 @@ def plan_with(
     make: Callable[[QuotaReader], Plan],
     source: QuotaReader,
     *,
+    spec: ClusterSpec | None = None,
     trusted: TrustedTree | None = None,
     progress: Progress,
 ) -> Plan:
-    """The plan that ``make`` makes of ``source``, which is read once, with what is wanted.
+    """The plan that ``make`` makes of ``source``, which is read once, with what is wanted. ``spec``: of the Cluster manifest.
 
     Raises ``UsageError`` when a cluster is to check and ``source`` is none, ``UntrustedError`` for known clients that a pull
     request brings, and as ``make``, the checks, and ``read_known_clients``.
@@ -346,7 +356,7 @@ def plan_with(
     reader = _ReadOnce(source)
     plan = make(reader)
     if extras.show_effects:
-        plan = with_effects(plan, reader.current_state(), source=source, traffic=traffic)
+        plan = with_effects(plan, reader.current_state(), source=source, traffic=traffic, spec=spec)
     if extras.server_check is Checker.SANDBOX:
         plan = check_in_sandbox(plan, reader.current_state(), progress=progress)
     if live is not None:

@@ -192,6 +192,34 @@ def test_a_saved_plan_is_rendered_with_its_totals(folder: Path) -> None:
     assert "5 MiB/s more for each broker" in " ".join(invoke("render", "plan.json", cwd=folder).out.split())
 
 
+def by_leaders(folder: Path, **target: object) -> None:
+    manifests(folder, quotas(({"user": "alice"}, {"producer_byte_rate": {"proportional": "60MiB", **target}})))
+    live(folder, None, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 6), (2, 3), (3, 3))))
+
+
+def test_a_snapshot_has_no_leaders_of_single_topics(folder: Path) -> None:
+    by_leaders(folder, topics=["orders"])
+    done = plan(folder)
+
+    assert done.code == 1
+    assert "[unknown-leaders]" in done.err
+    assert "Snapshots have no leaders by topic: read the live cluster with --bootstrap-server" in " ".join(done.err.split())
+
+
+def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path) -> None:
+    by_leaders(folder, to="leaders")
+    assert "30 MiB/s" in plan(folder, "--out", "json=plan.json").out
+    document = json.loads((folder / "plan.json").read_text())
+    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    (change,) = document["changes"]
+
+    assert change["keys"]["producer_byte_rate"]["declared"] == {
+        "proportional": 60 * MIB, "to": "leaders", "leaders": {"1": 6, "2": 3, "3": 3}, "partitions": 12,
+    }  # fmt: skip
+    text = " ".join(invoke("render", "plan.json", cwd=folder).out.split())
+    assert "one number for all brokers: the largest part" in text
+
+
 SHARES = quotas(
     ({"user": "alice"}, {"producer_byte_rate": {"shares": 2, "of": "200MiB"}}),
     ({"user": ["bob", "carol"]}, {"producer_byte_rate": {"shares": 1, "of": "200MiB"}}),

@@ -139,7 +139,7 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, extr
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
     progress.step(f"reading the quotas of {name}")
     with quota_reader(intent.spec, access, trusted=intent.trusted) as source:
-        return plan_with(extras, make, source, trusted=intent.trusted, progress=progress)
+        return plan_with(extras, make, source, spec=intent.spec, trusted=intent.trusted, progress=progress)
 
 
 def _every(

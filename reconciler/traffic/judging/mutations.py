@@ -98,7 +98,7 @@ def tokens_by_seconds(
 
 
 def smaller_account(series: Iterable[Series]) -> bool | None:
-    """Whether the controller's account of mutations is the one to leave out. ``None``: there are no two accounts.
+    """Whether the controller's account of mutations is the one to leave out. ``None``: at most one side counted mutations.
 
     It is the one that has fewer topics, of equal ones that of the brokers. Each account is judged by itself, so nothing is
     counted twice. This only keeps the report from listing it twice.

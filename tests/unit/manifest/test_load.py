@@ -51,6 +51,11 @@ def test_the_only_cluster_need_not_be_named(tmp_path, write):
     assert (spec.name, spec.prune) == ("eu", Prune.ALWAYS)
 
 
+def test_an_empty_spec_is_one_error(tmp_path, write):
+    write("a.yaml", "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: {}\n")
+    assert [finding.id for finding in load_manifests([str(tmp_path)]).findings] == ["wrong-value"]
+
+
 def test_of_several_clusters_one_must_be_named(tmp_path, write):
     write("eu.yaml", CLUSTER % "eu")
     write("us.yaml", CLUSTER % "us")

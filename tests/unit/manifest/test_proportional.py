@@ -75,8 +75,13 @@ def test_with_the_plugin_the_total_is_stored_and_each_broker_has_its_own_part() 
 
 def test_unknown_leaders_are_refused() -> None:
     state, _ = declared({"proportional": 600, "topics": ["payments"]})
-    assert [each.id for each in compute_units(state, FACTS)[1]] == ["unknown-leaders"]
-    assert [each.id for each in compute_units(state, BrokerFacts(brokers=(1,)))[1]] == ["unknown-leaders"]
+    (unseen,) = compute_units(state, FACTS)[1]
+    assert (unseen.id, "no partition of payments has a leader that can be seen" in unseen.message) == ("unknown-leaders", True)
+    counts_only = LeaderSpread(partitions=((1, 3),))
+    for leaders in (None, counts_only):
+        (unknown,) = compute_units(state, BrokerFacts(brokers=(1,), leaders=leaders))[1]
+        assert unknown.id == "unknown-leaders"
+        assert "Snapshots have no leaders by topic: read the live cluster with --bootstrap-server" in unknown.message
 
 
 @pytest.mark.parametrize("value", [{"proportional": 600}, {"proportional": 600, "to": "leaders", "topics": ["a"]}])

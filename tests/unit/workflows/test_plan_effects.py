@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import AuthorizationError, FileAccessError
+from reconciler.model.cluster import CallbackClass
 from reconciler.model.effect import OTHER, KnownClient
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Reason
@@ -15,7 +16,7 @@ from reconciler.planning import quotas_after
 from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, reserved_entity
 from reconciler.workflows.plan import read_known_clients, with_effects
-from tests.builders import client, current, ip, plan, user
+from tests.builders import client, cluster_spec, current, ip, plan, user
 from tests.fakes import FakeCluster
 
 KEY = "producer_byte_rate"
@@ -61,6 +62,20 @@ def test_effects_reach_the_members_of_a_group_where_the_brokers_have_the_plugin(
     assert effect.client == KnownClient(user="a", client_id=OTHER)
     assert (effect.before and effect.before.value, effect.after and effect.after.value) == (9.0, 4.0)
     assert any("show its limit, which they share" in note for note in done.notes)
+
+
+def test_effects_of_a_snapshot_follow_the_plugin_that_the_cluster_manifest_names() -> None:
+    limit = reserved_entity(GroupLimit(group="g"))
+    member = reserved_entity(GroupMember(group="g", kind=MemberKind.USER, name="a"))
+    state = replace(current(), entities={limit: {KEY: 9.0}, member: {"request_percentage": 100.0}})
+    changes = plan(change(limit, (KEY, 9.0, 4.0)))
+    written = cluster_spec(quota_callback=CallbackClass(name=GROUP_CALLBACK))
+    done = with_effects(changes, state, source=FakeCluster(), spec=written)
+    assert done.effects is not None
+    assert [effect.client for effect in done.effects.effects] == [KnownClient(user="a", client_id=OTHER)]
+    own = with_effects(changes, state, source=WithCallback(None), spec=written)
+    assert own.effects is not None
+    assert KnownClient(user="a", client_id=OTHER) not in [effect.client for effect in own.effects.effects]
 
 
 def test_a_callback_of_the_brokers_own_makes_effects_unknown_and_is_named_escaped() -> None:
