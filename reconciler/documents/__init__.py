@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from reconciler.documents.doctor import traffic_health_to_json
     from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json
     from reconciler.documents.findings import explanations_to_json, finding_to_json, findings_to_json, read_findings
-    from reconciler.documents.headroom import headroom_to_json
+    from reconciler.documents.headroom import headroom_to_json, read_headroom
     from reconciler.documents.overview import overview_to_json
     from reconciler.documents.plan import plan_digest, plan_to_json, read_plan
     from reconciler.documents.resolve import answer_json_lines, answer_list_chunks, comparison_to_json, resolution_to_json
@@ -71,6 +71,7 @@ __all__ = [
     "read_backtest",
     "read_baseline",
     "read_findings",
+    "read_headroom",
     "read_plan",
     "read_snapshot",
     "resolution_to_json",

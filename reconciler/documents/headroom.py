@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from reconciler.documents.findings import message_to_json
+from reconciler.documents.reading import (
+    checked,
+    items_from_json,
+    moment_from_json,
+    number_from_json,
+    optional_entity,
+    read_document,
+)
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.model import GroupLoad, Headroom, OwnerLoad, Throttling
+from reconciler.model import GroupLoad, Headroom, HeadroomOverview, OwnedRate, OwnerLoad, Throttling
 
 SCHEMA: Final = "headroom"
 
@@ -65,3 +74,31 @@ def _owner_to_json(load: OwnerLoad) -> dict[str, Json]:
         "throttled": load.throttled,
         "percent": _percent(load.worst),
     }
+
+
+def read_headroom(text: str | bytes, *, name: str) -> HeadroomOverview:
+    """What a report needs of a document; ``name`` is the file's.
+
+    Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version.
+    """
+
+    def build(data: object) -> HeadroomOverview:
+        document = checked(data, SCHEMA)
+        return HeadroomOverview(
+            file=name,
+            cluster=document["cluster"]["name"],
+            at=None if document["at"] is None else moment_from_json(document["at"], "at"),
+            rates=items_from_json(document["groups"], _rate_from_json, "groups"),
+        )
+
+    return read_document(text, build, name=name, kind="a headroom document", written_by="headroom --format json")
+
+
+def _rate_from_json(row: Mapping[str, Any]) -> OwnedRate:
+    return OwnedRate(
+        broker=row["broker"],
+        key=row["key"],
+        rate=number_from_json(row["rate"], "rate"),
+        entity=optional_entity(row["source"]),
+        owner=row["owner"],
+    )

@@ -43,7 +43,7 @@ class EntityOverview:
 class BudgetUse:
     """The budget of an owner for one key on each broker, and how much its entities have of it.
 
-    ``used``: their largest sum of peaks on one broker in recorded traffic; ``None`` without any.
+    ``used``: their largest sum on one broker, of peaks in recorded traffic or of rates at a moment. ``None``: not known.
     """
 
     owner: str
@@ -57,6 +57,27 @@ class BudgetUse:
     def free(self) -> float:
         """What is left. Negative above the budget."""
         return self.budget - self.allocated
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedRate:
+    """The rate of a quota group on a broker. ``entity``: of the quota that limits it; ``owner``: as the file has it."""
+
+    broker: str
+    key: str
+    rate: float
+    entity: Entity | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadroomOverview:
+    """What a report reads of a file of ``headroom``."""
+
+    file: str
+    cluster: str | None
+    at: datetime.datetime | None
+    rates: tuple[OwnedRate, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -379,7 +379,7 @@ def budgets_section(overview: Overview) -> PageSection:
     heads = ("Owner", "Cluster", "Limit", "Budget", "Allocated", "Used", "Free", "Entities")
     cells = (_budget_cells(cluster, budget) for cluster, budget in rows)
     numbers = frozenset({"Budget", "Allocated", "Used", "Free", "Entities"})
-    caption = text("On each broker. Used: the largest sum of the owner's peaks on one broker in the backtests")
+    caption = text("On each broker. Used: the owner's largest sum on one broker, of peaks in backtests or of rates at a moment")
     return PageSection(
         place="budgets", title="Budgets", count=len(rows), body=tuple(table(caption, heads, cells, numbers=numbers, of=len(rows)))
     )

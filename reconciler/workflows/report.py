@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import reconciler
-from reconciler.documents import bucket_tags, headline, read_audit_line, read_backtest
+from reconciler.documents import bucket_tags, headline, read_audit_line, read_backtest, read_headroom
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.manifest import allocations
 from reconciler.model import (
@@ -26,7 +26,9 @@ from reconciler.model import (
     DriftClass,
     Entity,
     EntityOverview,
+    HeadroomOverview,
     Overview,
+    OwnedRate,
     Quotas,
     QuotaUnit,
     RunRecord,
@@ -113,7 +115,7 @@ def make_report(
     """
     baseline = _baseline_of_all(intents, asked)
     overviews = (_overview(intent, asked, baseline, progress) for intent in intents)
-    clusters = tuple(with_use(overview, recorded.traffic) for overview in overviews)
+    clusters = tuple(with_use(overview, recorded.traffic, recorded.headroom) for overview in overviews)
     return Overview(
         at=clock.now(),
         version=reconciler.__version__,
@@ -197,7 +199,7 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
 
 
 def _budgets(intent: Intent) -> tuple[BudgetUse, ...]:
-    """How much of the budgets is allocated; nothing of it is used as far as is known yet."""
+    """How much of the budgets is allocated. Its use is not known yet."""
     return tuple(
         BudgetUse(
             owner=each.owner,
@@ -210,23 +212,34 @@ def _budgets(intent: Intent) -> tuple[BudgetUse, ...]:
     )
 
 
-def with_use(overview: ClusterOverview, traffic: Iterable[TrafficOverview]) -> ClusterOverview:
-    """The budgets with what their entities used in recorded traffic: the largest sum of peaks of an owner on one broker.
+def with_use(
+    overview: ClusterOverview, traffic: Iterable[TrafficOverview], headroom: Iterable[HeadroomOverview] = ()
+) -> ClusterOverview:
+    """The budgets with what their entities used: the largest sum of an owner on one broker, of peaks or of rates at a moment.
 
-    Peaks of different clients need not be at one moment, so it is an upper bound of what was used at once.
+    Peaks of different clients need not be at one moment, so their sum is an upper bound of what was used at once.
     """
-    reports = [report for report in traffic if report.cluster == overview.cluster.name]
-    if not overview.budgets or not reports:
+    name = overview.cluster.name
+    recorded = [
+        [
+            OwnedRate(broker=str(bucket.broker), key=bucket.key, rate=bucket.peak, entity=bucket.entity)
+            for bucket in report.buckets
+        ]
+        for report in traffic
+        if report.cluster == name
+    ]
+    measured = [moment.rates for moment in headroom if moment.cluster == name and moment.at is not None]
+    if not overview.budgets or not (recorded or measured):
         return overview
     owners = {entity.entity: entity.owner for entity in overview.entities if entity.owner is not None}
     peaks: dict[tuple[str, str], float] = {}
-    for report in reports:
-        sums: dict[tuple[str, str, int], float] = {}
-        for bucket in report.buckets:
-            owner = owners.get(bucket.entity) if bucket.entity is not None else None
+    for rates in (*recorded, *measured):
+        sums: dict[tuple[str, str, str], float] = {}
+        for each in rates:
+            owner = each.owner if each.entity is None else owners.get(each.entity)
             if owner is not None:
-                place = owner, bucket.key, bucket.broker
-                sums[place] = sums.get(place, 0.0) + bucket.peak
+                place = owner, each.key, each.broker
+                sums[place] = sums.get(place, 0.0) + each.rate
         for (owner, key, _), peak in sums.items():
             peaks[owner, key] = max(peaks.get((owner, key), 0.0), peak)
     budgets = tuple(replace(budget, used=peaks.get((budget.owner, budget.key), 0.0)) for budget in overview.budgets)
@@ -307,16 +320,23 @@ class ReportInputs:
     runs_left_out: int = 0
     audited: bool = False
     traffic: tuple[TrafficOverview, ...] = ()
+    headroom: tuple[HeadroomOverview, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-def read_report_inputs(audits: Sequence[str], backtests: Sequence[str], *, trusted: TrustedFiles | None = None) -> ReportInputs:
-    """Read all files. Raises ``FileAccessError`` for one that cannot be read, and for a backtest that is none.
+def read_report_inputs(
+    audits: Sequence[str],
+    backtests: Sequence[str],
+    headrooms: Sequence[str] = (),
+    *,
+    trusted: TrustedFiles | None = None,
+) -> ReportInputs:
+    """Read all files. Raises ``FileAccessError`` for one that cannot be read, or is not such a document.
 
     With ``trusted`` it raises ``UntrustedError`` for one that git tracks and that differs from the reference.
     """
     if trusted is not None:
-        for file in (*audits, *backtests):
+        for file in (*audits, *backtests, *headrooms):
             trusted.require_same(file)
     runs: list[RunRecord] = []
     notes: list[str] = []
@@ -332,6 +352,7 @@ def read_report_inputs(audits: Sequence[str], backtests: Sequence[str], *, trust
         runs_left_out=left_out + max(0, len(runs) - MOST_RUNS),
         audited=bool(audits),
         traffic=tuple(read_traffic(name) for name in backtests),
+        headroom=tuple(read_headroom(_content(name, "headroom"), name=name) for name in headrooms),
         notes=tuple(notes),
     )
 
@@ -366,12 +387,7 @@ def _audit(name: str) -> tuple[list[RunRecord], int, list[str]]:
 
 def read_traffic(name: str) -> TrafficOverview:
     """What a report shows of the file of a backtest. Raises ``FileAccessError``."""
-    try:
-        content = Path(name).read_bytes()
-    except OSError as error:
-        msg = f"cannot read the backtest {name}: {error.strerror}"
-        raise FileAccessError(msg) from error
-    report = read_backtest(content, name=name)
+    report = read_backtest(_content(name, "backtest"), name=name)
     return TrafficOverview(
         file=name,
         form=report.provenance.form,
@@ -386,6 +402,14 @@ def read_traffic(name: str) -> TrafficOverview:
         unjudged=report.unjudged,
         observations=report.provenance.observations,
     )
+
+
+def _content(name: str, kind: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        msg = f"cannot read the {kind} {name}: {error.strerror}"
+        raise FileAccessError(msg) from error
 
 
 def _bucket(verdict: BucketVerdict) -> BucketTraffic:

@@ -16,6 +16,7 @@ from tests.builders import NOON, user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
+from tests.support.metrics_exporter import served
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 MIB = 2.0**20
@@ -206,3 +207,33 @@ def test_a_report_shows_what_a_backtest_saw_of_a_budget() -> None:
 
     assert with_use(overview, [traffic]).budgets[0].used == 5.0
     assert with_use(overview, []).budgets[0].used is None
+
+
+def test_a_report_shows_how_much_of_a_budget_is_used_now(folder: Path) -> None:
+    manifests(folder, "50MiB", "20MiB")
+    (folder / "live.json").write_text(snapshot({user(f"app-{n}"): {"producer_byte_rate": 50 * MIB} for n in range(2)}))
+    lines = {"app-0": 30 * MIB, "app-1": 12 * MIB, "stranger": 90 * MIB}
+    body = "".join(f'kafka_server_Produce_byte_rate{{user="{name}"}} {rate}\n' for name, rate in lines.items())
+    with served(lambda *_: (200, "text/plain; version=0.0.4", body.encode())) as port:
+        source = f"1=metrics+http://127.0.0.1:{port}/metrics"
+        measured = invoke("headroom", ".", "--current", "live.json", "--traffic", source, "--format", "json", cwd=folder)
+    assert measured.code == 0, measured.err
+    (folder / "headroom.json").write_text(measured.out)
+    done = invoke("report", ".", "--current", "live.json", "--headroom", "headroom.json", "--format", "json", cwd=folder)
+    assert done.code == 0, done.err
+    (budget,) = done.json()["clusters"][0]["budgets"]
+
+    assert (budget["allocated"], budget["used"]) == (70 * MIB, 42 * MIB)
+    text = invoke("report", ".", "--current", "live.json", "--headroom", "headroom.json", cwd=folder).out
+    assert "70 MiB/s of 100 MiB/s allocated, 42 MiB/s used" in text
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"format_version": "2.0"}'])
+def test_a_file_that_headroom_did_not_write_is_refused(folder: Path, content: str) -> None:
+    manifests(folder, "50MiB")
+    (folder / "headroom.json").write_text(content)
+    done = invoke("report", ".", "--current", "live.json", "--headroom", "headroom.json", cwd=folder)
+
+    assert done.code == 1
+    assert "headroom.json" in done.err
+    assert "Traceback" not in done.err

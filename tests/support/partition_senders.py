@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import cycle
 
@@ -86,6 +88,10 @@ def sending(senders: Iterable[SteadySender | FastSender]) -> Iterator[None]:
     finally:
         for sender in started:
             sender.stop()
+        # kafka-python leaves the sockets of a killed broker open.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 @contextlib.contextmanager

@@ -31,6 +31,7 @@ class ReportArguments(ClusterArguments):
     baseline: str | None
     audit: tuple[str, ...]
     backtest: tuple[str, ...]
+    headroom: tuple[str, ...]
     trusted_ref: str | None
     fail_on: str
     detailed_exitcode: bool
@@ -48,6 +49,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="FILE",
         help="show traffic against limits from this result of backtest --format json (repeatable)",
+    )
+    parser.add_argument(
+        "--headroom",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="show how much of each budget is used, from this result of headroom --format json (repeatable)",
     )
     options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
@@ -112,7 +120,7 @@ def _read(args: ReportArguments) -> Overview:
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")
         trusted = read_trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
-        recorded = read_report_inputs(args.audit, args.backtest, trusted=trusted)
+        recorded = read_report_inputs(args.audit, args.backtest, args.headroom, trusted=trusted)
         intents = load_report_intents(asked)
         return make_report(intents, asked, recorded=recorded, clock=SystemClock(), progress=progress)
 
