@@ -169,18 +169,21 @@ class UnitLimits:
 
     def _unknown_leaders(self, unit: Proportional, key: QuotaKey) -> Message:
         what = "of any topic" if unit.topics is None else f"of {list_some([display_name(topic) for topic in unit.topics], 3)}"
-        parts = {"key": key_part(key.value), "what": what, "total": flag_part("clusterTotal")}
         if self._leaders is None or (self._leaders.partitions and not self._leaders.by_topic):
             return compose(
                 "the leaders of partitions {what} are not known here, so {key} cannot be in proportion to them. Snapshots have "
                 "no leaders by topic: read the live cluster with {option}, or write {total}",
+                what=what,
+                key=key_part(key.value),
                 option=flag_part("--bootstrap-server"),
-                **parts,
+                total=flag_part("clusterTotal"),
             )
         return compose(
             "no partition {what} has a leader that can be seen, so {key} cannot be in proportion to them. Check the names of the "
             "topics, read the cluster as a principal that may describe them, or write {total}",
-            **parts,
+            what=what,
+            key=key_part(key.value),
+            total=flag_part("clusterTotal"),
         )
 
     def _share(self, key: QuotaKey, written: UnitQuota, unit: Shares, entity: Entity) -> tuple[float, QuotaUnit] | None:
