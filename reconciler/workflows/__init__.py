@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.simulate import SimulationRequest, run_simulation
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
+    from reconciler.workflows.stored_rules import stored_rule_notes
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
     from reconciler.workflows.trusted import TrustedTree, read_trusted_files
@@ -243,6 +244,7 @@ __all__ = [
     "state_of_report",
     "stop_on",
     "stop_sandbox",
+    "stored_rule_notes",
     "traffic_by_kind",
     "uses_leaders",
     "validate_every",

@@ -92,3 +92,27 @@ def test_resolve_follows_precedence_and_prefixes(shared: Path) -> None:
     assert "5 MiB/s" in resolve(shared, "carol").out
     assert "bucket group=services" in " ".join(resolve(shared, "svc-new").out.split())
     assert "unlimited" in resolve(shared, "nobody").out
+
+
+def test_describe_explains_reserved_users(shared: Path) -> None:
+    plan = run(shared, "plan", "--format", "json").json()
+    entities = [
+        {"entity": change["entity"], "quotas": {key: row["after"] for key, row in change["keys"].items()}}
+        for change in plan["changes"]
+    ]
+    document = json.loads((shared / "live.json").read_text())
+    (shared / "stored.json").write_text(json.dumps({**document, "entities": entities}))
+
+    def notes(*paths: str) -> str:
+        done = invoke("describe", *paths, "--current", "stored.json", cwd=shared)
+        assert done.code == 0, done.err
+        return " ".join(done.err.split())
+
+    text = notes()
+    shared_limit = "user=alice, user=bob, user=carol share producer_byte_rate 60 MiB/s on each broker, as group payments."
+    assert shared_limit in text
+    assert "users that begin with svc- share producer_byte_rate 30 MiB/s" in text
+    assert "A snapshot does not show whether the brokers have the plugin of groups" in text
+    assert "By the Cluster manifest, the brokers have the plugin of groups." in notes("quotas")
+    assert "group" not in invoke("describe", "--current", "live.json", cwd=shared).err
+    assert invoke("describe", "--current", "stored.json", "--quiet", cwd=shared).err == ""

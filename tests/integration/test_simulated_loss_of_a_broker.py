@@ -83,10 +83,11 @@ def test_the_loss_of_a_broker_is_predicted(cluster: ThreeNodes, tmp_path: Path) 
     wait_until(lambda: set(cluster.leaders_of(TOPIC)) == {1, 2, LOST})
     raw_quotas.alter(cluster.servers(), {frozenset({("client-id", name)}): {"producer_byte_rate": LIMIT} for name in SIZES})
     logs = cluster.request_logs
-    senders = {
-        name: SteadySender(cluster.servers(), name, TOPIC, tuple(REPLICAS), size=size, every_s=EVERY_S)
-        for name, size in SIZES.items()
-    }
+
+    def servers_of() -> dict[int, str]:
+        return {partition: cluster.servers(leader) for partition, leader in enumerate(cluster.leaders_of(TOPIC)) if leader > 0}
+
+    senders = {name: SteadySender(servers_of, name, TOPIC, size=size, every_s=EVERY_S) for name, size in SIZES.items()}
 
     def let_pass(seconds: float) -> None:
         last = senders["light"].rounds + seconds / EVERY_S
@@ -119,6 +120,6 @@ def test_the_loss_of_a_broker_is_predicted(cluster: ThreeNodes, tmp_path: Path) 
         # A client without a throttle sends what was predicted. A throttled one is kept at its limit.
         assert observed["light", broker] == pytest.approx(expected["light", broker], rel=0.1), figures
         assert expected["heavy", broker] > 1.1 * LIMIT, figures
-        assert observed["heavy", broker] == pytest.approx(LIMIT, rel=0.1), figures
+        assert observed["heavy", broker] == pytest.approx(LIMIT, rel=0.15), figures
     today = {row["bucket"]["client-id"]: row["verdict"] for row in predicted["simulation"]["today"]}
     assert today["heavy"] != "throttled", figures

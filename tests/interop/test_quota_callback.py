@@ -107,6 +107,28 @@ def test_members_of_a_group_share_a_bucket_and_are_throttled_as_predicted(broker
     assert {"user": "dave"} in tags
 
 
+def test_metrics_show_groups_and_decisions(broker: Broker) -> None:
+    broker.hold(payments())
+    broker.burst("alice", "app")
+    version, port = broker.sandbox.kafka_version, broker.jmx_port
+    names = ("Groups", "Members", "MembersInSeveralGroups", "IgnoredQuotas", "GroupDecisions", "Failures")
+    instances = jmx.attributes(version, port, "kafka-quotas:type=callback,*", *names)
+    # The broker and the controller of the node have an instance each. Only the broker is asked about clients.
+    assert len(instances) == 2
+    for values in instances.values():
+        counts = {name: int(values[name]) for name in names}
+        assert (counts["Groups"], counts["Members"], counts["MembersInSeveralGroups"]) == (1, 3, 0)
+        assert (counts["IgnoredQuotas"], counts["Failures"]) == (0, 0)
+    assert sum(int(values["GroupDecisions"]) > 0 for values in instances.values()) == 1
+    groups = jmx.attributes(
+        version, port, "kafka-quotas:type=callback-group,*", "Members", "ProduceLimit", "FetchLimit", "Decisions"
+    )
+    assert {(values["Members"], float(values["ProduceLimit"]), float(values["FetchLimit"])) for values in groups.values()} == {
+        ("3", LIMIT, -1.0)
+    }
+    assert all('group="payments"' in name or "group=payments" in name for name in groups)
+
+
 def test_the_log_names_the_plugin(broker: Broker) -> None:
     assert "shares limits by group" in broker.sandbox.nodes[0].log_file.read_text("utf-8")
 

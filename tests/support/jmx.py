@@ -20,21 +20,31 @@ def java_options(port: int) -> tuple[str, ...]:
 
 def tags(kafka_version: str, port: int, kind: str, *, attribute: str) -> list[dict[str, str]]:
     """The tags (``user`` as Kafka encodes it, ``client-id`` raw) of every ``kafka.server`` MBean of this type."""
+    lines = _properties(kafka_version, port, f"kafka.server:type={kind},*", attribute)
+    beans = [line.rpartition(f":{attribute}=")[0] for line in lines]
+    return [_tags(name.removeprefix(f"kafka.server:type={kind}")) for name in beans]
+
+
+def attributes(kafka_version: str, port: int, pattern: str, *names: str) -> dict[str, dict[str, str]]:
+    """By the name of each MBean of a pattern, these attributes as text."""
+    beans: dict[str, dict[str, str]] = {}
+    for line in _properties(kafka_version, port, pattern, *names):
+        name, _, value = line.rpartition("=")
+        bean, _, attribute = name.rpartition(":")
+        beans.setdefault(bean, {})[attribute] = value
+    return beans
+
+
+def _properties(kafka_version: str, port: int, pattern: str, *names: str) -> list[str]:
+    """``MBEAN:ATTRIBUTE=VALUE``, one a line, as JmxTool prints it."""
     runtime = runtime_for(kafka_version)
     command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
     command += ["-cp", ":".join(map(str, runtime.jars)), "org.apache.kafka.tools.JmxTool"]
-    command += [
-        "--jmx-url",
-        f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi",
-        "--one-time",
-        "--report-format",
-        "properties",
-    ]
-    command += ["--object-name", f"kafka.server:type={kind},*", "--attributes", attribute]
+    command += ["--jmx-url", f"service:jmx:rmi:///jndi/rmi://127.0.0.1:{port}/jmxrmi", "--one-time"]
+    command += ["--report-format", "properties", "--object-name", pattern, "--attributes", ",".join(names)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    beans = [line.rpartition(f":{attribute}=")[0] for line in done.stdout.splitlines()]
-    return [_tags(name.removeprefix(f"kafka.server:type={kind}")) for name in beans if name]
+    return [line for line in done.stdout.splitlines() if line]
 
 
 def _tags(properties: str) -> dict[str, str]:

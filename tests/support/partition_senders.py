@@ -1,21 +1,20 @@
-"""Producers that choose the partition of each record: one that sends at a fixed pace, and one as fast as brokers answer."""
+"""Clients that choose the partition of each batch: one that sends at a fixed pace, and one as fast as brokers answer."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import threading
 import time
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import cycle
+from typing import Final
 
-from kafka import KafkaProducer
 from kafka.admin import NewTopic
 
-from reconciler.sandbox.clients import _close_at_once
 from reconciler.sandbox.connection import admin_client
-from tests.support.wire_client import WireClient, record_batch
+from tests.support.wire_client import ClosedError, RefusedError, WireClient, record_batch
+
+_RETRY_S: Final = 0.1
 
 
 def create_placed_topic(servers: str, topic: str, replicas: dict[int, list[int]]) -> None:
@@ -25,22 +24,33 @@ def create_placed_topic(servers: str, topic: str, replicas: dict[int, list[int]]
 
 
 class SteadySender(threading.Thread):
-    """A record of ``size`` bytes to each partition every ``every_s``, also while a broker is lost. It sends until ``stop``."""
+    """A batch of ``size`` bytes to each partition every ``every_s``, also while a broker is lost. It sends until ``stop``.
 
-    def __init__(self, servers: str, client_id: str, topic: str, partitions: Sequence[int], *, size: int, every_s: float) -> None:
+    ``servers_of``: the server that leads each partition now, as ``host:port``. Only after an error it is called again.
+    """
+
+    def __init__(
+        self, servers_of: Callable[[], Mapping[int, str]], client_id: str, topic: str, *, size: int, every_s: float
+    ) -> None:
         super().__init__(name=client_id, daemon=True)
-        self._servers, self._client_id, self._topic, self._partitions = servers, client_id, topic, partitions
+        self._servers_of, self._client_id, self._topic = servers_of, client_id, topic
         self._size, self._every_s = size, every_s
         self._stop_asked = threading.Event()
+        self._leaders: Mapping[int, str] = {}
+        self._clients: dict[str, WireClient] = {}
         self.rounds = 0
         """Rounds over all partitions so far."""
 
     def run(self) -> None:
-        with _producer(self._servers, self._client_id) as producer:
-            due = time.monotonic()
+        batch = record_batch(self._size)
+        self._leaders = self._servers_of()
+        partitions = sorted(self._leaders)
+        due = time.monotonic()
+        with contextlib.ExitStack() as stack:
             while not self._stop_asked.wait(max(0.0, due - time.monotonic())):
-                for partition in self._partitions:
-                    producer.send(self._topic, bytes(self._size), partition=partition)
+                for partition in partitions:
+                    while not self._send(partition, batch, stack) and not self._stop_asked.wait(_RETRY_S):
+                        self._leaders = self._servers_of()
                 self.rounds += 1
                 due += self._every_s
 
@@ -48,6 +58,22 @@ class SteadySender(threading.Thread):
         """End it and wait."""
         self._stop_asked.set()
         self.join()
+
+    def _send(self, partition: int, batch: bytes, stack: contextlib.ExitStack) -> bool:
+        """Whether the leader appended the batch."""
+        server = self._leaders.get(partition)
+        if server is None:
+            return False
+        try:
+            if server not in self._clients:
+                self._clients[server] = stack.enter_context(WireClient(server, None, self._client_id))
+            self._clients[server].produce(self._topic, batch, partition=partition)
+        except (OSError, ClosedError):
+            self._clients.pop(server, None)
+            return False
+        except RefusedError:
+            return False
+        return True
 
 
 class FastSender(threading.Thread):
@@ -88,19 +114,3 @@ def sending(senders: Iterable[SteadySender | FastSender]) -> Iterator[None]:
     finally:
         for sender in started:
             sender.stop()
-        # kafka-python leaves the sockets of a killed broker open.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
-
-
-@contextlib.contextmanager
-def _producer(servers: str, client_id: str) -> Iterator[KafkaProducer]:
-    producer = KafkaProducer(
-        bootstrap_servers=servers, client_id=client_id, acks=1, linger_ms=0, enable_idempotence=False, batch_size=0,
-        metadata_max_age_ms=1000, request_timeout_ms=30_000, delivery_timeout_ms=60_000,
-    )  # fmt: skip
-    try:
-        yield producer
-    finally:
-        _close_at_once(producer)

@@ -38,6 +38,10 @@ class ClosedError(Exception):
     """The broker hung up."""
 
 
+class RefusedError(Exception):
+    """The broker did not append a batch, for example because another broker leads the partition."""
+
+
 class WireClient:
     """A connection of ``login`` to ``server`` (``host:port``); every request is sent with ``client_id``.
 
@@ -91,7 +95,8 @@ class WireClient:
         )
         answer = self.ask(request)
         (written,) = answer.responses[0].partition_responses
-        assert written.error_code == 0, written
+        if written.error_code != 0:
+            raise RefusedError(str(written))
         return self.last_size, answer.throttle_time_ms
 
     def fetch(self, topic: str) -> int:

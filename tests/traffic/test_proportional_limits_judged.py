@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from reconciler.model.backtest import BacktestReport, Verdict
@@ -19,8 +16,8 @@ from reconciler.workflows.backtest import BacktestOptions, Proposal, proposal_of
 from reconciler.workflows.broker_model import ModelOptions
 from reconciler.workflows.simulate import SimulationRequest, run_simulation
 from tests.builders import current, user
+from tests.support.recorded_parquet import Flow, write_traffic
 
-START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 KEY = "producer_byte_rate"
 LEADERS = LeaderSpread(partitions=((1, 3), (2, 2), (3, 1)), by_topic={"orders": ((1, 1, 1, 2, 2, 3), 6)})
 ALICE = user("alice")
@@ -30,24 +27,8 @@ PLUGIN = ModelOptions(quota_callback=GROUP_CALLBACK)
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
     """1,500 bytes each second on each of three brokers, for five minutes."""
-    rows = [
-        {
-            "ts": START + datetime.timedelta(seconds=second, milliseconds=500), "interval_ms": 0, "broker": broker,
-            "user": "alice", "client_id": "app", "kind": "produce", "amount": 1500, "semantics": "event",
-        }
-        for second in range(300)
-        for broker in (1, 2, 3)
-    ]  # fmt: skip
-    schema = pa.schema(
-        [
-            ("ts", pa.timestamp("us", "UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
-            ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
-        ]
-    )  # fmt: skip
-    folder = tmp_path / "history"
-    folder.mkdir()
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / "t.parquet")
-    return folder
+    flows = [Flow(user="alice", broker=broker, amount=1500, begin_s=0.5, end_s=300.5) for broker in (1, 2, 3)]
+    return write_traffic(tmp_path / "history.parquet", flows)
 
 
 def proposal(leaders: LeaderSpread | None, version: str = "4.3") -> Proposal:

@@ -47,7 +47,7 @@ def parse(namespace: argparse.Namespace) -> DescribeArguments:
 
 def run(args: DescribeArguments) -> int:
     """Read, filter, print."""
-    from reconciler.workflows import check_cluster_id, cluster_to_read, describe_cluster, quota_reader
+    from reconciler.workflows import check_cluster_id, cluster_to_read, describe_cluster, quota_reader, stored_rule_notes
 
     options.check_one_state(args, args.current)
     query = entity_options.selector_of(args)
@@ -56,6 +56,8 @@ def run(args: DescribeArguments) -> int:
     spec = cluster_to_read(args.paths, args.cluster)
     with quota_reader(spec, options.access(args, current=args.current)) as reader:
         state = describe_cluster(reader, query)
+        if not args.quiet:
+            state = replace(state, notes=(*state.notes, *stored_rule_notes(state, reader, spec)))
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
         state = replace(state, cluster=state.cluster.named(spec.name))
