@@ -119,12 +119,8 @@ class Shards:
         """``links``: pairs of groups that share a client."""
         pairs = np.asarray(links, dtype=np.int64).reshape(-1, 2)
         nodes, places = np.unique(pairs, return_inverse=True)
-        parent = list(range(len(nodes)))
-        for after, before in places.reshape(-1, 2).tolist():
-            low, high = sorted((_root(parent, after), _root(parent, before)))
-            parent[high] = low
-        roots = np.asarray([_root(parent, place) for place in range(len(nodes))], dtype=np.int64)
-        return cls(count, nodes, nodes[roots] if len(nodes) else nodes)
+        after, before = places.reshape(-1, 2).T
+        return cls(count, nodes, nodes[_smallest_linked(after, before, len(nodes))])
 
     def numbers(self, nodes: Integers) -> Integers:
         """The shard of each group."""
@@ -134,8 +130,17 @@ class Shards:
         return (nodes.view(np.uint64) % np.uint64(self.count)).astype(np.int64)
 
 
-def _root(parent: list[int], place: int) -> int:
-    while parent[place] != place:
-        parent[place] = parent[parent[place]]
-        place = parent[place]
-    return place
+def _smallest_linked(first: Integers, second: Integers, count: int) -> Integers:
+    """Of each of ``count`` places the smallest one that it is linked to, directly or through others.
+
+    Each round links the smallest places of both ends, and then follows them one step further, so rounds grow with the logarithm.
+    """
+    smallest = np.arange(count, dtype=np.int64)
+    while True:
+        low = np.minimum(smallest[first], smallest[second])
+        for ends in (smallest[first], smallest[second]):
+            np.minimum.at(smallest, ends, low)
+        further = smallest[smallest]
+        if (further == smallest).all() and (smallest[first] == smallest[second]).all():
+            return smallest
+        smallest = further
