@@ -159,6 +159,11 @@ class Traffic:
         return self.source is Source.RECORDER or (self.mapping is not None and self.mapping.semantics == DELTA)
 
     @property
+    def has_rows(self) -> bool:
+        """Whether it is rows, of which Spark's workers can read shares."""
+        return self.source not in (Source.VIOLATIONS, Source.CELLS)
+
+    @property
     def _has_sums(self) -> bool:
         return self.source in (Source.CELLS, Source.RECORDER, Source.VIOLATIONS)
 
@@ -282,7 +287,7 @@ def rows_for_workers(
 
     check_zone(log_timezone)
     traffic, listing = _listed(traffic, lambda: spark)
-    if traffic.source in (Source.VIOLATIONS, Source.CELLS):
+    if not traffic.has_rows:
         return None
     look_first(traffic, log_timezone=log_timezone)
     columns = SELF_EVIDENCE if traffic.source is Source.LOGS else ()

@@ -40,7 +40,7 @@ from reconciler.workflows.units import at_brokers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic import BacktestRequest, Between, Kind, SessionOptions, Traffic, TrafficSource
+    from reconciler.traffic import BacktestRequest, Between, Kind, SessionOptions, Traffic, TrafficSource, VerdictStore
     from reconciler.workflows.plan import Intent
 
 
@@ -181,10 +181,11 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     from reconciler.traffic import Backtest
 
     question = backtest_request(proposal, options)
+    store = _free_store(options)
     options, notes = fetch_samples(proposal, options, progress=progress)
     proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options), *notes))
-    if options.verdict_rows is not None:
-        return _with_rows(proposal, question, options, options.verdict_rows, progress)
+    if store is not None:
+        return _with_rows(proposal, question, options, store, progress)
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
@@ -195,21 +196,41 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     return report
 
 
+def _free_store(options: BacktestOptions) -> VerdictStore | None:
+    """Where rows of verdicts go. Raises ``UsageError`` for a place that has files, or that the traffic cannot be written to."""
+    from reconciler.traffic import parse_verdict_store
+
+    if options.verdict_rows is None:
+        return None
+    store = parse_verdict_store(options.verdict_rows)
+    store.require_free()
+    if options.prometheus is not None:
+        _require_folder(store)
+    return store
+
+
+def _require_folder(store: VerdictStore) -> None:
+    if store.needs_spark:
+        raise UsageError(
+            f"--out parquet={escaped(str(store))}: the command itself judges samples of metrics, violation logs and folders of "
+            "compact, and writes rows of verdicts to its machine only. Name a folder there"
+        )
+
+
 def _with_rows(
-    proposal: Proposal, question: BacktestRequest, options: BacktestOptions, where: str, progress: Progress | None
+    proposal: Proposal, question: BacktestRequest, options: BacktestOptions, store: VerdictStore, progress: Progress | None
 ) -> BacktestReport:
     """The report, and all rows of verdicts as a table. On Spark the report has the worst rows only.
 
     Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError``, ``FileAccessError`` and ``UntrustedError``.
-    ``UsageError`` is also raised for a place that has other files already.
+    ``UsageError`` is also raised for an address or a table that has other rows already.
     """
-    from reconciler.traffic import Backtest, ShardedBacktest, open_sharded, parse_verdict_store, spark_with_progress
+    from reconciler.traffic import Backtest, ShardedBacktest, open_sharded, spark_with_progress
 
-    store = parse_verdict_store(where)
-    store.require_free()
     traffic, wanted = _find(proposal, options)
-    here = not store.needs_spark and (traffic.cells is not None or traffic.stays_here(wanted))
-    if not here:
+    if not traffic.has_rows:
+        _require_folder(store)
+    if store.needs_spark or (traffic.has_rows and not traffic.stays_here(wanted)):
         with spark_with_progress(wanted, progress) as spark:
             store.require_free_on(spark)
             _step(progress, f"reading {_what(traffic)}")
@@ -221,19 +242,15 @@ def _with_rows(
                 max_unreadable=options.max_unreadable,
             )
             if sharded is not None:
-                run = ShardedBacktest(sharded, question, _failing_rows(proposal))
+                run = ShardedBacktest(sharded, question, failing_rows(proposal))
                 with contextlib.closing(sharded), contextlib.closing(run):
                     _step(progress, "judging")
                     report = run.report()
                     _step(progress, f"writing {run.rows:,} rows of verdicts to {store}")
                     store.write_frame(run.verdicts)
-                noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, where)))
+                noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, str(store))))
                 return apply_rules(report, noted)
-    if store.needs_spark:
-        raise UsageError(
-            f"--out parquet={escaped(where)}: the command itself judges samples of metrics, violation logs and folders of "
-            "compact, and writes rows of verdicts to its machine only. Name a folder there"
-        )
+    _require_folder(store)
     with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
         _step(progress, "judging")
         report = Backtest(recorded, question).report()
@@ -242,7 +259,8 @@ def _with_rows(
     return apply_rules(report, proposal)
 
 
-def _failing_rows(proposal: Proposal) -> FailingRows | None:
+def failing_rows(proposal: Proposal) -> FailingRows | None:
+    """The rows that a rule of the cluster does not allow; ``None`` without rules."""
     policy = proposal.spec.backtest
     return FailingRows(policy=policy, owners=proposal.owners, owner_of=proposal.owner_of) if policy.fail else None
 

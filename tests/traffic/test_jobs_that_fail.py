@@ -30,7 +30,7 @@ kind: ClientQuotas
 metadata: {name: teams, owner: team}
 spec:
   quotas:
-    - match: {user: "*"}
+    - match: {user: {default: true}}
       quotas: {producer_byte_rate: 1KiB}
 """
 

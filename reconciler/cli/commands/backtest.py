@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
 _MOST_NOISE_MS: Final = 1_000
-_NO_SQL: Final = (
-    "--without-python-workers was removed: backtests are no longer judged in SQL. Drop the option. Leave out --master and "
-    "--remote, so that Spark runs on this machine. Or install Python, pyarrow, pandas and numpy on its workers, and name that "
-    "Python in PYSPARK_PYTHON"
+_NO_WORKERS_OPTION: Final = (
+    "Unknown option --without-python-workers. It was for Spark clusters whose workers have no Python, and is gone. Leave out "
+    "--master and --remote, so that Spark runs on this machine. Or install Python, pyarrow, pandas and numpy on the workers, "
+    "and name that Python in PYSPARK_PYTHON"
 )
 """Until the release after the first."""
 
@@ -128,7 +128,7 @@ def run(args: BacktestArguments) -> int:
 
     limit, files = Severity(args.fail_on), output.parse_out(_files(args), formats=FORMATS)
     if args.without_python_workers:
-        raise UsageError(_NO_SQL)
+        raise UsageError(_NO_WORKERS_OPTION)
     plots = _plots(args, [args.format, *(name for name, _ in files)])
     options.check_one_state(args, args.current)
     _check_propose(args)
