@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from reconciler.documents import backtest_to_json
 from reconciler.errors import UsageError
@@ -31,6 +31,19 @@ class BacktestFrames:
     verdicts: DataFrame
     seconds: DataFrame
     recommendations: DataFrame
+    release: Callable[[], None]
+
+    def close(self) -> None:
+        """Let Spark forget what it keeps for the DataFrames of ``in_shards``. Safe to call twice."""
+        self.release()
+
+    def __enter__(self) -> Self:
+        """Close at the end of the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """As ``close``."""
+        self.close()
 
     @property
     def refused(self) -> bool:
@@ -56,10 +69,13 @@ def backtest(  # noqa: PLR0913 - one call of a notebook, by keyword
     exact: bool = False,
     kafka_version: str | None = None,
     max_unreadable: float = 0.01,
+    in_shards: bool = False,
 ) -> BacktestFrames:
     """Replay recorded traffic against current and proposed quotas, on the session of the caller.
 
-    The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped or written.
+    The session keeps its settings, views, cached tables and jobs. Nothing is started, stopped or written. ``in_shards`` is for
+    more clients than the driver has room for: workers judge them and keep the rows, and the document has the worst 1,000 rows.
+    Spark then keeps totals and verdicts until ``close``.
 
     ``traffic``: a DataFrame in the canonical traffic schema (``TRAFFIC_SCHEMA``), or the name of a table. With ``mapping``, a
     file of kind TrafficMapping, it has other columns. Spark reads it several times: cache one that is expensive to compute.
@@ -87,6 +103,7 @@ def backtest(  # noqa: PLR0913 - one call of a notebook, by keyword
         exact=exact,
         kafka_version=kafka_version,
         max_unreadable=max_unreadable,
+        in_shards=in_shards,
     )
     report, frames = backtest_in_session(spark, request)
     return BacktestFrames(
@@ -94,4 +111,5 @@ def backtest(  # noqa: PLR0913 - one call of a notebook, by keyword
         verdicts=frames.verdicts,
         seconds=frames.seconds,
         recommendations=frames.recommendations,
+        release=frames.close,
     )

@@ -85,7 +85,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
-    from reconciler.traffic.shards.opening import ShardedTraffic, open_sharded
+    from reconciler.traffic.shards.opening import ShardedTraffic, open_sharded, open_sharded_frame
     from reconciler.traffic.shards.run import ShardedBacktest
     from reconciler.traffic.sources.client_names import ClientNames
     from reconciler.traffic.sources.datasets import KafkaTopic, address_of, local_path, parse_dataset, parse_topic
@@ -198,6 +198,7 @@ __all__ = [
     "names_to_read",
     "open_frame",
     "open_sharded",
+    "open_sharded_frame",
     "open_traffic",
     "page_facts",
     "parse_dataset",

@@ -6,12 +6,11 @@ import datetime
 import functools
 import json
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.collector import pause_collector
-from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import timed_event
 from reconciler.model import (
     CONTROLLER,
@@ -36,14 +35,11 @@ from reconciler.traffic.judging.grouping import (
     Grouping,
     Series,
     Tables,
-    group_series,
-    groups_before,
     has_unlimited,
     quota_tables,
 )
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
 from reconciler.traffic.judging.judged_quotas import (
-    Quota,
     changed_quotas,
     judged_quotas,
     rows_of_quotas,
@@ -53,25 +49,21 @@ from reconciler.traffic.judging.judged_quotas import (
 )
 from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means, judge_violations
 from reconciler.traffic.judging.metric_advice import recommend_from_metrics
-from reconciler.traffic.judging.mutations import smaller_account, targets_of_account
+from reconciler.traffic.judging.mutations import smaller_account
 from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
-from reconciler.traffic.judging.report_parts import ReportParts
 from reconciler.traffic.judging.verdicts import (
     enrich_verdicts,
-    is_changed,
     moment,
-    request_verdicts,
     row_of,
-    seconds_verdicts,
     target_numbers,
-    worst_first,
     worth_a_plot,
 )
 from reconciler.traffic.judging.waiting import add_waiting, worth_playing
 from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
-from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
+from reconciler.traffic.kernels.second_sums import proves
 from reconciler.traffic.kinds import Kind
+from reconciler.traffic.quota_groups import QuotaGroups
 from reconciler.traffic.recording_gaps import gap_minutes
 from reconciler.traffic.sources.normal_form import DUPLICATE
 from reconciler.traffic.traffic_source import (
@@ -118,37 +110,18 @@ class BacktestRequest:
     """Of how many buckets, the worst ones, the rate over time is wanted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WholeTraffic:
-    """What the judgement of a shard needs to know of all traffic. ``tables``: before (``None``: not known) and after."""
-
-    tables: tuple[Tables | None, Tables]
-    provenance: Provenance
-    undecided: tuple[Series, ...] = ()
-    """Series of other shards whose quotas are not decided."""
-    smaller_account: bool | None = None
-    """Of mutations, as ``mutations.smaller_account`` has it."""
-
-
 class Backtest:
-    """One run: ``report`` judges, ``request_lines`` then gives every request. ``whole``: the traffic is a shard of more."""
+    """One run: ``report`` judges, ``request_lines`` then gives every request."""
 
     @pause_collector()
-    def __init__(self, recorded: TrafficSource, question: BacktestRequest, whole: WholeTraffic | None = None) -> None:
+    def __init__(self, recorded: TrafficSource, question: BacktestRequest) -> None:
         self._recorded = recorded
         self._question = question
-        self._whole = whole
-        if whole is None:
-            brokers = {member.broker for member in recorded.series}
-            before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
-        else:
-            before, after = whole.tables
+        brokers = {member.broker for member in recorded.series}
+        before, after = quota_tables(question.current, question.proposed, question.rule, brokers)
         self._tables: tuple[Tables, ...] = (after,) if before is None else (before, after)
-        with timed_event(_log, "clients grouped", clients=len(recorded.series)) as event:
-            self._grouping: Grouping = group_series(recorded.series, before, after, () if whole is None else whole.undecided)
-            event |= {"targets": len(self._grouping.targets), "groups": len(self._grouping.groups)}
-        account = smaller_account(recorded.series) if whole is None else whole.smaller_account
-        self._twice = targets_of_account(self._grouping, of_controller=account)
+        self._groups = QuotaGroups(recorded, before, after, of_controller=smaller_account(recorded.series))
+        self._grouping = self._groups.grouping
 
     @property
     def grouping(self) -> Grouping:
@@ -158,14 +131,16 @@ class Backtest:
     @property
     def reported_targets(self) -> tuple[int, ...]:
         """The numbers of the targets whose traffic is not accounted for in another one."""
-        return tuple(number for number in range(len(self._grouping.targets)) if number not in self._twice)
+        return self._groups.reported_targets
 
     @pause_collector()
     def report(self) -> BacktestReport:
         """Verdicts, unused quotas, findings and where they come from."""
         question, series = self._question, self._recorded.series
         with timed_event(_log, "traffic judged", level=logging.INFO) as event:
-            form, decided = self._judged()
+            form, decided = self._groups.judge(
+                question.window, question.controller_window, exact=question.exact, unchanged=question.unchanged
+            )
             event |= {"form": form.value, "verdicts": len(decided)}
         provenance = self._with_gaps(
             provenance_of(question, self._recorded, form, series=len(series), is_unlimited=has_unlimited(self._grouping))
@@ -197,29 +172,6 @@ class Backtest:
             capacity=capacity,
         )
 
-    @pause_collector()
-    def shard(self, changed: Collection[Quota]) -> tuple[tuple[BucketVerdict, ...], ReportParts]:
-        """The rows of a shard, worst first, and its parts of the report, without means, waiting clients and plots.
-
-        ``changed``: quotas that differ.
-        """
-        question, series, grouping, whole = self._question, self._recorded.series, self._grouping, self._whole
-        assert whole is not None
-        _, decided = self._judged()
-        unkept = UnkeptLimits.of(series, grouping, question.window)
-        verdicts = enrich_verdicts(unkept.verdicts(decided, grouping), grouping, whole.provenance, question.needs)
-        parts = ReportParts.of(
-            verdicts,
-            unkept,
-            series,
-            grouping,
-            self._tables,
-            proposed=question.proposed,
-            changed=changed,
-            capacity=question.capacity,
-        )
-        return verdicts, parts
-
     def request_lines(self) -> Iterator[str]:
         """JSON lines, one a charged request under the proposed quotas, in the order of charging."""
         if not isinstance(self._recorded, RequestSource):
@@ -227,7 +179,7 @@ class Backtest:
         question = self._question
         judged = self._recorded.requests(self._grouping, question.window, question.controller_window, noise_ms=question.noise_ms)
         grouping = self._grouping
-        twice = {member for target in self._twice for member in grouping.targets[target].members}
+        twice = {member for target in self._groups.accounted_twice for member in grouping.targets[target].members}
         for row in judged:
             if row.series not in twice:
                 yield _request_line(row, self._recorded.series)
@@ -304,46 +256,6 @@ class Backtest:
         return {
             row: rate_series(grouping, target, points, grid, self._holes.get(brokers[row])) for row, target in targets.items()
         }
-
-    def _judged(self) -> tuple[Form, tuple[BucketVerdict, ...]]:
-        """The rows of all targets that were judged, worst first."""
-        recorded, grouping, window = self._recorded, self._grouping, self._question.window
-        everything = isinstance(recorded, RequestSource) or self._question.unchanged
-        wanted = set(range(len(grouping.groups))) if everything else self._touched()
-        mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
-        if self._question.exact and not isinstance(recorded, RequestSource):
-            raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
-        if isinstance(recorded, RequestSource) and is_exact(self._question):
-            form, verdicts = Form.EXACT, request_verdicts(recorded.exactly(grouping, window), recorded.series, grouping)
-        elif wanted - mutations and not proves(window):
-            raise TrafficError(_unproven(window))
-        else:
-            judged = recorded.by_seconds(grouping, wanted - mutations, window)
-            form, verdicts = Form.SECONDS, seconds_verdicts(judged, recorded.series, grouping, window)
-        if mutations:
-            verdicts |= recorded.mutations(grouping, mutations, self._question.controller_window)
-        return form, tuple(
-            sorted((verdict for target, verdict in verdicts.items() if target not in self._twice), key=worst_first)
-        )
-
-    def _touched(self) -> set[int]:
-        """The groups of what changes; without known earlier quotas, of everything that is limited."""
-        grouping = self._grouping
-        changed = [index for index in range(len(grouping.targets)) if is_changed(index, grouping)]
-        return {group for index in changed for group in (index, *groups_before(grouping, index))}
-
-
-def _unproven(window: Window) -> str:
-    return (
-        f"sums of whole seconds prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: quota.window.num "
-        f"has to be above 1, and both together at most {LONGEST_PROVEN_S} s. Give single requests instead (logs, or the "
-        "normal form)"
-    )
-
-
-def is_exact(question: BacktestRequest) -> bool:
-    """Whether single requests are judged one by one."""
-    return question.exact or not proves(question.window)
 
 
 def provenance_of(

@@ -146,14 +146,14 @@ class SecondsTraffic:
         return self._rows
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
-        """As ``TrafficSource.by_seconds``."""
+        """As ``GroupJudge.by_seconds``."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
             self._rows, lambda batches: keyed_seconds(batches, index), expected, grouping.groups, era, columns=NEEDED
         )
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``TrafficSource.mutations``, topic by topic."""
+        """As ``GroupJudge.mutations``, topic by topic."""
         limits = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
@@ -305,7 +305,7 @@ class RequestTraffic(SecondsTraffic):
     of_requests: ClassVar[bool] = True
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """As ``RequestSource.exactly``."""
+        """As ``ReplayJudge.exactly``."""
         work = Work.of(grouping.groups, window)
         judge = judge_requests_of(work)
         sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")

@@ -98,17 +98,12 @@ def _coverage(covered: Iterable[Covered]) -> tuple[Coverage, ...]:
     )
 
 
-class TrafficSource(Protocol):
-    """Traffic that can be judged from its seconds."""
+class GroupJudge(Protocol):
+    """Traffic that can be judged from its seconds: all of it, or that of a shard."""
 
     @property
     def series(self) -> tuple[Series, ...]:
         """Its clients in the order of ``Series.sort_key``. ``Grouping`` has their indexes."""
-        ...
-
-    @property
-    def facts(self) -> Facts:
-        """Files, coverage and counts of lines, for the provenance of a report."""
         ...
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
@@ -117,6 +112,24 @@ class TrafficSource(Protocol):
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """Verdicts of token buckets, by target number. ``groups`` are of mutations. ``window``: the controller's settings."""
+        ...
+
+
+@runtime_checkable
+class ReplayJudge(GroupJudge, Protocol):
+    """The same where every single request is known."""
+
+    def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
+        """Replay every request: verdicts by group number, counts by index of series."""
+        ...
+
+
+class TrafficSource(GroupJudge, Protocol):
+    """All recorded traffic: judgements, and what a report has beside them."""
+
+    @property
+    def facts(self) -> Facts:
+        """Files, coverage and counts of lines, for the provenance of a report."""
         ...
 
     @property
@@ -142,12 +155,8 @@ class TrafficSource(Protocol):
 
 
 @runtime_checkable
-class RequestSource(TrafficSource, Protocol):
-    """Traffic of which every single request is known."""
-
-    def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """Replay every request: verdicts by group number, counts by index of series."""
-        ...
+class RequestSource(ReplayJudge, TrafficSource, Protocol):
+    """All recorded traffic, of which every single request is known."""
 
     def requests(
         self, grouping: Grouping, window: Window, controller_window: Window, *, noise_ms: int = ...

@@ -47,6 +47,15 @@ def recommendation_batches(verdicts: Iterable[BucketVerdict]) -> Iterator[pa.Rec
     return _batches(map(_recommendation, groups.values()), RECOMMENDATIONS_SCHEMA)
 
 
+def pack_recommendations(verdicts: Iterable[BucketVerdict]) -> bytes:
+    """The rows of ``recommendation_batches`` as a stream of Arrow."""
+    sink, schema = pa.BufferOutputStream(), arrow_schema(RECOMMENDATIONS_SCHEMA)
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        for batch in recommendation_batches(verdicts):
+            stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
 def _batches(rows: Iterator[dict[str, Any]], schema: FrameSchema) -> Iterator[pa.RecordBatch]:
     columns = arrow_schema(schema)
     while some := list(itertools.islice(rows, _ROWS_A_BATCH)):

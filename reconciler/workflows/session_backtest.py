@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.errors import UsageError
 from reconciler.model import BacktestReport, Severity
-from reconciler.workflows.backtest import BacktestOptions, Proposal, apply_rules, backtest_request, proposal_of
+from reconciler.workflows.backtest import BacktestOptions, Proposal, apply_rules, backtest_request, failing_rows, proposal_of
 from reconciler.workflows.connect import read_state, snapshot_reader
 from reconciler.workflows.load import load_manifest_text, stop_on
 from reconciler.workflows.plan import intent_of, load_intent
@@ -17,7 +18,9 @@ from reconciler.workflows.references import ReadReferences
 from reconciler.workflows.traffic_inputs import read_trusted_mapping
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, SessionFrames
+    from pyspark.sql import DataFrame
+
+    from reconciler.traffic import BacktestRequest, Between, SessionFrames, TrafficMapping
 
 TEXT_NAME: Final = "manifest_text"
 """In place of a file name in findings about manifests that are in no file."""
@@ -39,6 +42,8 @@ class SessionRequest:
     exact: bool = False
     kafka_version: str | None = None
     max_unreadable: float = 0.01
+    in_shards: bool = False
+    """Workers judge quota groups in shards and keep their rows: no list of clients comes to the driver."""
 
 
 def backtest_in_session(spark: Any, request: SessionRequest) -> tuple[BacktestReport, SessionFrames]:
@@ -66,12 +71,37 @@ def backtest_in_session(spark: Any, request: SessionRequest) -> tuple[BacktestRe
         raise UsageError("The mapping has metrics of a server. For a DataFrame, write spec.columns")
     with raise_as_sentences("this session"):
         frame = frame_of(spark, request.traffic)
+        if request.in_shards:
+            return _in_shards(frame, mapping, between, request, question, proposal)
         recorded = open_frame(frame, mapping=mapping, between=between, max_unreadable=request.max_unreadable)
         if request.exact and not recorded.of_requests:
             raise UsageError("exact needs single requests, and this traffic has none: leave exact out")
         run = Backtest(recorded, question)
         report = apply_rules(run.report(), proposal)
         return report, frames_of_report(report, recorded, run, question.window)
+
+
+def _in_shards(
+    frame: DataFrame,
+    mapping: TrafficMapping | None,
+    between: Between | None,
+    request: SessionRequest,
+    question: BacktestRequest,
+    proposal: Proposal,
+) -> tuple[BacktestReport, SessionFrames]:
+    from reconciler.traffic import SessionFrames, ShardedBacktest, open_sharded_frame
+
+    with contextlib.ExitStack() as stack:
+        sharded = open_sharded_frame(frame, mapping=mapping, between=between, max_unreadable=request.max_unreadable)
+        stack.callback(sharded.close)
+        run = ShardedBacktest(sharded, question, failing_rows(proposal), advises=True)
+        stack.callback(run.close)
+        report = apply_rules(run.report(), proposal)
+        # On the way without an error, Spark keeps the rows until the caller closes them.
+        kept = stack.pop_all()
+        return report, SessionFrames(
+            verdicts=run.verdicts, seconds=run.seconds, recommendations=run.recommendations, close=kept.close
+        )
 
 
 def _proposal(request: SessionRequest) -> Proposal:

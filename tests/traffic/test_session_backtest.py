@@ -108,6 +108,28 @@ def test_the_numbers_are_those_of_the_command(session: SparkSession, work: Path,
     assert advised == wanted
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_shards_give_the_tables_and_the_counts_of_the_driver(session: SparkSession, work: Path, exact: bool) -> None:
+    whole = judge(session, work, exact=exact)
+    before = state_of(session)
+
+    with judge(session, work, exact=exact, in_shards=True) as shards:
+        assert shards.refused
+        for name in ("verdicts", "seconds", "recommendations"):
+            assert rows_of(getattr(shards, name)) == rows_of(getattr(whole, name)), name
+            assert getattr(shards, name).schema.names == getattr(whole, name).schema.names
+        for name in ("summary", "rules", "findings", "provenance", "unused", "fits"):
+            assert shards.document[name] == whole.document[name], name
+        assert state_of(session)["cached"] != before["cached"]
+
+    assert state_of(session) == before
+
+
+def rows_of(frame: DataFrame) -> list[str]:
+    rows = (row.asDict(recursive=True) for row in frame.collect())
+    return sorted(repr(sorted(row.items())) for row in rows)
+
+
 SAME = (
     "key", "broker", "limit_before", "limits_before", "limit_after", "changed", "verdict", "reason", "requests",
     "throttled_before", "throttled_after", "active_seconds", "seconds_certain", "seconds_over", "seconds_possible",
@@ -306,6 +328,8 @@ def test_manifests_as_text_are_those_of_a_file(session: SparkSession, recorded: 
 
 
 def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[str, Any], type[Exception], str]]:
+    from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own documentation calls its functions
+
     yield {"manifest_text": None}, UsageError, "manifests or manifest_text"
     yield {"manifests": "quotas"}, UsageError, "manifests or manifest_text"
     yield {"traffic": recorded.toPandas()}, UsageError, "not DataFrame"
@@ -319,6 +343,8 @@ def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[
     yield {"since": datetime.datetime(2026, 11, 20)}, UsageError, "without a time zone"
     yield {"since": START, "until": START}, UsageError, "is empty"
     yield {"max_unreadable": 2.0}, UsageError, "from 0 to 1"
+    gauges = recorded.withColumn("semantics", F.lit("gauge"))
+    yield {"traffic": gauges, "in_shards": True}, UsageError, "in_shards is for requests and sums of seconds"
     yield {"cluster": "prod"}, UsageError, "no manifest declares cluster"
     broken = recorded.withColumn("amount", (recorded.amount / (recorded.amount - recorded.amount)).cast("bigint"))
     yield (

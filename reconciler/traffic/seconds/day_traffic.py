@@ -97,7 +97,7 @@ class DaysTraffic(SecondsTraffic):
         self.facts = _with_undated(self.facts, [share.undated for share in shares])
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``TrafficSource.mutations``, from whole seconds."""
+        """As ``GroupJudge.mutations``, from whole seconds."""
         rows = self.day_rows.mutations().select("user", "client_id", "ip", "kind", "broker", "ts", "amount").toArrow()
         judged = tokens_by_seconds(self._seconds(rows), self.series, grouping, groups, window)
         return seconds_verdicts(judged, self.series, grouping, window)

@@ -323,16 +323,16 @@ class SecondsSource:
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """As ``TrafficSource.series``."""
+        """As ``GroupJudge.series``."""
         return self.history.series
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
-        """As ``TrafficSource.by_seconds``."""
+        """As ``GroupJudge.by_seconds``."""
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
         return judge_seconds(self._rows(index), index.keyed, expected, grouping.groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``TrafficSource.mutations``, in this process: mutations are few."""
+        """As ``GroupJudge.mutations``, in this process: mutations are few."""
         keys = KeyIndex.of(self.series, grouping, groups).keys
         judged = tokens_by_seconds(read_totals(self.history, keys), self.series, grouping, groups, window)
         return seconds_verdicts(judged, self.series, grouping, window)

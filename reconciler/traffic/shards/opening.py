@@ -11,10 +11,12 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
+from reconciler.errors import UsageError
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, SCHEMA, statuses
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
 from reconciler.traffic.seconds.day_traffic import DaysTraffic, find_days
+from reconciler.traffic.session_frames import FRAME_NAME, rows_of_session
 from reconciler.traffic.shuffle.on_spark import ConvertedSparkRows, SparkRows
 from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, OF_METRICS, SECOND_SUM
 from reconciler.traffic.spark_jobs import logged_stages
@@ -22,6 +24,9 @@ from reconciler.traffic.traffic_files import Traffic, recorded_gaps, require_usa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from reconciler.traffic.sources.mapping import TrafficMapping
+    from reconciler.traffic.sources.parquet_parts import Between
 
 _log: Final = logging.getLogger(__name__)
 _SPARK_FOLDS: Final = {"sum": F.sum, "min": F.min, "max": F.max}
@@ -79,6 +84,24 @@ def open_sharded(
     if opened is not None:
         facts = opened.facts_source.facts
         opened.facts_source.facts = replace(facts, gaps=recorded_gaps(chosen))
+    return opened
+
+
+def open_sharded_frame(
+    frame: DataFrame, *, mapping: TrafficMapping | None, between: Between | None, max_unreadable: float
+) -> ShardedTraffic:
+    """The same of the rows of a frame, as ``open_frame`` has them. Raises ``UsageError`` for metrics."""
+    rows, kind, source = rows_of_session(frame, mapping, between)
+
+    def make(converted: SparkRows[pa.RecordBatch], counted: pa.Table) -> SecondsTraffic:
+        judged_as = kind if converted is rows else SecondsTraffic
+        return judged_as(converted, source=source, files=(FRAME_NAME,), counted=counted)
+
+    opened = _opened(rows, make, max_unreadable)
+    if opened is None:
+        raise UsageError(
+            "in_shards needs requests or sums of seconds, and this traffic has samples of metrics: leave in_shards out"
+        )
     return opened
 
 

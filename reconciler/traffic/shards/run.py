@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
 from reconciler.model import (
+    RECOMMENDATIONS_SCHEMA,
     VERDICTS_SCHEMA,
     BacktestReport,
     BucketVerdict,
@@ -25,10 +27,10 @@ from reconciler.model import (
     Provenance,
     Verdict,
 )
-from reconciler.traffic.backtest import Backtest, BacktestRequest, WholeTraffic, is_exact, provenance_of
+from reconciler.traffic.backtest import BacktestRequest, provenance_of
 from reconciler.traffic.columns.charged import NEEDED
 from reconciler.traffic.judging.findings import hit_findings, reason_findings, unkept_findings
-from reconciler.traffic.judging.grouping import Series, Tables, quota_tables, resolve_series
+from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of
 from reconciler.traffic.judging.judged_quotas import (
     Quota,
@@ -41,28 +43,38 @@ from reconciler.traffic.judging.judged_quotas import (
 from reconciler.traffic.judging.mutations import smaller_account
 from reconciler.traffic.judging.recommendations import fits_from
 from reconciler.traffic.judging.report_parts import ReportParts
-from reconciler.traffic.judging.sharding import NO_NODE, ClientNodes, Shards, ids_of_names
+from reconciler.traffic.judging.sharding import NO_NODE, Shards, ids_of_names
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.quota_groups import needs_replay
 from reconciler.traffic.recording_gaps import gap_minutes
-from reconciler.traffic.shards.blocks import ShardSender, shards_in
+from reconciler.traffic.second_frames import OF_GROUPS, publish_seconds
+from reconciler.traffic.shards.blocks import ShardSender
 from reconciler.traffic.shards.opening import ShardedTraffic
-from reconciler.traffic.shards.source import ShardRequests, ShardSeconds
+from reconciler.traffic.shards.worker import (
+    ADVICE,
+    FAILS,
+    MOST_ROWS,
+    OUT,
+    PARTS,
+    ROW,
+    Failing,
+    ShardPlan,
+    ShardRules,
+    judge_shards,
+    seconds_of_shards,
+    series_of_row,
+)
 from reconciler.traffic.shuffle.block import ROWS_A_PARTITION, SCHEMA
 from reconciler.traffic.shuffle.on_spark import least_tasks
-from reconciler.traffic.shuffle.shipped import Shipped, pack, unpack
+from reconciler.traffic.shuffle.shipped import Shipped, unpack
 from reconciler.traffic.sources.normal_form import CHARGED
 from reconciler.traffic.spark_jobs import logged_stages
-from reconciler.traffic.traffic_source import Facts
-from reconciler.traffic.verdict_rows import arrow_schema, verdict_batches
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _log: Final = logging.getLogger(__name__)
-MOST_ROWS: Final = 1_000
-"""Of the worst rows, so many are in the report."""
 MOST_FAILING: Final = 10_000
 """Of rows that fail a rule, so many."""
 _SERIES_A_SHARD: Final = 10_000
@@ -74,57 +86,28 @@ _ROWS_A_FILE: Final = 500_000
 """Of verdicts."""
 _LINKS: Final = pa.schema([("after", pa.int64()), ("before", pa.int64())])
 _UNDECIDED: Final = pa.schema([("broker", pa.int32()), *((name, pa.string()) for name in ("kind", "user", "client_id", "ip"))])
-_PARTS: Final = "kafka_quotas_parts"
-_ROW: Final = "kafka_quotas_row"
-_FAILS: Final = "kafka_quotas_fails"
-Failing: TypeAlias = Callable[[Sequence[BucketVerdict]], Sequence[BucketVerdict]]
-"""The rows that a rule of the policy does not allow. It travels to the workers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rules:
-    """The quotas, in the form that every task needs."""
-
-    question: BacktestRequest
-    tables: tuple[Tables | None, Tables]
-    nodes: ClientNodes
-
-    @classmethod
-    def of(cls, question: BacktestRequest) -> _Rules:
-        """Of quotas and what is asked about them."""
-        tables = quota_tables(question.current, question.proposed, question.rule, ())
-        return cls(question=question, tables=tables, nodes=ClientNodes(*tables))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """What a worker needs to judge a shard, beside the quotas."""
-
-    shards: Shards
-    facts: Facts
-    provenance: Provenance
-    undecided: tuple[Series, ...]
-    smaller_account: bool | None
-    changed: frozenset[Quota]
-    failing: Failing | None
 
 
 class ShardedBacktest:
     """One run on Spark. ``report`` judges; ``verdicts`` then has all rows as a frame, until ``close``."""
 
-    def __init__(self, traffic: ShardedTraffic, question: BacktestRequest, failing: Failing | None = None) -> None:
-        """Raises ``UsageError`` for ``exact`` with sums of seconds."""
+    def __init__(
+        self, traffic: ShardedTraffic, question: BacktestRequest, failing: Failing | None = None, *, advises: bool = False
+    ) -> None:
+        """``advises``: rows of recommendations are wanted. Raises ``UsageError`` for ``exact`` with sums of seconds."""
         if question.rule.callback is not None:
             raise UsageError("--out parquet= judges quota groups on workers, where no quota callback runs: leave one of both out")
         if question.exact and not traffic.facts_source.of_requests:
             raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
         self._traffic, self._question, self._failing = traffic, question, failing
         self._spark = traffic.rows.spark
-        self._exact = traffic.facts_source.of_requests and is_exact(question)
-        self._rules = Shipped(self._spark, question, _Rules.of)
+        self._exact = traffic.facts_source.of_requests and needs_replay(question.window, exact=question.exact)
+        self._rules = Shipped(self._spark, question, ShardRules.of)
         log_event(_log, "quotas broadcast", bytes=self._rules.size, entities=len(question.proposed))
+        self._advises = advises
+        self._plan: Shipped[ShardPlan, ShardPlan] | None = None
         self._judged: DataFrame | None = None
-        self._rows = 0
+        self._count = self._rows = 0
 
     def report(self) -> BacktestReport:
         """As ``Backtest.report``, with the worst rows only, and without plots and waiting clients."""
@@ -177,13 +160,42 @@ class ShardedBacktest:
         columns = [
             F.col(column.name).alias(column.name, metadata={"comment": column.meaning}) for column in VERDICTS_SCHEMA.columns
         ]
-        rows = self._judged.where(F.col(_PARTS).isNull()).select(*columns)
+        rows = self._judged.where(F.col(PARTS).isNull()).select(*columns)
         return rows.coalesce(-(-self._rows // _ROWS_A_FILE)) if self._rows else rows
+
+    @property
+    def recommendations(self) -> DataFrame:
+        """A row for each quota group, with the columns of ``RECOMMENDATIONS_SCHEMA``, in no order, where that was wanted."""
+        assert self._judged is not None
+
+        def unpack_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for packed in (value for batch in batches for value in batch.column(0)):
+                with pa.ipc.open_stream(packed.as_buffer()) as stream:
+                    yield from stream
+
+        chosen = self._judged.where(F.col(ADVICE).isNotNull()).select(ADVICE)
+        return chosen.mapInArrow(unpack_rows, StructType.fromJson(RECOMMENDATIONS_SCHEMA.to_spark()))
+
+    @property
+    def seconds(self) -> DataFrame:
+        """A row for each second of a quota group on a broker, with the columns of ``SECONDS_SCHEMA``.
+
+        Each action on it reads the traffic once more.
+        """
+        rules, shipped = self._rules, self._plan
+        assert shipped is not None
+
+        def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return seconds_of_shards(batches, rules.built(), shipped.built())
+
+        return publish_seconds(self._met(exact=False, has_topics=False).mapInArrow(judge, from_arrow_schema(OF_GROUPS)))
 
     def close(self) -> None:
         """Release what Spark keeps; safe to call twice."""
         if self._judged is not None:
             self._judged.unpersist()
+        if self._plan is not None:
+            self._plan.close()
         self._rules.close()
 
     @cached_property
@@ -197,24 +209,37 @@ class ShardedBacktest:
         return self._traffic.clients.where(F.col("status") == CHARGED)
 
     def _judge(self, provenance: Provenance) -> None:
-        traffic, rules, exact, has_topics = self._traffic, self._rules, self._exact, self._traffic.has_topics
+        traffic = self._traffic
         lines = traffic.facts_source.facts.requests
         busy = min(least_tasks(self._spark), lines // _FEW_ROWS)
         count = max(busy, lines // ROWS_A_PARTITION, traffic.series // _SERIES_A_SHARD, 1)
-        plan = _Plan(
+        plan = ShardPlan(
             shards=Shards.of(self._links(), min(count, _MOST_SHARDS)),
-            facts=traffic.facts_source.facts,
             provenance=provenance,
             undecided=self._undecided(),
             smaller_account=smaller_account(traffic.facts_source.series),
             changed=self._changed,
             failing=self._failing,
+            advises=self._advises,
         )
-        shipped = Shipped(self._spark, plan, _same)
-        log_event(_log, "shuffle planned", what="shards", groups=traffic.series, partitions=plan.shards.count)
+        self._plan = Shipped(self._spark, plan, ShardPlan.keep)
+        self._count = plan.shards.count
+        log_event(_log, "shuffle planned", what="shards", groups=traffic.series, partitions=self._count)
+        rules, shipped, of_requests = self._rules, self._plan, traffic.has_topics
+
+        def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return judge_shards(batches, rules.built(), shipped.built(), of_requests=of_requests)
+
+        met = self._met(exact=self._exact, has_topics=traffic.has_topics)
+        self._judged = met.mapInArrow(judge, from_arrow_schema(OUT)).persist(StorageLevel.MEMORY_AND_DISK)
+
+    def _met(self, *, exact: bool, has_topics: bool) -> DataFrame:
+        """Blocks of clients and of their rows, those of a shard together. ``exact`` and ``has_topics``: as ``ShardSender``."""
+        rules, plan = self._rules, self._plan
+        assert plan is not None
 
         def sender() -> ShardSender:
-            return ShardSender(rules.built().nodes, shipped.built().shards, exact=exact, has_topics=has_topics)
+            return ShardSender(rules.built().nodes, plan.built().shards, exact=exact, has_topics=has_topics)
 
         def send_totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return sender().totals(batches)
@@ -222,14 +247,10 @@ class ShardedBacktest:
         def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return sender().rows(batches)
 
-        def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return judge_shards(batches, rules.built(), shipped.built(), of_requests=has_topics)
-
         needed = (*NEEDED, "tie", "strict", "part") if has_topics else NEEDED
-        sent = traffic.rows.made_of_shares(send, needed, SCHEMA, few=False)
+        sent = self._traffic.rows.made_of_shares(send, needed, SCHEMA, few=False)
         names = self._clients.mapInArrow(send_totals, from_arrow_schema(SCHEMA))
-        met = sent.unionAll(names).repartitionById(plan.shards.count, "partition").sortWithinPartitions("partition", "first")
-        self._judged = met.mapInArrow(judge, from_arrow_schema(_OUT)).persist(StorageLevel.MEMORY_AND_DISK)
+        return sent.unionAll(names).repartitionById(self._count, "partition").sortWithinPartitions("partition", "first")
 
     def _links(self) -> Integers:
         """Pairs of groups, after and before, that share a client."""
@@ -258,40 +279,33 @@ class ShardedBacktest:
 
         def choose(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                chosen = [row for row in batch.select(_UNDECIDED.names).to_pylist() if _is_undecided(row, rules.built())]
+                chosen = [
+                    row for row in batch.select(_UNDECIDED.names).to_pylist() if rules.built().is_undecided(series_of_row(row))
+                ]
                 yield pa.RecordBatch.from_pylist(chosen, schema=_UNDECIDED)
 
         unnamed = self._clients.where("user is null or client_id is null")
         rows = unnamed.mapInArrow(choose, from_arrow_schema(_UNDECIDED)).toArrow().to_pylist()
-        return tuple(map(_series_of, rows))
+        return tuple(map(series_of_row, rows))
 
     def _parts(self) -> ReportParts:
         assert self._judged is not None
         with logged_stages(_log, self._spark, "shards judged") as event:
-            packed = self._judged.where(F.col(_PARTS).isNotNull()).select(_PARTS).toArrow().column(0)
+            packed = self._judged.where(F.col(PARTS).isNotNull()).select(PARTS).toArrow().column(0)
             event["results"] = len(packed)
         return ReportParts.join(unpack(part.as_py()) for part in packed)
 
     def _worst(self) -> tuple[BucketVerdict, ...]:
         """The worst rows of the report, and those that fail a rule."""
         assert self._judged is not None
-        chosen = self._judged.where(F.col(_ROW).isNotNull()).orderBy(*_worst_columns())
-        rows = chosen.limit(MOST_ROWS).select(_ROW).toArrow().column(0).to_pylist()
+        chosen = self._judged.where(F.col(ROW).isNotNull()).orderBy(*_worst_columns())
+        rows = chosen.limit(MOST_ROWS).select(ROW).toArrow().column(0).to_pylist()
         if self._failing is not None:
-            rows += chosen.where(F.col(_FAILS)).limit(MOST_FAILING).select(_ROW).toArrow().column(0).to_pylist()
+            rows += chosen.where(F.col(FAILS)).limit(MOST_FAILING).select(ROW).toArrow().column(0).to_pylist()
         verdicts = {packed: unpack(packed) for packed in rows}
         return tuple(sorted(verdicts.values(), key=worst_first))
 
 
-_OUT: Final = pa.schema(
-    [
-        *(pa.field(field.name, field.type) for field in arrow_schema(VERDICTS_SCHEMA)),
-        (_PARTS, pa.binary()),
-        (_ROW, pa.binary()),
-        (_FAILS, pa.bool_()),
-    ]
-)
-"""Rows of verdicts; and a row with the parts of each shard's report, without a verdict."""
 _RANKS: Final = (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
 
 
@@ -300,59 +314,3 @@ def _worst_columns() -> list[Column]:
     rank = F.array_position(F.array(*(F.lit(verdict.value) for verdict in _RANKS)), F.col("verdict"))
     names = [F.col(name).asc_nulls_first() for name in ("key", "user", "client_id", "broker")]
     return [rank.asc(), F.col("changed").desc(), F.col("share_over").desc(), F.col("seconds_over").desc(), *names]
-
-
-def judge_shards(batches: Iterable[pa.RecordBatch], rules: _Rules, plan: _Plan, *, of_requests: bool) -> Iterator[pa.RecordBatch]:
-    """``_OUT`` of the shards of a task."""
-    for blocks in shards_in(batches):
-        source = (ShardRequests if of_requests else ShardSeconds)(blocks, plan.facts)
-        whole = WholeTraffic(
-            tables=rules.tables,
-            provenance=plan.provenance,
-            undecided=_others(plan.undecided, source.series),
-            smaller_account=plan.smaller_account,
-        )
-        yield from _rows_of_shard(Backtest(source, rules.question, whole), plan)
-
-
-def _rows_of_shard(run: Backtest, plan: _Plan) -> Iterator[pa.RecordBatch]:
-    verdicts, parts = run.shard(plan.changed)
-    failing = {id(verdict) for verdict in plan.failing(verdicts)} if plan.failing is not None else set[int]()
-    shown = [verdict for verdict in verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
-    kept = {id(verdict) for verdict in shown[:MOST_ROWS]} | failing
-    begin = 0
-    for batch in verdict_batches(verdicts):
-        some = verdicts[begin : begin + batch.num_rows]
-        begin += batch.num_rows
-        packed = [pack(verdict) if id(verdict) in kept else None for verdict in some]
-        flags = [id(verdict) in failing for verdict in some]
-        columns = [*batch.columns, pa.nulls(len(some), pa.binary()), pa.array(packed, pa.binary()), pa.array(flags, pa.bool_())]
-        yield pa.RecordBatch.from_arrays(columns, schema=_OUT)
-    empty = [pa.nulls(1, field.type) for field in _OUT]
-    empty[_OUT.get_field_index(_PARTS)] = pa.array([pack(parts)], pa.binary())
-    yield pa.RecordBatch.from_arrays(empty, schema=_OUT)
-
-
-def _others(undecided: Sequence[Series], own: Sequence[Series]) -> tuple[Series, ...]:
-    """Those of other shards."""
-    if not undecided:
-        return ()
-    known = {client.sort_key for client in own}
-    return tuple(client for client in undecided if client.sort_key not in known)
-
-
-def _is_undecided(row: dict[str, Any], rules: _Rules) -> bool:
-    client = _series_of(row)
-    limits: Any = rules.tables[1][KEY_OF_KIND[client.kind]]
-    return resolve_series(limits, client) is None
-
-
-def _series_of(row: dict[str, Any]) -> Series:
-    kind = Kind(row["kind"])
-    return Series(
-        broker=row["broker"], kind=kind, user=row["user"], client_id=row["client_id"], ip=row["ip"], requests=0, amount=0
-    )
-
-
-def _same(plan: _Plan) -> _Plan:
-    return plan

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.errors import TrafficError
-from reconciler.model import BucketVerdict, Waiting
+from reconciler.model import BucketVerdict
 from reconciler.traffic.client_totals import sorted_series
 from reconciler.traffic.columns.group_index import KeyIndex
-from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds
+from reconciler.traffic.judging.by_seconds import judge_seconds
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.exact import (
     ExactResult,
-    JudgedRequest,
     Work,
     judge_requests_of,
     limits_of,
@@ -24,71 +22,53 @@ from reconciler.traffic.judging.exact import (
     sampled_groups,
 )
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
-from reconciler.traffic.judging.mean_verdicts import SampleCounts
-from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.mutations import judge_topics, tokens_by_seconds
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
-from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.exact_totals import pack
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.request_traffic import whole_groups
+from reconciler.traffic.second_frames import judge_seconds_here, seconds_work, target_rows
+from reconciler.traffic.seconds.history import SecondTotals
 from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, series_numbers
 from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
 from reconciler.traffic.shuffle.rows import LocalRows, Pieces
-from reconciler.traffic.traffic_source import Facts
-
-_NOT_ASKED: Final = "a shard is asked for verdicts only"
 
 
 class ShardSeconds:
-    """Sums of whole seconds of the clients of a shard. ``facts`` are those of all traffic."""
+    """Sums of whole seconds of the clients of a shard: a ``GroupJudge``."""
 
-    def __init__(self, blocks: ShardBlocks, facts: Facts) -> None:
+    def __init__(self, blocks: ShardBlocks) -> None:
         """Raises ``TrafficError`` for rows of unknown clients, which no change of the traffic during the run explains."""
         totals = blocks.totals()
         numbers = series_numbers(totals)
-        self.series = sorted_series(totals, numbers.tolist(), requests="lines")
-        self.facts = facts
+        self.series: tuple[Series, ...] = sorted_series(totals, numbers.tolist(), requests="lines")
         self._rows = blocks.rows
         known = np.sort(numbers)
         for parts in self._rows.values():
             for ids, *_ in parts:
                 _require_known(ids, known)
 
-    @property
-    def means(self) -> tuple[Mean, ...]:
-        """Traffic with metrics is not judged in shards."""
-        return ()
-
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
-        """As ``TrafficSource.by_seconds``."""
+        """As ``GroupJudge.by_seconds``."""
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
-        cells = [(ids, seconds, amounts) for ids, seconds, amounts in self._rows[RowForm.SECONDS]]
-        return judge_seconds(LocalRows(lambda _: cells), index.keyed, expected, grouping.groups, era)
+        return judge_seconds(LocalRows(lambda _: self._second_rows), index.keyed, expected, grouping.groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``TrafficSource.mutations``, from whole seconds."""
-        cells = [(ids, seconds, amounts) for ids, seconds, amounts in self._rows[RowForm.SECONDS]]
-        judged = tokens_by_seconds(cells, self.series, grouping, groups, window)
+        """As ``GroupJudge.mutations``, from whole seconds."""
+        judged = tokens_by_seconds(self._second_rows, self.series, grouping, groups, window)
         return seconds_verdicts(judged, self.series, grouping, window)
 
-    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
-        """As ``TrafficSource.sample_counts``: there are no gauges."""
-        del series, grouping, groups
-        return {}
+    def seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> pa.Table:
+        """``second_frames.OF_GROUPS`` of these targets."""
+        index = KeyIndex.of(self.series, grouping, groups)
+        work = seconds_work(self.series, grouping, groups, window, send=index.keyed)
+        return judge_seconds_here(work, self._second_rows, target_rows(grouping, groups))
 
-    def minutes(self) -> Mapping[int, Integers]:
-        """The driver knows those of all traffic."""
-        raise NotImplementedError(_NOT_ASKED)
-
-    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
-        """A report of shards has no plots."""
-        raise NotImplementedError(_NOT_ASKED)
-
-    def close(self) -> None:
-        """Nothing is kept."""
+    @property
+    def _second_rows(self) -> Sequence[SecondTotals]:
+        return [(ids, seconds, amounts) for ids, seconds, amounts in self._rows[RowForm.SECONDS]]
 
     def _keyed(self, form: RowForm, grouping: Grouping, groups: Collection[int]) -> Pieces:
         """Key (``exact_totals.pack``), order, records, overhead, index of the series, and what else the rows have."""
@@ -114,28 +94,17 @@ class ShardRequests(ShardSeconds):
     """Single requests, or sums of whole seconds that were made of them. Mutations are there topic by topic."""
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
-        """As ``TrafficSource.mutations``, topic by topic."""
+        """As ``GroupJudge.mutations``, topic by topic."""
         limits = limits_of(grouping.groups)
         topics = whole_groups(self._keyed(RowForm.TOPICS, grouping, groups))
         judged = pa.Table.from_batches((judge_topics(columns, limits, window) for columns in topics), schema=EXACT)
         return request_verdicts(result_of(judged), self.series, grouping)
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
-        """As ``RequestSource.exactly``."""
+        """As ``ReplayJudge.exactly``."""
         pieces = self._keyed(RowForm.REQUESTS, grouping, sampled_groups(grouping))
         judge = judge_requests_of(Work.of(grouping.groups, window))
         return result_of(pa.Table.from_batches(judge(pieces), schema=EXACT))
-
-    def requests(
-        self, grouping: Grouping, window: Window, controller_window: Window, *, noise_ms: int = NOISE_MS
-    ) -> Iterator[JudgedRequest]:
-        """Shards give no single requests."""
-        raise NotImplementedError(_NOT_ASKED)
-
-    def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
-        """As ``RequestSource.waiting``: rows of shards have no connections."""
-        del grouping, groups, window
-        return {}
 
 
 def _require_known(ids: Integers, known: Integers) -> None:

@@ -1,0 +1,92 @@
+"""The quota groups of a traffic's clients under two sets of quotas, and their verdicts: of all traffic, or of a shard."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.logs import timed_event
+from reconciler.model import BucketVerdict, Form
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series, groups_before
+from reconciler.traffic.judging.mutations import targets_of_account
+from reconciler.traffic.judging.verdicts import is_changed, request_verdicts, seconds_verdicts, worst_first
+from reconciler.traffic.kernels.sampled_rate import Window
+from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.traffic_source import GroupJudge, ReplayJudge
+
+_log: Final = logging.getLogger(__name__)
+
+
+class QuotaGroups:
+    """``grouping``: the groups. ``accounted_twice``: numbers of targets whose traffic another target has, too."""
+
+    def __init__(
+        self,
+        source: GroupJudge,
+        before: Tables | None,
+        after: Tables,
+        *,
+        undecided: Sequence[Series] = (),
+        of_controller: bool | None,
+    ) -> None:
+        """``before``: ``None`` when the current quotas are not known. ``of_controller``: as ``mutations.smaller_account`` has it.
+
+        ``undecided``: series of other shards that may be in any group.
+        """
+        self._source = source
+        with timed_event(_log, "clients grouped", clients=len(source.series)) as event:
+            self.grouping: Grouping = group_series(source.series, before, after, undecided)
+            event |= {"targets": len(self.grouping.targets), "groups": len(self.grouping.groups)}
+        self.accounted_twice: frozenset[int] = targets_of_account(self.grouping, of_controller=of_controller)
+
+    @property
+    def reported_targets(self) -> tuple[int, ...]:
+        """The numbers of the targets whose traffic is not accounted for in another one."""
+        return tuple(number for number in range(len(self.grouping.targets)) if number not in self.accounted_twice)
+
+    def judge(
+        self, window: Window, controller_window: Window, *, exact: bool, unchanged: bool
+    ) -> tuple[Form, tuple[BucketVerdict, ...]]:
+        """The rows of all targets that were judged, worst first.
+
+        ``exact``: request by request. ``unchanged``: judge limits that stay, too, where only sums of seconds are known.
+        """
+        source, grouping = self._source, self.grouping
+        if exact and not isinstance(source, ReplayJudge):
+            raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
+        everything = isinstance(source, ReplayJudge) or unchanged
+        wanted = set(range(len(grouping.groups))) if everything else self._touched()
+        mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
+        if isinstance(source, ReplayJudge) and needs_replay(window, exact=exact):
+            form, verdicts = Form.EXACT, request_verdicts(source.exactly(grouping, window), source.series, grouping)
+        elif wanted - mutations and not proves(window):
+            raise TrafficError(_unproven(window))
+        else:
+            judged = source.by_seconds(grouping, wanted - mutations, window)
+            form, verdicts = Form.SECONDS, seconds_verdicts(judged, source.series, grouping, window)
+        if mutations:
+            verdicts |= source.mutations(grouping, mutations, controller_window)
+        rows = (verdict for target, verdict in verdicts.items() if target not in self.accounted_twice)
+        return form, tuple(sorted(rows, key=worst_first))
+
+    def _touched(self) -> set[int]:
+        """The groups of what changes; without known earlier quotas, of everything that is limited."""
+        grouping = self.grouping
+        changed = [index for index in range(len(grouping.targets)) if is_changed(index, grouping)]
+        return {group for index in changed for group in (index, *groups_before(grouping, index))}
+
+
+def needs_replay(window: Window, *, exact: bool) -> bool:
+    """Whether single requests are judged one by one, where they are known."""
+    return exact or not proves(window)
+
+
+def _unproven(window: Window) -> str:
+    return (
+        f"sums of whole seconds prove nothing about {window.samples} samples of {window.sample_ms / 1000:g} s: quota.window.num "
+        f"has to be above 1, and both together at most {LONGEST_PROVEN_S} s. Give single requests instead (logs, or the "
+        "normal form)"
+    )

@@ -1,0 +1,166 @@
+"""What a worker does with its shards: rows of verdicts, and each shard's parts of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from reconciler.collector import pause_collector
+from reconciler.model import VERDICTS_SCHEMA, BucketVerdict, Provenance, Verdict
+from reconciler.traffic.backtest import BacktestRequest
+from reconciler.traffic.judging.findings import UnkeptLimits
+from reconciler.traffic.judging.grouping import Series, Tables, quota_tables, resolve_series
+from reconciler.traffic.judging.judged_quotas import Quota
+from reconciler.traffic.judging.report_parts import ReportParts
+from reconciler.traffic.judging.sharding import ClientNodes, Shards
+from reconciler.traffic.judging.verdicts import enrich_verdicts
+from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.quota_groups import QuotaGroups
+from reconciler.traffic.shards.blocks import shards_in
+from reconciler.traffic.shards.source import ShardRequests, ShardSeconds
+from reconciler.traffic.shuffle.shipped import pack
+from reconciler.traffic.traffic_source import GroupJudge
+from reconciler.traffic.verdict_rows import arrow_schema, pack_recommendations, verdict_batches
+
+MOST_ROWS: Final = 1_000
+"""Of the worst rows, so many are in the report."""
+PARTS: Final = "kafka_quotas_parts"
+ROW: Final = "kafka_quotas_row"
+FAILS: Final = "kafka_quotas_fails"
+ADVICE: Final = "kafka_quotas_advice"
+OUT: Final = pa.schema(
+    [
+        *(pa.field(field.name, field.type) for field in arrow_schema(VERDICTS_SCHEMA)),
+        (PARTS, pa.binary()),
+        (ROW, pa.binary()),
+        (FAILS, pa.bool_()),
+        (ADVICE, pa.binary()),
+    ]
+)
+"""Rows of verdicts; and a row with the parts of each shard's report and its recommendations, without a verdict."""
+Failing: TypeAlias = Callable[[Sequence[BucketVerdict]], Sequence[BucketVerdict]]
+"""The rows that a rule of the policy does not allow. It travels to the workers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardRules:
+    """The quotas, in the form that every task needs."""
+
+    question: BacktestRequest
+    tables: tuple[Tables | None, Tables]
+    nodes: ClientNodes
+
+    @classmethod
+    def of(cls, question: BacktestRequest) -> ShardRules:
+        """Of quotas and what is asked about them."""
+        tables = quota_tables(question.current, question.proposed, question.rule, ())
+        return cls(question=question, tables=tables, nodes=ClientNodes(*tables))
+
+    def is_undecided(self, client: Series) -> bool:
+        """Whether the proposed quota of a client depends on a name that the history lacks."""
+        limits: Any = self.tables[1][KEY_OF_KIND[client.kind]]
+        return resolve_series(limits, client) is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShardPlan:
+    """What a worker needs to judge a shard, beside the quotas: facts of all traffic.
+
+    ``undecided``: series of any shard whose quotas are not decided. ``smaller_account``: as ``mutations.smaller_account`` has it.
+    ``advises``: rows of recommendations are wanted.
+    """
+
+    shards: Shards
+    provenance: Provenance
+    undecided: tuple[Series, ...]
+    smaller_account: bool | None
+    changed: frozenset[Quota]
+    failing: Failing | None
+    advises: bool
+
+    def keep(self) -> ShardPlan:
+        """As it is: workers need no other form of it."""
+        return self
+
+
+def judge_shards(
+    batches: Iterable[pa.RecordBatch], rules: ShardRules, plan: ShardPlan, *, of_requests: bool
+) -> Iterator[pa.RecordBatch]:
+    """``OUT`` of the shards of a task."""
+    for blocks in shards_in(batches):
+        source = (ShardRequests if of_requests else ShardSeconds)(blocks)
+        yield from _rows_of_shard(*judge_shard(source, rules, plan), plan)
+
+
+def seconds_of_shards(batches: Iterable[pa.RecordBatch], rules: ShardRules, plan: ShardPlan) -> Iterator[pa.RecordBatch]:
+    """``second_frames.OF_GROUPS`` of the shards of a task, whose rows are all sums of whole seconds."""
+    for blocks in shards_in(batches):
+        source = ShardSeconds(blocks)
+        groups = _groups_of(source, rules, plan)
+        yield from source.seconds(groups.grouping, groups.reported_targets, rules.question.window).to_batches()
+
+
+def _groups_of(source: GroupJudge, rules: ShardRules, plan: ShardPlan) -> QuotaGroups:
+    undecided = _others(plan.undecided, source.series)
+    return QuotaGroups(source, *rules.tables, undecided=undecided, of_controller=plan.smaller_account)
+
+
+@pause_collector()
+def judge_shard(source: GroupJudge, rules: ShardRules, plan: ShardPlan) -> tuple[tuple[BucketVerdict, ...], ReportParts]:
+    """The rows of a shard, worst first, and its parts of the report, without means, waiting clients and plots."""
+    question, (before, after) = rules.question, rules.tables
+    groups = _groups_of(source, rules, plan)
+    _, decided = groups.judge(question.window, question.controller_window, exact=question.exact, unchanged=question.unchanged)
+    grouping = groups.grouping
+    unkept = UnkeptLimits.of(source.series, grouping, question.window)
+    verdicts = enrich_verdicts(unkept.verdicts(decided, grouping), grouping, plan.provenance, question.needs)
+    parts = ReportParts.of(
+        verdicts,
+        unkept,
+        source.series,
+        grouping,
+        (after,) if before is None else (before, after),
+        proposed=question.proposed,
+        changed=plan.changed,
+        capacity=question.capacity,
+    )
+    return verdicts, parts
+
+
+def _rows_of_shard(verdicts: tuple[BucketVerdict, ...], parts: ReportParts, plan: ShardPlan) -> Iterator[pa.RecordBatch]:
+    failing = {id(verdict) for verdict in plan.failing(verdicts)} if plan.failing is not None else set[int]()
+    shown = [verdict for verdict in verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
+    kept = {id(verdict) for verdict in shown[:MOST_ROWS]} | failing
+    begin = 0
+    for batch in verdict_batches(verdicts):
+        some = verdicts[begin : begin + batch.num_rows]
+        begin += batch.num_rows
+        packed = [pack(verdict) if id(verdict) in kept else None for verdict in some]
+        flags = [id(verdict) in failing for verdict in some]
+        nothing = pa.nulls(len(some), pa.binary())
+        columns = [*batch.columns, nothing, pa.array(packed, pa.binary()), pa.array(flags, pa.bool_()), nothing]
+        yield pa.RecordBatch.from_arrays(columns, schema=OUT)
+    empty = [pa.nulls(1, field.type) for field in OUT]
+    empty[OUT.get_field_index(PARTS)] = pa.array([pack(parts)], pa.binary())
+    if plan.advises:
+        empty[OUT.get_field_index(ADVICE)] = pa.array([pack_recommendations(verdicts)], pa.binary())
+    yield pa.RecordBatch.from_arrays(empty, schema=OUT)
+
+
+def _others(undecided: Sequence[Series], own: Sequence[Series]) -> tuple[Series, ...]:
+    """Those of other shards."""
+    if not undecided:
+        return ()
+    known = {client.sort_key for client in own}
+    return tuple(client for client in undecided if client.sort_key not in known)
+
+
+def series_of_row(row: dict[str, Any]) -> Series:
+    """A client of ``client_totals.SCHEMA`` without its totals."""
+    kind = Kind(row["kind"])
+    return Series(
+        broker=row["broker"], kind=kind, user=row["user"], client_id=row["client_id"], ip=row["ip"], requests=0, amount=0
+    )
