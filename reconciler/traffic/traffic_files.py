@@ -104,11 +104,8 @@ class Traffic:
     @property
     def small(self) -> bool:
         """Whether Spark does better to compile little."""
-        return (
-            self.source is not Source.CELLS
-            and not self.datasets
-            and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
-        )
+        of_files = self.source is not Source.CELLS and not self.datasets
+        return of_files and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
 
     def stays_here(self, options: SessionOptions) -> bool:
         """Whether it is read in this process, without Spark: small traffic, where no master or server was asked for.
@@ -151,7 +148,8 @@ class Traffic:
     @property
     def of_requests(self) -> bool:
         """Whether it may show single requests."""
-        return not self._has_sums and (self.mapping is None or self.mapping.semantics == EVENT)
+        has_sums = self.source in (Source.CELLS, Source.RECORDER, Source.VIOLATIONS)
+        return not has_sums and (self.mapping is None or self.mapping.semantics == EVENT)
 
     @property
     def has_second_sums(self) -> bool:
@@ -162,10 +160,6 @@ class Traffic:
     def has_rows(self) -> bool:
         """Whether it is rows, of which Spark's workers can read shares."""
         return self.source not in (Source.VIOLATIONS, Source.CELLS)
-
-    @property
-    def _has_sums(self) -> bool:
-        return self.source in (Source.CELLS, Source.RECORDER, Source.VIOLATIONS)
 
     @property
     def needs_little_jvm(self) -> bool:
