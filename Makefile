@@ -23,7 +23,8 @@ test: setup lint ## set-up, every check, every test, real servers included
 check: setup ## before a commit: lint, types, unit and law tests with few examples; about a minute
 	@tools/check.sh
 
-interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, JDK, Maven, Prometheus, Chromium, fish, zsh, systemd-analyze
+interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, JDK, Maven, Prometheus, Chromium, fish, zsh, systemd-analyze, MIT Kerberos
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[kerberos]'
 	@$(BIN)/python -m pytest -m interop tests/interop
 
 large: setup ## the long runs and large sizes that other tests cover in small

@@ -31,7 +31,7 @@ from reconciler.model import escaped
 
 Datum: TypeAlias = "str | int | float | bool | Sequence[Datum] | Mapping[str, Datum] | None"
 
-LIBRARIES: Final = ("kafka", "kazoo", "urllib3", "py4j")
+LIBRARIES: Final = ("kafka", "kazoo", "urllib3", "py4j", "botocore")
 """The root loggers of the libraries that this program talks through."""
 
 _LIBRARY_EVENT: Final = "library"

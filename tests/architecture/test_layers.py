@@ -25,6 +25,8 @@ HOMES = {
     "GitHub and HTTP stay in integrations": {"reconciler.integrations"},
     "prometheus-client stays in integrations": {"reconciler.integrations"},
     "google-re2 stays in model": {"reconciler.model"},
+    "gssapi stays in the security of backends": {"reconciler.backends"},
+    "botocore and PyJWT stay in the broker backend": {"reconciler.backends"},
 }
 """For each rule about a library, the packages that may use it."""
 

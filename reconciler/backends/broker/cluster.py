@@ -17,6 +17,7 @@ from reconciler.backends.broker.error_messages import (
     UNKNOWN_SERVER_ERROR,
     request_refusal,
 )
+from reconciler.backends.broker.msk_iam import IamLogin
 from reconciler.backends.broker.quota_messages import DescribeAnswer, read_alter_answer, read_describe_answer
 from reconciler.backends.broker.requests import FullDescribe, alter_request, broker_setting_request, describe_request
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
@@ -177,12 +178,7 @@ class BrokerCluster:
         answer = self._read(lambda: broker_setting_request(broker, name), _unchanged, broker=broker)
         result = answer.results[0]
         if result.error_code:
-            raise request_refusal(
-                result.error_code,
-                _escape_text(result.error_message),
-                operation=DESCRIBE,
-                principal=principal_name(self._security),
-            )
+            raise _refusal(result.error_code, result.error_message, DESCRIBE, self._security)
         value: str | None = {setting.name: setting.value for setting in result.configs}.get(name)
         return value
 
@@ -216,12 +212,7 @@ class BrokerCluster:
     def _require_entities(self, answer: DescribeAnswer) -> Mapping[Entity, Quotas]:
         log_event(_log, "quotas read", entities=len(answer.entities), error_code=answer.error_code)
         if answer.error_code:
-            raise request_refusal(
-                answer.error_code,
-                _escape_text(answer.error_message),
-                operation=DESCRIBE,
-                principal=principal_name(self._security),
-            )
+            raise _refusal(answer.error_code, answer.error_message, DESCRIBE, self._security)
         return answer.entities
 
     def _read_each(self, answer: Any) -> Mapping[Entity, Quotas] | BackendError:
@@ -287,7 +278,12 @@ def _require_not_refused_whole(answer: Mapping[Entity, tuple[int, str | None]], 
     if len(answers) == 1:
         code, message = answers.pop()
         if code in OF_THE_WHOLE_REQUEST:
-            raise request_refusal(code, _escape_text(message), operation=ALTER, principal=principal_name(security))
+            raise _refusal(code, message, ALTER, security)
+
+
+def _refusal(code: int, message: str | None, operation: str, security: Security) -> BackendError:
+    is_iam = isinstance(security.sasl, IamLogin)
+    return request_refusal(code, _escape_text(message), operation=operation, principal=principal_name(security), is_iam=is_iam)
 
 
 def _result(entity: Entity, answer: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:

@@ -85,6 +85,12 @@ UNKNOWN_OUTCOME: Final = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT})
 """After these a write may or may not have been done."""
 DESCRIBE: Final = "DescribeConfigs"
 ALTER: Final = "AlterConfigs"
+_WHAT: Final = {DESCRIBE: "reading client quotas", ALTER: "changing client quotas, and validating changes,"}
+_IAM_ACTIONS: Final = {
+    DESCRIBE: "kafka-cluster:DescribeClusterDynamicConfiguration",
+    ALTER: "kafka-cluster:AlterClusterDynamicConfiguration",
+}
+"""What Amazon MSK asks for in place of ACL operations."""
 _ERROR_TEXTS: Final = {
     UNKNOWN_SERVER_ERROR: "an unexpected error on the broker; its log has more (a full describe of very many entities can "
     "exceed the broker's memory)",
@@ -127,13 +133,18 @@ def connection_hint(error: BaseException | None, protocol: str) -> str:
     return _HINTS.get(protocol, "")
 
 
-def request_refusal(code: int, message: str | None, *, operation: str, principal: str | None = None) -> BackendError:
+def request_refusal(
+    code: int, message: str | None, *, operation: str, principal: str | None = None, is_iam: bool = False
+) -> BackendError:
     """The error for a request that the cluster refused as a whole.
 
-    ``operation`` is the ACL operation that it needs, ``principal`` the one that the brokers probably see.
+    ``operation`` is the ACL operation that it needs, ``principal`` the one that the brokers probably see. With ``is_iam`` the
+    rights are those of an IAM policy instead of ACLs.
     """
     if code == CLUSTER_AUTHORIZATION_FAILED:
-        return AuthorizationError(_not_allowed(operation, principal), operation=operation)
+        return AuthorizationError(
+            _not_in_policy(operation) if is_iam else _not_allowed(operation, principal), operation=operation
+        )
     text = message or _ERROR_TEXTS.get(code, "no reason given")
     extra = f" ({_ERROR_TEXTS[code]})" if message and code in _ERROR_TEXTS else ""
     text = f"the cluster refused the request with error {code}: {text.rstrip('.')}{extra}"
@@ -142,12 +153,18 @@ def request_refusal(code: int, message: str | None, *, operation: str, principal
     return RequestRefusedError(text, error_code=code)
 
 
+def _not_in_policy(operation: str) -> str:
+    return (
+        f"the cluster does not allow the IAM identity to do this: {_WHAT[operation]} needs {_IAM_ACTIONS[operation]} on the "
+        "cluster's ARN, beside kafka-cluster:Connect. Add it to a policy of the identity"
+    )
+
+
 def _not_allowed(operation: str, principal: str | None) -> str:
-    what = "reading client quotas" if operation == DESCRIBE else "changing client quotas, and validating changes,"
     who = "this principal" if principal is None else escaped(f"User:{principal}")
     grantee = "User:NAME" if principal is None else shlex.quote(escaped(f"User:{principal}"))
     return (
-        f"the cluster does not allow {who} to do this: {what} needs the operation {operation} on the resource Cluster "
-        f'"kafka-cluster"; an administrator can grant it with: kafka-acls --bootstrap-server HOST:PORT --add '
+        f"the cluster does not allow {who} to do this: {_WHAT[operation]} needs the operation {operation} on the resource "
+        f'Cluster "kafka-cluster"; an administrator can grant it with: kafka-acls --bootstrap-server HOST:PORT --add '
         f"--allow-principal {grantee} --operation {operation} --cluster"
     )

@@ -9,16 +9,15 @@ ACL has to be granted to.
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-from reconciler.backends.security.properties_file import JaasLine, JavaProperties, file_content, load_properties, parse_jaas
+from reconciler.backends.broker.logins import BrokerLogin, SaslLogin, read_login
+from reconciler.backends.broker.tokens import TokenFile, unverified_claims
+from reconciler.backends.security.kerberos import KerberosLogin
+from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
 
@@ -26,56 +25,22 @@ CLIENT_ID: Final = "kafka-quotas"
 """What brokers see as client id, also in their request logs and quotas."""
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS: Final = {
-    "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
-}
-_OAUTH: Final = "OAUTHBEARER"
-_OAUTH_MODULE: Final = "OAuthBearerLoginModule"
-_OAUTH_HANDLER: Final = "OAuthBearerLoginCallbackHandler"
-_OAUTH_URL: Final = "sasl.oauthbearer.token.endpoint.url"
-_JAVA_CLASSES: Final = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
-_ANONYMOUS = "ANONYMOUS"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaslLogin:
-    """A name and password for SASL; ``mechanism`` is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512. The password is in no ``repr``."""
-
-    mechanism: str
-    username: str
-    password: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenFile:
-    """A login with OAUTHBEARER: a token (JWT) in a file, read at every login, so that another program may renew it."""
-
-    path: str
-
-    @property
-    def mechanism(self) -> str:
-        """Kafka's word for it."""
-        return "OAUTHBEARER"
-
-    def token(self) -> str:
-        """The token in the file now. Raises ``OSError`` or ``ValueError``."""
-        return Path(self.path).read_text("ascii").strip()
+_ANONYMOUS: Final = "ANONYMOUS"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
     """What a connection needs beyond an address; neither: plaintext."""
 
-    sasl: SaslLogin | TokenFile | None = None
+    sasl: BrokerLogin | None = None
     tls: Tls | None = None
+    provider_files: tuple[str, ...] = ()
+    """Files that the properties refer to for their values."""
 
     @property
     def files(self) -> tuple[str, ...]:
         """The files that decide who is trusted and who one is."""
-        tokens = (self.sasl.path,) if isinstance(self.sasl, TokenFile) else ()
-        return (*tokens, *(self.tls.files if self.tls else ()))
+        return (*(self.sasl.files if self.sasl else ()), *(self.tls.files if self.tls else ()), *self.provider_files)
 
     @property
     def protocol(self) -> str:
@@ -141,66 +106,14 @@ def parse_client_properties(content: bytes, *, source: str) -> ClientProperties:
 def client_properties(properties: Mapping[str, str], *, source: str) -> ClientProperties:
     """The same from key and value pairs; ``source`` names the file in messages."""
     settings = JavaProperties(properties, source)
-    if settings.get("config.providers"):
-        raise settings.refused("config.providers", "Java classes cannot be used here; write the values themselves into the file")
     protocol = settings.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise settings.refused("security.protocol", f"{protocol!r} is not one of {', '.join(_PROTOCOLS)}")
-    security = Security(
-        sasl=_login(settings) if protocol.startswith("SASL") else None,
-        tls=read_tls(settings) if protocol.endswith("SSL") else None,
-    )
-    return ClientProperties(security=security, client_id=settings.get("client.id") or None)
-
-
-def _login(settings: JavaProperties) -> SaslLogin | TokenFile:
-    mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
-    if mechanism not in (*_MECHANISMS, _OAUTH):
-        known = ", ".join((*_MECHANISMS, _OAUTH))
-        raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here. Supported are {known}")
-    for name in _JAVA_CLASSES:
-        if (text := settings.get(name)) and not (mechanism == _OAUTH and text.endswith(_OAUTH_HANDLER)):
-            raise settings.refused(name, "Java classes cannot be used here")
-    line = _jaas(settings, mechanism)
-    if mechanism == _OAUTH:
-        return _token(settings)
-    if line.options.get("tokenauth", "").lower() == "true":
-        raise settings.refused("sasl.jaas.config", "delegation tokens (tokenauth) are not supported here")
-    if not line.options.get("username") or "password" not in line.options:
-        raise settings.refused("sasl.jaas.config", "the username or the password is missing")
-    return SaslLogin(mechanism=mechanism, username=line.options["username"], password=line.options["password"])
-
-
-def _jaas(settings: JavaProperties, mechanism: str) -> JaasLine:
-    module = _MECHANISMS.get(mechanism, _OAUTH_MODULE)
-    text = settings.get("sasl.jaas.config")
-    if not text:
-        needs = "a user name and a password" if mechanism in _MECHANISMS else f"{module} required;"
-        raise settings.refused("sasl.jaas.config", f"the value is missing, and {mechanism} needs {needs}")
-    try:
-        line = parse_jaas(text)
-    except ValueError as error:
-        raise settings.refused("sasl.jaas.config", f"the value cannot be read: {error}") from None
-    if not line.module.endswith(module):
-        raise settings.refused("sasl.jaas.config", f"the login module is not the {module} that {mechanism} takes")
-    return line
-
-
-def _token(settings: JavaProperties) -> TokenFile:
-    url = urlsplit(settings.get(_OAUTH_URL))
-    if url.scheme != "file" or url.netloc not in ("", "localhost"):
-        raise settings.refused(
-            _OAUTH_URL, "OAUTHBEARER takes its token from a file here (file:///run/kafka-token); let the pipeline fetch one"
-        )
-    file = TokenFile(path=url2pathname(url.path))
-    try:
-        token = file.token()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "the text is not a token"
-        raise settings.refused(_OAUTH_URL, f"{file.path} cannot be read: {why}") from None
-    if not token or any(char <= " " for char in token):
-        raise settings.refused(_OAUTH_URL, f"{file.path} must contain one token and nothing else")
-    return file
+    sasl = read_login(settings) if protocol.startswith("SASL") else None
+    tls = read_tls(settings) if protocol.endswith("SSL") else None
+    client_id = settings.get("client.id") or None
+    security = Security(sasl=sasl, tls=tls, provider_files=settings.provider_files)
+    return ClientProperties(security=security, client_id=client_id)
 
 
 def principal_name(security: Security) -> str | None:
@@ -212,6 +125,8 @@ def principal_name(security: Security) -> str | None:
         return security.sasl.username
     if isinstance(security.sasl, TokenFile):
         return _subject_of_token(security.sasl)
+    if isinstance(security.sasl, KerberosLogin):
+        return security.sasl.short_name
     if security.tls is not None:
         return _subject_of_certificate(security.tls)
     return _ANONYMOUS
@@ -219,9 +134,8 @@ def principal_name(security: Security) -> str | None:
 
 def _subject_of_token(file: TokenFile) -> str | None:
     try:
-        payload = file.token().split(".")[1]
-        subject = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))["sub"]
-    except (OSError, ValueError, LookupError, TypeError):
+        subject = unverified_claims(file.token()).get("sub")
+    except (OSError, ValueError):
         return None
     return subject if isinstance(subject, str) else None
 

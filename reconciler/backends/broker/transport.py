@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from kafka import errors as kafka_errors
 from kafka.net.manager import KafkaConnectionManager
-from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.backends.broker.error_messages import REFUSED_CERTIFICATE, connection_hint, describe_error, is_tls_failure
+from reconciler.backends.broker.mechanisms import LoginStoppedError, login_settings
 from reconciler.backends.broker.quota_messages import RawAnswer
-from reconciler.backends.broker.settings import ConnectionSettings, Security, TokenFile, refused_certificate, server_text
+from reconciler.backends.broker.settings import ConnectionSettings, refused_certificate, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import Datum, log_event
@@ -275,6 +275,8 @@ class Transport:
         """The library's errors from before a request was sent, as ours."""
         try:
             yield
+        except LoginStoppedError as error:
+            raise error.reason() from error
         except (
             kafka_errors.SaslAuthenticationFailedError,
             kafka_errors.UnsupportedSaslMechanismError,
@@ -326,20 +328,6 @@ class NoConnectionError(UnreachableError):
         self.reason = reason
 
 
-class _Token(AbstractTokenProvider):  # type: ignore[misc]  # the library has no types here
-    """Gives the token in the file, and the last one while the file is being replaced."""
-
-    def __init__(self, file: TokenFile) -> None:
-        super().__init__()
-        self._file = file
-        self._last = ""
-
-    def token(self) -> str:
-        with contextlib.suppress(OSError, ValueError):
-            self._last = self._file.token() or self._last
-        return self._last
-
-
 def _drop_bytes(record: logging.LogRecord) -> bool:
     """A filter of loggers: whatever level the process chose, what is sent and received is not printed."""
     return record.levelno >= logging.INFO
@@ -355,18 +343,6 @@ def _library_settings(settings: ConnectionSettings, tls: TlsSockets | None) -> d
         "reconnect_backoff_max_ms": 1000,
         "proxy_url": PROXY_URL,
         "ssl_context": tls.context if tls is not None else None,
-        **_login_settings(settings.security),
+        "security_protocol": settings.security.protocol,
+        **login_settings(settings.security.sasl, host=settings.servers[0][0]),
     }
-
-
-def _login_settings(security: Security) -> dict[str, Any]:
-    chosen: dict[str, Any] = {"security_protocol": security.protocol}
-    if isinstance(security.sasl, TokenFile):
-        chosen |= {"sasl_mechanism": security.sasl.mechanism, "sasl_oauth_token_provider": _Token(security.sasl)}
-    elif security.sasl is not None:
-        chosen |= {
-            "sasl_mechanism": security.sasl.mechanism,
-            "sasl_plain_username": security.sasl.username,
-            "sasl_plain_password": security.sasl.password,
-        }
-    return chosen

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import javaproperties
 
+from reconciler.backends.security.config_providers import ConfigProviders, UnresolvedReferenceError
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.model import escaped
 
@@ -24,11 +25,23 @@ _TOKEN: Final = re.compile(
       | (?P<word>[^\s"'=;]+)""",
     re.VERBOSE | re.DOTALL,
 )
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 _ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
 _NAMED_ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _FLAGS: Final = {"required", "requisite", "sufficient", "optional"}
 _END: Final = "\0;"
 _EQUALS: Final = "\0="
+
+
+class NumberedProperties(dict[str, str]):
+    """Keys and values of a file; ``lines`` has the line where each key begins."""
+
+    def __init__(self, entries: Iterable[tuple[str, str, int]]) -> None:
+        super().__init__()
+        self.lines: dict[str, int] = {}
+        for key, value, line in entries:
+            self[key] = value
+            self.lines[key] = line
 
 
 class JavaProperties:
@@ -37,10 +50,22 @@ class JavaProperties:
     def __init__(self, properties: Mapping[str, str], source: str) -> None:
         self._properties = properties
         self._source = source
+        self._providers = ConfigProviders(properties)
+
+    @property
+    def provider_files(self) -> tuple[str, ...]:
+        """The files that values of the settings asked for so far came from."""
+        return tuple(self._providers.files)
 
     def get(self, key: str, default: str = "") -> str:
-        """A value without the space around it."""
-        return self._properties.get(key, default).strip()
+        """A value without the space around it. Raises ``UsageError`` for a reference that has no value."""
+        text = self._properties.get(key, default)
+        try:
+            return self._providers.resolve(text).strip() if "${" in text else text.strip()
+        except UnresolvedReferenceError as error:
+            lines = self._properties.lines if isinstance(self._properties, NumberedProperties) else {}
+            place = f"{self._source}:{lines[key]}" if key in lines else self._source
+            raise UsageError(f"{place}: {key}: {escaped(str(error))}") from None
 
     def name(self, key: str) -> str:
         """What the setting is called in the file."""
@@ -62,10 +87,18 @@ def file_content(path: Path) -> bytes:
 def load_properties(content: bytes, *, source: str) -> Mapping[str, str]:
     """Keys and values of a file. Raises ``UsageError``."""
     try:
-        return javaproperties.load(io.BytesIO(content))
+        return NumberedProperties(_numbered(content))
     except ValueError:
         # From None: the library's error repeats a piece of the value.
         raise UsageError(f"{source} is not a Java properties file: it has a malformed \\u escape") from None
+
+
+def _numbered(content: bytes) -> Iterator[tuple[str, str, int]]:
+    line = 1
+    for part in javaproperties.parse(io.BytesIO(content)):
+        if isinstance(part, javaproperties.KeyValue):
+            yield part.key, part.value, line
+        line += len(_LINE_END.findall(part.source))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

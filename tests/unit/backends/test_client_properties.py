@@ -14,6 +14,7 @@ from reconciler.errors import FileAccessError, UsageError
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 SECRET = "s3cret-horse"
 
 
@@ -92,21 +93,60 @@ def test_a_broken_jaas_line_is_refused_without_repeating_it(text):
     ("changes", "message"),
     [
         ({"security.protocol": "TLS"}, "security.protocol: 'TLS' is not one of PLAINTEXT"),
-        (sasl(sasl_mechanism="GSSAPI"), "sasl.mechanism: GSSAPI is not supported"),
-        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism: GSSAPI is not supported"),
-        (sasl(sasl_mechanism="AWS_MSK_IAM"), "sasl.mechanism: AWS_MSK_IAM is not supported"),
+        (sasl(sasl_mechanism="GSSAPI"), "is not the Krb5LoginModule that GSSAPI takes"),
+        ({"security.protocol": "SASL_SSL"}, "GSSAPI needs com.sun.security.auth.module.Krb5LoginModule required"),
+        (
+            sasl(sasl_mechanism="GSSAPI", sasl_jaas_config=f"{KERBEROS} required;"),
+            "sasl.kerberos.service.name: the value is missing",
+        ),
+        (
+            sasl(sasl_mechanism="GSSAPI", sasl_jaas_config=f"{KERBEROS} required serviceName=kafka;"),
+            "write useKeyTab=true with keyTab and principal, or useTicketCache=true",
+        ),
+        (
+            sasl(sasl_mechanism="GSSAPI", sasl_jaas_config=f"{KERBEROS} required serviceName=kafka useKeyTab=true;"),
+            "useKeyTab=true needs keyTab and principal",
+        ),
+        (sasl(sasl_mechanism="AWS_MSK_IAM"), "is not the IAMLoginModule that AWS_MSK_IAM takes"),
+        (sasl(sasl_mechanism="DIGEST-MD5"), "sasl.mechanism: DIGEST-MD5 is not supported"),
         (sasl(sasl_mechanism="OAUTHBEARER"), "is not the OAuthBearerLoginModule"),
-        (sasl(sasl_mechanism="OAUTHBEARER", sasl_jaas_config=f"{OAUTH} required;"), "takes its token from a file here"),
+        (sasl(sasl_mechanism="OAUTHBEARER", sasl_jaas_config=f"{OAUTH} required;"), "write the address of a token endpoint"),
         (
             sasl(
                 sasl_mechanism="OAUTHBEARER",
                 sasl_jaas_config=f"{OAUTH} required;",
                 sasl_oauthbearer_token_endpoint_url="https://id.example/token",
             ),
-            "takes its token from a file here",
+            "sasl.oauthbearer.client.credentials.client.id: the value is missing",
+        ),
+        (
+            sasl(
+                sasl_mechanism="OAUTHBEARER",
+                sasl_jaas_config=f'{OAUTH} required clientId="a" clientSecret="{SECRET}";',
+                sasl_oauthbearer_token_endpoint_url="http://id.example/token",
+            ),
+            "sasl.oauthbearer.token.endpoint.url: write https:",
+        ),
+        (
+            sasl(
+                sasl_mechanism="OAUTHBEARER",
+                sasl_jaas_config=f"{OAUTH} required;",
+                sasl_oauthbearer_token_endpoint_url="https://id.example/token",
+                sasl_oauthbearer_jwt_retriever_class="org.example.Retriever",
+            ),
+            "sasl.oauthbearer.jwt.retriever.class: Java classes cannot be used here",
+        ),
+        (
+            sasl(
+                sasl_mechanism="OAUTHBEARER",
+                sasl_jaas_config=f"{OAUTH} required;",
+                sasl_oauthbearer_token_endpoint_url="https://id.example/token",
+                sasl_oauthbearer_assertion_private_key_file="/nowhere/key.pem",
+                sasl_oauthbearer_assertion_private_key_passphrase=SECRET,
+            ),
+            "sasl.oauthbearer.assertion.private.key.file: /nowhere/key.pem cannot be used: No such file",
         ),
         (sasl(sasl_login_callback_handler_class="org.example.H"), "sasl.login.callback.handler.class: Java classes"),
-        (sasl(config_providers="file"), "config.providers: Java classes"),
         ({"security.protocol": "SSL", "ssl.engine.factory.class": "org.example.F"}, "ssl.engine.factory.class: Java classes"),
         (sasl(sasl_mechanism="SCRAM-SHA-256"), "is not the ScramLoginModule"),
         (sasl(sasl_jaas_config=f'{PLAIN} required username="alice";'), "the username or the password is missing"),

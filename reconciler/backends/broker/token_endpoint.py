@@ -1,0 +1,244 @@
+"""Tokens from an endpoint of an identity provider: fetched once for all connections, and again before they expire.
+
+No redirect is followed, for the request has the client's secret. No message repeats a secret, a token or an assertion.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, urlencode
+
+from reconciler.backends.broker.tokens import (
+    Assertion,
+    AssertionFile,
+    ClientSecret,
+    SignedAssertion,
+    TokenEndpoint,
+    unverified_claims,
+)
+from reconciler.backends.security.tls import tls_context
+from reconciler.errors import AuthenticationError, MissingDependencyError
+from reconciler.logs import log_event
+from reconciler.model import escaped
+
+_log: Final = logging.getLogger(__name__)
+
+_REFRESH_AT: Final = 0.8
+"""The share of a token's lifetime after which the next one is fetched, as in Kafka; brokers ask again at 0.85 to 0.95."""
+_UNKNOWN_LIFETIME_S: Final = 60.0
+_ATTEMPTS: Final = 3
+_FIRST_PAUSE_S: Final = 0.1
+_MOST_BYTES: Final = 1024 * 1024
+_LONGEST_REASON: Final = 300
+_PASSING: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS})
+_JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+
+class EndpointTokens:
+    """The current token of an endpoint. Any thread may ask."""
+
+    def __init__(self, endpoint: TokenEndpoint, *, now: Callable[[], float] = time.time) -> None:
+        self._endpoint = endpoint
+        self._now = now
+        self._lock = threading.Lock()
+        self._token = ""
+        self._refresh_at = self._expires_at = 0.0
+
+    def token(self) -> str:
+        """A token that has not expired. Raises ``AuthenticationError``, or ``MissingDependencyError`` without a package.
+
+        When the endpoint fails while the last token is still valid, it is the last token.
+        """
+        with self._lock:
+            now = self._now()
+            if now >= self._refresh_at:
+                self._refresh(now)
+            return self._token
+
+    def _refresh(self, now: float) -> None:
+        try:
+            token, lifetime = _fetch(self._endpoint, now)
+        except AuthenticationError as error:
+            if not self._token or now >= self._expires_at:
+                raise
+            log_event(_log, "token not refreshed", level=logging.WARNING, url=self._endpoint.url, reason=str(error))
+            return
+        self._token, self._expires_at = token, now + lifetime
+        self._refresh_at = now + lifetime * _REFRESH_AT
+        log_event(_log, "token fetched", level=logging.INFO, url=self._endpoint.url, valid_seconds=round(lifetime))
+
+
+def _fetch(endpoint: TokenEndpoint, now: float) -> tuple[str, float]:
+    """A new token, and for how many seconds it is valid."""
+    pause = _FIRST_PAUSE_S
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _fetch_once(endpoint, now)
+        except _PassingError:
+            time.sleep(pause)
+            pause *= 2
+    return _fetch_once(endpoint, now)
+
+
+class _PassingError(AuthenticationError):
+    """A failure that may be gone at the next attempt."""
+
+
+def _fetch_once(endpoint: TokenEndpoint, now: float) -> tuple[str, float]:
+    headers, form, secrets = _request_parts(endpoint, now)
+    if endpoint.scope is not None:
+        form["scope"] = endpoint.scope
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls_context(endpoint.tls)), _NoRedirect())
+    opener.addheaders = list(headers.items())
+    try:
+        # One timeout for each wait of the socket, as the library has it: the longer of both.
+        with opener.open(
+            endpoint.url, urlencode(form).encode(), timeout=max(endpoint.connect_seconds, endpoint.read_seconds)
+        ) as answer:
+            body = answer.read(_MOST_BYTES)
+    except urllib.error.HTTPError as error:
+        raise _refusal(endpoint, error, secrets) from None
+    except (OSError, ValueError) as error:
+        raise _unreachable(endpoint, error) from None
+    return _token_in(endpoint, body, now)
+
+
+def _request_parts(endpoint: TokenEndpoint, now: float) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
+    """Headers, form, and what no message may repeat."""
+    headers = {"Accept": "application/json", "Content-Type": "application/x-www-form-urlencoded", "Cache-Control": "no-cache"}
+    proof = endpoint.proof
+    if isinstance(proof, ClientSecret):
+        pair = [quote(text, safe="") if proof.url_encoded else text for text in (proof.client_id, proof.secret)]
+        basic = base64.b64encode(":".join(pair).encode()).decode("ascii")
+        return headers | {"Authorization": f"Basic {basic}"}, {"grant_type": "client_credentials"}, (proof.secret, basic)
+    assertion = _assertion(proof, now)
+    if endpoint.is_jwt_bearer:
+        return headers, {"grant_type": _JWT_BEARER, "assertion": assertion}, (assertion,)
+    form = {"grant_type": "client_credentials", "client_assertion_type": _ASSERTION_TYPE, "client_assertion": assertion}
+    return headers, form | ({"client_id": endpoint.client_id} if endpoint.client_id is not None else {}), (assertion,)
+
+
+def _assertion(proof: Assertion, now: float) -> str:
+    if isinstance(proof, AssertionFile):
+        try:
+            return _text_of(proof.path)
+        except (OSError, ValueError) as error:
+            raise AuthenticationError(f"The assertion in {escaped(proof.path)} cannot be read: {_file_reason(error)}") from None
+    return sign_assertion(proof, now)
+
+
+def sign_assertion(proof: SignedAssertion, now: float) -> str:
+    """A JWT signed now. Raises ``AuthenticationError``, or ``MissingDependencyError`` without the package."""
+    try:
+        import jwt
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Signing a JWT assertion needs the package PyJWT: pip install 'kafka-quota-reconciler[oauth]'"
+        ) from error
+    whole = int(now)
+    claims: dict[str, Any] = {
+        **proof.claims,
+        "iat": whole,
+        "exp": whole + proof.valid_seconds,
+        "nbf": whole - proof.valid_before_seconds,
+    }
+    if proof.with_id:
+        claims["jti"] = str(uuid.uuid4())
+    try:
+        return jwt.encode(claims, proof.key(), algorithm=proof.algorithm, headers=dict(proof.header))
+    except (OSError, ValueError, TypeError, jwt.PyJWTError) as error:
+        why = _file_reason(error) if isinstance(error, OSError | ValueError) else f"the key is not one for {proof.algorithm}"
+        raise AuthenticationError(f"No assertion can be signed with {escaped(proof.key_file)}: {why}") from None
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_arguments: object) -> None:
+        """Follow none: the answer becomes an error."""
+
+
+def _token_in(endpoint: TokenEndpoint, body: bytes, now: float) -> tuple[str, float]:
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise _failed(endpoint, "the endpoint does not answer with a JSON object")
+    token = answer.get("access_token") or answer.get("id_token")
+    if not isinstance(token, str) or not token.isascii() or any(char <= " " for char in token):
+        raise _failed(endpoint, "the answer of the endpoint has no token")
+    return token, _lifetime(answer, token, now)
+
+
+def _lifetime(answer: Mapping[str, Any], token: str, now: float) -> float:
+    end = unverified_claims(token).get("exp")
+    if isinstance(end, int | float):
+        return max(0.0, float(end) - now)
+    seconds = answer.get("expires_in")
+    return float(seconds) if isinstance(seconds, int | float) and seconds > 0 else _UNKNOWN_LIFETIME_S
+
+
+def _refusal(endpoint: TokenEndpoint, error: urllib.error.HTTPError, secrets: tuple[str, ...]) -> AuthenticationError:
+    with error:
+        reason = _words_of(error.read(_MOST_BYTES))
+    for secret in secrets:
+        reason = reason.replace(secret, "...")
+    words = f" ({escaped(reason[:_LONGEST_REASON])})" if reason else ""
+    is_passing = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR or error.code in _PASSING
+    why = f"the endpoint answers with HTTP status {error.code}{words}"
+    if error.code in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        why += ". Check the client id, its secret or assertion, and the scope"
+    return _failed(endpoint, why, is_passing=is_passing)
+
+
+def _words_of(body: bytes) -> str:
+    """The members that RFC 6749 defines for errors. The rest of an answer may be anything."""
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        return ""
+    if not isinstance(answer, dict):
+        return ""
+    words = (answer.get(name) for name in ("error", "error_description"))
+    return ": ".join(word for word in words if isinstance(word, str))
+
+
+def _unreachable(endpoint: TokenEndpoint, error: Exception) -> AuthenticationError:
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return _failed(
+            endpoint,
+            f"the endpoint's certificate is not trusted ({cause.verify_message}). For an authority of your own, "
+            "write ssl.truststore.type and ssl.truststore.location into sasl.jaas.config, as options of the login module",
+        )
+    if isinstance(cause, ssl.SSLError):
+        return _failed(endpoint, f"TLS failed ({cause.reason or 'no reason given'})")
+    if isinstance(cause, TimeoutError):
+        return _failed(endpoint, "the endpoint does not answer in time", is_passing=False)
+    reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else "the endpoint breaks off the connection"
+    return _failed(endpoint, reason.lower(), is_passing=True)
+
+
+def _failed(endpoint: TokenEndpoint, why: str, *, is_passing: bool = False) -> AuthenticationError:
+    kind = _PassingError if is_passing else AuthenticationError
+    return kind(f"No token from {escaped(endpoint.url)}: {why}")
+
+
+def _text_of(path: str) -> str:
+    return Path(path).read_text("ascii").strip()
+
+
+def _file_reason(error: Exception) -> str:
+    return (error.strerror or "not a usable file") if isinstance(error, OSError) else str(error)

@@ -1,0 +1,247 @@
+"""AWS_MSK_IAM: credentials from every source that botocore has, and signatures as Amazon's own signer makes them."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
+from botocore.credentials import CredentialProvider, Credentials
+from kafka.net.sasl.msk import AwsMskIamClient
+
+from reconciler.backends.broker.mechanisms import login_settings
+from reconciler.backends.broker.msk_iam import IamIdentity, IamLogin, iam_message, iam_token
+from reconciler.backends.broker.settings import client_properties
+from reconciler.errors import AuthenticationError, UsageError
+
+KEY = "AKIAEXAMPLEEXAMPLE"
+SECRET = "s3cr3t-horse-of-aws"
+TOKEN = "session+token/with=signs"
+REGION = "eu-west-1"
+BROKER = f"b-1.demo.a1b2c3.c2.kafka.{REGION}.amazonaws.com"
+MODULE = "software.amazon.msk.auth.iam.IAMLoginModule"
+NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No credentials but those of the test, and no look at instance metadata."""
+    import os
+
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none either"))
+
+
+@pytest.fixture
+def one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is signed at the same second."""
+    monkeypatch.setattr("botocore.auth.get_current_datetime", lambda *_, **__: NOW)
+
+
+def in_environment(monkeypatch: pytest.MonkeyPatch, token: str | None = TOKEN) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    if token is not None:
+        monkeypatch.setenv("AWS_SESSION_TOKEN", token)
+
+
+class _Given(CredentialProvider):
+    def __init__(self, token: str | None) -> None:
+        super().__init__()
+        self._token = token
+
+    def load(self) -> Credentials:
+        return Credentials(KEY, SECRET, self._token)
+
+
+def signed_parts(token: str) -> dict[str, str]:
+    url = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
+    return dict(parse_qsl(urlsplit(url).query)) | {"host": urlsplit(url).netloc}
+
+
+@pytest.mark.parametrize("session_token", [TOKEN, None])
+def test_a_token_is_the_one_of_the_vendors_signer(session_token, one_moment, monkeypatch):
+    in_environment(monkeypatch, session_token)
+    vendors, _ = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(REGION, _Given(session_token))
+    ours, theirs = signed_parts(iam_token(IamIdentity(IamLogin(as_token=True)), BROKER)), signed_parts(vendors)
+
+    assert theirs.pop("User-Agent").startswith("aws-msk-iam-sasl-signer-python/")
+    assert ours.pop("User-Agent") == "kafka-quotas"
+    assert ours == theirs
+    assert len(ours["X-Amz-Signature"]) == 64
+
+
+@pytest.mark.parametrize("session_token", [TOKEN, None])
+def test_the_message_has_the_signature_of_the_vendors_signer_for_that_host(session_token, one_moment, monkeypatch):
+    in_environment(monkeypatch, session_token)
+    monkeypatch.setattr(MSKAuthTokenProvider, "ENDPOINT_URL_TEMPLATE", f"https://{BROKER}/")
+    vendors, _ = MSKAuthTokenProvider.generate_auth_token_from_credentials_provider(REGION, _Given(session_token))
+    message = json.loads(iam_message(IamIdentity(IamLogin()), BROKER))
+    theirs = {name.lower(): value for name, value in signed_parts(vendors).items() if name != "User-Agent"}
+
+    assert {name: value for name, value in message.items() if name not in ("version", "user-agent")} == theirs
+    assert message["version"] == "2020_10_22"
+    assert SECRET not in json.dumps(message)
+
+
+def test_the_message_is_the_one_of_another_client_but_for_its_name(one_moment, monkeypatch):
+    in_environment(monkeypatch)
+    other = AwsMskIamClient(BROKER, KEY, SECRET, REGION, token=TOKEN)
+    other.datestamp, other.timestamp = f"{NOW:%Y%m%d}", f"{NOW:%Y%m%dT%H%M%SZ}"
+    theirs, ours = json.loads(other.first_message()), json.loads(iam_message(IamIdentity(IamLogin()), BROKER))
+
+    assert theirs.pop("user-agent") != ours.pop("user-agent")
+    assert ours == theirs
+
+
+def test_a_profile_is_read_by_its_name(monkeypatch, tmp_path):
+    (tmp_path / "credentials").write_text(f"[ci]\naws_access_key_id={KEY}\naws_secret_access_key={SECRET}\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+
+    assert IamIdentity(IamLogin(profile="ci")).credentials().access_key == KEY
+    with pytest.raises(AuthenticationError, match=r"^No AWS credentials: The config profile \(other\) could not be found"):
+        IamIdentity(IamLogin(profile="other")).credentials()
+
+
+class Aws(ThreadingHTTPServer):
+    """The two services of Amazon that give credentials: instance metadata, and STS for roles and web identities."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        super().__init__(("127.0.0.1", 0), _AwsHandler)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _AwsHandler(BaseHTTPRequestHandler):
+    server: Aws
+
+    def do_PUT(self) -> None:
+        self._answer("metadata-token")
+
+    def do_GET(self) -> None:
+        credentials = {
+            "Code": "Success",
+            "AccessKeyId": KEY,
+            "SecretAccessKey": SECRET,
+            "Token": TOKEN,
+            "Expiration": "2099-01-01T00:00:00Z",
+        }
+        is_role = self.path.endswith("/quotas-role")
+        self._answer(json.dumps(credentials) if is_role else "quotas-role")
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        action = dict(parse_qsl(body))["Action"]
+        keys = f"<AccessKeyId>{KEY}</AccessKeyId><SecretAccessKey>{SECRET}</SecretAccessKey><SessionToken>{TOKEN}</SessionToken>"
+        given = f"<Credentials>{keys}<Expiration>2099-01-01T00:00:00Z</Expiration></Credentials>"
+        self._answer(f"<{action}Response><{action}Result>{given}</{action}Result></{action}Response>", body)
+
+    def _answer(self, text: str, body: str = "") -> None:
+        self.server.asked.append(f"{self.command} {self.path} {body}")
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_arguments: object) -> None:
+        """Print nothing."""
+
+
+@pytest.fixture
+def aws() -> Iterator[Aws]:
+    with Aws() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_instance_metadata_gives_credentials(aws, monkeypatch):
+    monkeypatch.delenv("AWS_EC2_METADATA_DISABLED")
+    monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", aws.url)
+
+    assert IamIdentity(IamLogin()).credentials().token == TOKEN
+
+
+def test_a_web_identity_is_exchanged_for_credentials(aws, monkeypatch, tmp_path):
+    (tmp_path / "web-token").write_text("web-identity-token")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "web-token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/quotas")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", aws.url)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+
+    assert IamIdentity(IamLogin()).credentials().access_key == KEY
+    (asked,) = aws.asked
+    assert "AssumeRoleWithWebIdentity" in asked
+
+
+def test_a_role_of_the_jaas_line_is_assumed(aws, monkeypatch):
+    in_environment(monkeypatch)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", aws.url)
+    jaas = f'{MODULE} required awsRoleArn="arn:aws:iam::1:role/quotas" awsStsRegion="{REGION}" awsRoleExternalId="partner";'
+    login = client_properties(
+        {"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM", "sasl.jaas.config": jaas}, source="f"
+    ).security.sasl
+    assert isinstance(login, IamLogin)
+
+    assert IamIdentity(login).credentials().access_key == KEY
+    (asked,) = aws.asked
+    assert "Action=AssumeRole&" in asked
+    assert "ExternalId=partner" in asked
+
+
+def test_without_credentials_the_sentence_names_where_they_were_sought():
+    with pytest.raises(AuthenticationError, match="neither the environment, a profile, a web identity nor instance metadata"):
+        IamIdentity(IamLogin()).credentials()
+
+
+def test_a_host_that_shows_no_region_needs_one(monkeypatch):
+    in_environment(monkeypatch)
+    with pytest.raises(AuthenticationError, match=r"region of kafka\.internal is unknown.*AWS_DEFAULT_REGION"):
+        iam_message(IamIdentity(IamLogin()), "kafka.internal")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    assert f"/{REGION}/kafka-cluster/" in iam_message(IamIdentity(IamLogin()), "kafka.internal").decode()
+
+
+@pytest.mark.parametrize(
+    "host", [BROKER, f"boot-a1.c1.kafka-serverless.{REGION}.amazonaws.com", f"b-1.x.kafka.{REGION}.amazonaws.com.cn"]
+)
+def test_the_region_is_in_the_names_of_brokers(host):
+    assert IamIdentity(IamLogin()).region(host) == REGION
+
+
+def test_the_message_goes_through_the_librarys_mechanism(monkeypatch):
+    in_environment(monkeypatch)
+    from kafka.net.sasl import get_sasl_mechanism
+
+    settings = login_settings(IamLogin(), host=BROKER)
+    mechanism = get_sasl_mechanism(settings["sasl_mechanism"])(host=BROKER, **settings)
+    assert json.loads(mechanism.auth_bytes())["host"] == BROKER
+    mechanism.receive(b'{"version":"2020_10_22","request-id":"r"}')
+    assert (mechanism.is_done(), mechanism.is_authenticated()) == (True, True)
+
+
+def test_iam_needs_tls_and_amazons_handler_is_no_foreign_class():
+    settings = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "AWS_MSK_IAM",
+        "sasl.jaas.config": f"{MODULE} required;",
+        "sasl.client.callback.handler.class": "software.amazon.msk.auth.iam.IAMClientCallbackHandler",
+    }
+    assert client_properties(settings, source="f").security.sasl == IamLogin()
+    with pytest.raises(UsageError, match=r"security\.protocol: logins with IAM need SASL_SSL"):
+        client_properties(settings | {"security.protocol": "SASL_PLAINTEXT"}, source="f")
