@@ -111,6 +111,7 @@ def _is_of_kind(sandbox: Sandbox, spec: SandboxSpec) -> bool:
         and {user.name for user in sandbox.users} == {user.name for user in spec.users}
         and (sandbox.nodes[0].request_log_file is not None) == spec.request_log
         and (sandbox.nodes[0].recorded_folder is not None) == spec.record
+        and sandbox.groups == spec.groups
         and (sandbox.zookeeper is not None) == spec.zookeeper
         and (sandbox.zookeeper or "").partition("/")[2] == spec.zookeeper_server.chroot[1:]
     )
@@ -201,6 +202,7 @@ def _to_json(sandbox: Sandbox) -> dict[str, object]:
         "cluster_id": sandbox.cluster_id,
         "kafka_version": sandbox.kafka_version,
         "folder": str(sandbox.folder),
+        "groups": sandbox.groups,
         "users": [{"name": user.name, "password": user.password} for user in sandbox.users],
         "nodes": [
             {
@@ -244,6 +246,8 @@ def _from_json(value: Mapping[str, Any]) -> Sandbox:
         cluster_id=value["cluster_id"],
         kafka_version=value["kafka_version"],
         folder=Path(value["folder"]),
+        # A record of an earlier release has no such line.
+        groups=value.get("groups", False),
         users=tuple(Login(name=user["name"], password=user["password"]) for user in value["users"]),
         nodes=tuple(
             SandboxNode(

@@ -14,6 +14,7 @@ from typing import Final
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
 from reconciler.sandbox import process, zookeeper
+from reconciler.sandbox.group_plugin import group_plugin_jar
 from reconciler.sandbox.guard import Guard, guarding
 from reconciler.sandbox.jars import available_fetchers, ensure_jars, jar_set
 from reconciler.sandbox.java import Runtime, find_java, keep_classes, writes_classes
@@ -87,7 +88,8 @@ def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
     runtime = runtime_for(spec.kafka_version, progress=progress)
     # Behind Kafka's jars: a JVM takes the archive of their classes only when they come first.
     recorder = (recorder_jar(runtime, progress=progress),) if spec.record else ()
-    return replace(runtime, jars=(*runtime.jars, *recorder, *spec.plugins))
+    groups = (group_plugin_jar(runtime, progress=progress),) if spec.groups else ()
+    return replace(runtime, jars=(*runtime.jars, *recorder, *groups, *spec.plugins))
 
 
 def stop(sandbox: Sandbox) -> None:

@@ -96,6 +96,7 @@ def launch(
         folder=folder,
         nodes=tuple(f.running(spec, ref, p) for f, ref, p in zip(files, brokers, ports.nodes, strict=True)),
         users=spec.users,
+        groups=spec.groups,
         listeners={
             listener.name: ",".join(f"{LOOPBACK}:{p.further[listener.name]}" for p in ports.nodes) for listener in spec.listeners
         },

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.sandbox.configuration import logging_file_name, logging_options, logging_text, server_properties
+from reconciler.sandbox.group_plugin import GROUP_SETTINGS
 from reconciler.sandbox.java import Runtime, class_reading_options, class_writing_options, jvm_command
 from reconciler.sandbox.ports import NodePorts
 from reconciler.sandbox.process import ProcessRef
@@ -72,9 +73,9 @@ class NodeFiles:
 
     def write(self, spec: SandboxSpec, ports: Sequence[NodePorts], *, zookeeper: str | None = None) -> None:
         """Makes the folder and its configuration files. Raises ``UsageError`` for settings that are the sandbox's own."""
-        recording = recorder_settings(self.recorded) if spec.record else {}
+        plugins = {**(recorder_settings(self.recorded) if spec.record else {}), **(GROUP_SETTINGS if spec.groups else {})}
         text = server_properties(
-            replace(spec, properties={**recording, **spec.properties}),
+            replace(spec, properties={**plugins, **spec.properties}),
             node_id=self.id,
             ports=ports,
             data=self.data,
@@ -114,7 +115,7 @@ class NodeFiles:
         """Runs the node in the foreground."""
         options = (*spec.java_options, *spec.node_java_options.get(self.id, ()))
         # The nodes of a quorum wait for each other when they stop: they would not end in time to write an archive.
-        writes = spec.nodes == 1 and not options and not spec.record and not spec.plugins
+        writes = spec.nodes == 1 and not options and not (spec.record or spec.groups or spec.plugins)
         archive = class_writing_options(runtime, self.folder) if writes else ()
         jvm = self._jvm(spec, runtime, heap_mb=spec.heap_mb)
         return [*jvm, *archive, *options, "kafka.Kafka", str(self.properties)]

@@ -87,11 +87,10 @@ class SandboxSpec:
 
     Without a ``kafka_version`` it is the newest that can be so.
 
-    With ``record``, the recorder writes what each node charges. With ``users``, a SASL/PLAIN listener stands beside the plaintext
-    one; ``listeners`` come beside both. ``properties`` are further broker settings, which win over the sandbox's own defaults.
-    ``plugins`` are further jars for every node.
-    ``java_options`` come last on the JVM's command line,
-    and after them the ``node_java_options`` of that node (by id).
+    With ``record``, the recorder writes what each node charges. With ``groups``, each node has the plugin of groups. With
+    ``users``, a SASL/PLAIN listener stands beside the plaintext one; ``listeners`` come beside both. ``properties`` are further
+    broker settings, which win over the sandbox's own defaults. ``plugins`` are further jars for every node. ``java_options`` come
+    last on the JVM's command line, and after them the ``node_java_options`` of that node (by id).
     Raises ``UsageError`` for values that cannot work.
     """
 
@@ -100,6 +99,7 @@ class SandboxSpec:
     users: tuple[Login, ...] = ()
     request_log: bool = False
     record: bool = False
+    groups: bool = False
     heap_mb: int = 512
     properties: Mapping[str, str] = field(default_factory=_no_properties)
     plugins: tuple[Path, ...] = ()
@@ -179,6 +179,8 @@ class Sandbox:
     folder: Path
     nodes: tuple[SandboxNode, ...]
     users: tuple[Login, ...] = ()
+    groups: bool = False
+    """Whether its nodes have the plugin of groups."""
     listeners: Mapping[str, str] = field(default_factory=_no_properties)
     """Bootstrap strings of the further listeners, by name."""
     zookeeper_server: SandboxZooKeeper | None = None

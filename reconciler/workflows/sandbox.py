@@ -31,6 +31,7 @@ def sandbox_spec(
     users: Sequence[str],
     request_log: bool,
     record: bool = False,
+    groups: bool = False,
     zookeeper: bool = False,
     chroot: str = "",
 ) -> SandboxSpec:
@@ -44,6 +45,7 @@ def sandbox_spec(
         users=logins,
         request_log=request_log,
         record=record,
+        groups=groups,
         zookeeper=zookeeper,
         zookeeper_server=ZooKeeperSpec(chroot=chroot),
     )

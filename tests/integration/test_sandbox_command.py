@@ -16,10 +16,11 @@ import jsonschema
 import pytest
 
 from reconciler.files import cache_folder
+from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.sandbox.clients import create_topic, produce_steadily
 from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION
 from tests.support import raw_quotas
-from tests.support.command import run
+from tests.support.command import invoke, run
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
 
@@ -95,6 +96,24 @@ def test_start_status_and_stop(sandbox: Run, environ: dict[str, str]) -> None:
     stopped = sandbox("status", "--format", "json")
     assert (stopped.returncode, json.loads(stopped.stdout)["status"]) == (1, "stopped")
     assert sandbox("stop").returncode == 0
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the plugin")
+def test_with_groups_the_brokers_have_the_plugin(sandbox: Run, tmp_path: Path) -> None:
+    started = sandbox("start", "--groups", "--format", "json")
+    assert started.returncode == 0, started.stderr
+    servers = json.loads(started.stdout)["sandbox"]["bootstrap_servers"]
+    assert "running already" in sandbox("start", "--groups").stderr
+    assert sandbox("start").returncode == 1
+
+    (tmp_path / "cluster.yaml").write_text(cluster(quotaCallback={"class": GROUP_CALLBACK}))
+    group = {"users": ["alice", "bob"], "quotas": {"producer_byte_rate": "1MiB"}}
+    (tmp_path / "quotas.yaml").write_text(quotas(groups={"payments": group}))
+    applied = invoke("apply", ".", "--bootstrap-server", servers, "--auto-approve", cwd=tmp_path)
+    assert applied.code == 0, applied.out + applied.err
+    described = " ".join(invoke("describe", "--bootstrap-server", servers, cwd=tmp_path).err.split())
+    assert "user=alice, user=bob share producer_byte_rate 1 MiB/s on each broker, as group payments." in described
+    assert "The brokers have the plugin of groups." in described
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the recorder")

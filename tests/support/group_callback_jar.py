@@ -6,29 +6,23 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.sandbox.cluster import runtime_for
-from reconciler.sandbox.plugin_jar import plugin_jar
+from reconciler.sandbox.group_plugin import GROUP_SETTINGS, group_plugin_jar
 from reconciler.sandbox.spec import SandboxSpec
 
 SOURCES = Path(__file__).parents[2] / "callback" / "src"
-SETTINGS = {"client.quota.callback.class": GROUP_CALLBACK}
-
-
-def callback_jar(kafka_version: str) -> Path:
-    """Compiled unless these sources were before; one jar for every version of Kafka."""
-    return plugin_jar("callback", SOURCES / "main" / "java", runtime_for(kafka_version), needed_by="the test")
+SETTINGS = GROUP_SETTINGS
 
 
 def with_callback(spec: SandboxSpec) -> SandboxSpec:
     """The same sandbox, its brokers with the callback."""
-    return replace(spec, plugins=(callback_jar(spec.kafka_version),), properties={**spec.properties, **SETTINGS})
+    return replace(spec, groups=True)
 
 
 def ask_java(kafka_version: str, folder: Path, lines: list[str], *, remembers_kinds: bool) -> list[str]:
     """The answers of the Java class, called as ``lines`` say (``Answers.java`` has their form)."""
     runtime = runtime_for(kafka_version)
-    path = ":".join(map(str, (folder, callback_jar(kafka_version), *runtime.jars)))
+    path = ":".join(map(str, (folder, group_plugin_jar(runtime), *runtime.jars)))
     sources = [SOURCES / "test" / "java" / "kafkaquotas" / "callback" / name for name in ("Answers.java", "Entities.java")]
     compiler = runtime.java.resolve().with_name("javac")
     subprocess.run([compiler, "-proc:none", "-d", folder, "-cp", path, *sources], check=True, timeout=120)

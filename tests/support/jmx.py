@@ -44,7 +44,8 @@ def _properties(kafka_version: str, port: int, pattern: str, *names: str) -> lis
     command += ["--report-format", "properties", "--object-name", pattern, "--attributes", ",".join(names)]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return [line for line in done.stdout.splitlines() if line]
+    # The first line is the time.
+    return [line for line in done.stdout.splitlines() if line and not line.startswith("time=")]
 
 
 def _tags(properties: str) -> dict[str, str]:

@@ -42,6 +42,7 @@ class SandboxArguments(OutputArguments):
     user: tuple[str, ...] = ()
     request_log: bool = False
     record: bool = False
+    groups: bool = False
     folder: Path | None = None
     program: tuple[str, ...] = ()
 
@@ -90,6 +91,7 @@ def _add_spec_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--record", action="store_true", help="record each client's traffic by second with the recorder. Needs a JDK"
     )
+    parser.add_argument("--groups", action="store_true", help="run brokers with the plugin of groups. Needs a JDK")
 
 
 def parse(namespace: argparse.Namespace) -> SandboxArguments:
@@ -149,6 +151,7 @@ def _spec(args: SandboxArguments) -> SandboxSpec:
         users=args.user,
         request_log=args.request_log,
         record=args.record,
+        groups=args.groups,
         zookeeper=args.zookeeper,
         chroot=args.chroot,
     )

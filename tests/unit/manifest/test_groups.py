@@ -116,6 +116,18 @@ def test_what_cannot_be_is_refused_with_its_place() -> None:
     assert (finding.id, finding.span and finding.span.line) == ("duplicate-group", 15)
 
 
+def test_clusters_give_a_group_other_limits_by_documents() -> None:
+    texts = [quotas(groups={"a": group("alice", rate=rate)}, clusters=[name]) for name, rate in (("prod", 5), ("test", 3))]
+    content = read_documents("---\n".join([cluster("prod"), cluster("test"), *texts]).encode(), "all.yaml")
+    documents = [each for each in content.documents if isinstance(each, ClientQuotasDocument)]
+    clusters = [each.spec for each in content.documents if isinstance(each, ClusterDocument)]
+    assert content.findings == ()
+    limits = {spec.name: desired_state(documents, spec).state.values()[user("alice")] for spec in clusters}
+    assert limits == {"prod": {KEY.value: 5.0}, "test": {KEY.value: 3.0}}
+    for field in ({"profile": "gold"}, {"overrides": []}):
+        assert read({"a": {**group("alice"), **field}})[1] == ("unknown-field",)
+
+
 def test_an_owner_cannot_limit_the_user_of_another_owner_by_a_group() -> None:
     owners = {"a": {"entities": [{"user": {"prefix": "a-"}}]}, "b": {"entities": [{"user": {"prefix": "b-"}}]}}
     text = f"{repository(owners=owners)}---\n{quotas(owner='a', groups={'mine': group('a-1', 'b-1')})}"
