@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from reconciler.documents import headline
 from reconciler.model import (
     BacktestReport,
     BucketName,
@@ -26,7 +27,10 @@ from reconciler.render.backtest_sentences import (
     rule_sentences,
     share_text,
 )
+from reconciler.render.block_pages import blocks_as_markdown, blocks_as_sections
+from reconciler.render.html_page import Masthead, page
 from reconciler.render.layout import Block, Column, Style, labelled, line, table
+from reconciler.render.markdown_text import prose
 from reconciler.text import count_of, rate
 
 _SHOWN: Final = 30
@@ -64,14 +68,42 @@ _BROKERS: Final = (
 
 def simulation_lines(report: BacktestReport, *, details: bool = False) -> tuple[Block, ...]:
     """The report of a simulation, readable from top to bottom. ``details``: with each broker and every client that moves."""
-    simulation = report.simulation
-    if simulation is None:
+    return tuple(_blocks(report, _simulation(report), details=details))
+
+
+def simulation_markdown(report: BacktestReport) -> str:
+    """The report as Markdown."""
+    words, _ = headline(report)
+    body = blocks_as_markdown(_body(report, _simulation(report), details=False))
+    return "\n\n".join((f"## Simulation: {prose(words)}", *body)) + "\n"
+
+
+def simulation_html(report: BacktestReport) -> str:
+    """The report as one HTML page without external files."""
+    words, _ = headline(report)
+    answer, _, rest = words.partition(". ")
+    cluster = f", {display_name(report.cluster)}" if report.cluster else ""
+    masthead = Masthead(kicker=f"Kafka quotas: simulation{cluster}", answer=f"{answer}." if rest else answer, rest=rest)
+    return page("Kafka quotas, simulation", masthead, blocks_as_sections(_body(report, _simulation(report), details=True)))
+
+
+def _simulation(report: BacktestReport) -> Simulation:
+    if report.simulation is None:
         raise ValueError("this report is about the history as it was recorded")
-    return tuple(_blocks(report, simulation, details=details))
+    return report.simulation
 
 
 def _blocks(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
     yield answer_line(report, "Simulation")
+    yield from _body(report, simulation, details=details)
+    if not details:
+        yield labelled("--details ", Style.FAINT, "shows each broker, all clients and every assumption.")
+    yield line()
+    yield answer_line(report, "Simulation")
+
+
+def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
+    """All but the answer."""
     for sentence, passes in rule_sentences(report.rules):
         yield line((sentence, Style.PLAIN if passes else Style.BAD))
     yield from _over(report, simulation, details=details)
@@ -85,13 +117,8 @@ def _blocks(report: BacktestReport, simulation: Simulation, *, details: bool) ->
     yield from history_lines(report.provenance, samples=False)
     for note in report.notes:
         yield labelled("Note: ", Style.FAINT, note)
-    if details:
-        for assumption in report.provenance.assumptions:
-            yield labelled("Assumed: ", Style.FAINT, assumption)
-    else:
-        yield labelled("--details ", Style.FAINT, "shows each broker, all clients and every assumption.")
-    yield line()
-    yield answer_line(report, "Simulation")
+    for assumption in report.provenance.assumptions if details else ():
+        yield labelled("Assumed: ", Style.FAINT, assumption)
 
 
 def _over(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:

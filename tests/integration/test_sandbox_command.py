@@ -106,12 +106,14 @@ def test_with_groups_the_brokers_have_the_plugin(sandbox: Run, tmp_path: Path) -
     assert "running already" in sandbox("start", "--groups").stderr
     assert sandbox("start").returncode == 1
 
-    (tmp_path / "cluster.yaml").write_text(cluster(quotaCallback={"class": GROUP_CALLBACK}))
+    folder = tmp_path / "quotas"
+    folder.mkdir()
+    (folder / "cluster.yaml").write_text(cluster(quotaCallback={"class": GROUP_CALLBACK}))
     group = {"users": ["alice", "bob"], "quotas": {"producer_byte_rate": "1MiB"}}
-    (tmp_path / "quotas.yaml").write_text(quotas(groups={"payments": group}))
-    applied = invoke("apply", ".", "--bootstrap-server", servers, "--auto-approve", cwd=tmp_path)
+    (folder / "quotas.yaml").write_text(quotas(groups={"payments": group}))
+    applied = invoke("apply", ".", "--bootstrap-server", servers, "--auto-approve", cwd=folder)
     assert applied.code == 0, applied.out + applied.err
-    described = " ".join(invoke("describe", "--bootstrap-server", servers, cwd=tmp_path).err.split())
+    described = " ".join(invoke("describe", "--bootstrap-server", servers, cwd=folder).err.split())
     assert "user=alice, user=bob share producer_byte_rate 1 MiB/s on each broker, as group payments." in described
     assert "The brokers have the plugin of groups." in described
 

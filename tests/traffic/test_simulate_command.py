@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import random
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -251,3 +252,32 @@ def test_names_of_strangers_are_escaped(folder: Path) -> None:
     done = simulate(folder, "--without-broker", "2", history="odd")
     assert "\x1b" not in done.out
     assert "\\x1b[31mx" in done.out or "\\u001b[31mx" in done.out
+
+
+def test_markdown_and_html_have_the_answer_and_every_section(folder: Path) -> None:
+    done = simulate(folder, "--without-broker", "3", "--out", "html=page.html", "--out", "markdown=report.md")
+    assert done.code == 0, done.err
+    titles = ("Over their limits then", "Traffic of all clients by broker", "Whose traffic moves", "How it is simulated")
+    markdown = (folder / "report.md").read_text()
+    html = (folder / "page.html").read_text()
+    assert markdown.startswith("## Simulation: Without broker 3, 2 of 3 quota groups with a limit would be throttled")
+    assert "<h1>Without broker 3, 2 of 3 quota groups with a limit would be throttled" in html
+    for title in titles:
+        assert f"### {title}" in markdown
+        assert f">{title}</h2>" in html
+    assert "| throttled |" in markdown
+    assert "user carol" in html
+    assert simulate(folder, "--without-broker", "3", "--format", "markdown").out == markdown
+
+
+def test_names_of_strangers_are_data_in_markdown_and_html(folder: Path) -> None:
+    write(folder / "odd", [(second, 1 + second % 2, "<script>|`x`\x1b[31m", 10) for second in range(60)])
+    markdown, html = (
+        simulate(folder, "--without-broker", "2", "--format", name, history="odd").out for name in ("markdown", "html")
+    )
+    assert "\x1b" not in markdown + html
+    assert "<script>|" not in markdown + html
+    assert "&lt;script&gt;|`x`" in html
+    (row,) = [line for line in markdown.splitlines() if "<script>" in line]
+    # In a code span, and without a pipe that ends the cell.
+    assert re.fullmatch(r"\| user ``[^|]*<script>\\\|`x`[^|]*``, client-id app \| [^|]+ \| 1: 5\.085 B/s -> [^|]* \|", row), row

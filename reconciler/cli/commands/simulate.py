@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from reconciler.model import BacktestReport
     from reconciler.workflows import SimulationRequest
 
-FORMATS: Final = ("text", "json")
+FORMATS: Final = ("text", "json", "markdown", "html")
 _FACTOR: Final = re.compile(r"x(\d{1,6}(?:\.\d{1,6})?)")
 
 
@@ -111,17 +111,32 @@ def run(args: SimulateArguments) -> int:
 def _print(args: SimulateArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
     from reconciler.documents import backtest_to_json
     from reconciler.files import write_whole
-    from reconciler.formats import document_text
-    from reconciler.render import plain, simulation_lines
+    from reconciler.render import simulation_lines
 
     for name, path in files:
-        text = (
-            document_text(backtest_to_json(report)) if name == "json" else plain(simulation_lines(report, details=args.details))
-        )
-        write_whole(path, [text])
+        write_whole(path, [_as(name, report, details=args.details)])
     output.print_result(
-        args, document=lambda: backtest_to_json(report), lines=lambda: simulation_lines(report, details=args.details)
+        args,
+        document=lambda: backtest_to_json(report),
+        lines=lambda: simulation_lines(report, details=args.details),
+        other=lambda name: _as(name, report, details=args.details),
     )
+
+
+def _as(name: str, report: BacktestReport, *, details: bool) -> str:
+    """A report in one of ``FORMATS``; the text is without colour."""
+    from reconciler.documents import backtest_to_json
+    from reconciler.formats import document_text
+    from reconciler.render import plain, simulation_html, simulation_lines, simulation_markdown
+
+    match name:
+        case "json":
+            return document_text(backtest_to_json(report))
+        case "markdown":
+            return simulation_markdown(report)
+        case "html":
+            return simulation_html(report)
+    return plain(simulation_lines(report, details=details))
 
 
 def _request(args: SimulateArguments) -> tuple[list[str], SimulationRequest]:
