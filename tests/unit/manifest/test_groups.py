@@ -124,8 +124,8 @@ def test_clusters_give_a_group_other_limits_by_documents() -> None:
     assert content.findings == ()
     limits = {spec.name: desired_state(documents, spec).state.values()[user("alice")] for spec in clusters}
     assert limits == {"prod": {KEY.value: 5.0}, "test": {KEY.value: 3.0}}
-    for field in ({"profile": "gold"}, {"overrides": []}):
-        assert read({"a": {**group("alice"), **field}})[1] == ("unknown-field",)
+    assert read({"a": group("alice", profile="gold")})[1] == ("unknown-field",)
+    assert read({"a": group("alice", overrides=[])})[1] == ("unknown-field",)
 
 
 def test_an_owner_cannot_limit_the_user_of_another_owner_by_a_group() -> None:
