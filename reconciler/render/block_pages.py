@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
-from reconciler.render.html_page import PageSection, items, table, text
+from reconciler.render.html_page import PageSection, items, table, text, unbroken
 from reconciler.render.layout import Block, Line, Style, Table
 from reconciler.render.markdown_text import in_cell, prose
+
+_SHORT: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +44,7 @@ def blocks_as_markdown(blocks: Iterable[Block]) -> Iterator[str]:
     """Paragraphs of Markdown: a heading for each section, tables, and lists of lines."""
     for section in block_sections(blocks):
         if section.title:
-            yield f"### {prose(section.title)}"
-        if section.rest:
-            yield prose(section.rest)
+            yield f"### {prose(f'{section.title} {section.rest}')}"
         lines: list[str] = []
         for block in section.blocks:
             if isinstance(block, Line):
@@ -65,23 +66,29 @@ def blocks_as_sections(blocks: Iterable[Block]) -> Iterator[PageSection]:
 
 
 def _html(section: BlockSection) -> Iterator[str]:
-    if section.rest:
-        yield f"<p>{text(section.rest)}</p>"
+    """Lists of lines, and tables. The line before a table is its caption."""
+    about = section.rest.removeprefix("(").removesuffix(")")
     lines: list[str] = []
-    for block in section.blocks:
+    for number, block in enumerate(section.blocks):
         if isinstance(block, Line):
             lines.append(text(block.text.strip()))
             continue
+        caption = lines.pop() if lines else text(about or section.title) if number == 0 else ""
         if lines:
             yield from items(lines)
             lines = []
         columns = _used_columns(block)
-        heads = [block.columns[number].title for number in columns]
-        numbers = frozenset(block.columns[number].title for number in columns if block.columns[number].to_the_right)
-        rows = ([text(row[number].text) for number in columns] for row in block.rows if not isinstance(row, Line))
-        yield from table(text(section.title), heads, rows, numbers=numbers, of=len(block.rows))
+        heads = [block.columns[place].title for place in columns]
+        numbers = frozenset(block.columns[place].title for place in columns if block.columns[place].to_the_right)
+        rows = ([_cell(row[place].text) for place in columns] for row in block.rows if not isinstance(row, Line))
+        yield from table(caption, heads, rows, numbers=numbers, of=len(block.rows))
     if lines:
         yield from items(lines)
+
+
+def _cell(value: str) -> str:
+    """Short cells stay in one piece."""
+    return unbroken(value) if len(value) <= _SHORT else text(value)
 
 
 def _markdown_table(block: Table) -> Iterator[str]:

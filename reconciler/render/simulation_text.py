@@ -202,7 +202,9 @@ def _landed(simulation: Simulation, *, details: bool) -> Iterator[Block]:
     if not simulation.landed:
         return
     shown = simulation.landed if details else simulation.landed[:_SHOWN_CLIENTS]
-    yield from heading_lines("Whose traffic moves", f"{count_of(simulation.landed_in_all, 'client')} and key, the largest first")
+    yield from heading_lines(
+        "Whose traffic moves", f"{count_of(simulation.landed_in_all, 'pair')} of client and key, the largest first"
+    )
     yield table(_LANDED, ((_client(each), each.key, _brokers(each, details=details)) for each in shown))
     if simulation.landed_in_all > len(shown):
         yield line((f"  and {simulation.landed_in_all - len(shown):,} more. --format json has up to 1,000", Style.FAINT))

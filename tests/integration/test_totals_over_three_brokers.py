@@ -74,11 +74,14 @@ def test_a_broker_that_leaves_makes_a_saved_plan_stale_and_changes_the_parts(nod
     assert stale.code == 3
     assert "divided among brokers 1, 2, 3 when it was made, and now among 1, 2" in stale.json()["message"]
 
-    down = run(nodes, tmp_path, "plan")
+    down = run(nodes, tmp_path, "plan", "--out", "json=two.json")
     assert "60 MiB/s in total, divided by 2 brokers" in down.out
     assert "Broker 3 has replicas and is not up" in down.out
     nodes.mend()
     wait_until(lambda: nodes.listed() == {1, 2, 3})
+    joined = apply(nodes, tmp_path, "--plan", "two.json")
+    assert joined.code == 3
+    assert "divided among brokers 1, 2 when it was made, and now among 1, 2, 3" in joined.json()["message"]
 
     assert apply(nodes, tmp_path).code == 0
     assert rate(nodes, tmp_path, "app") == 20 * MIB

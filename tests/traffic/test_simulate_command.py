@@ -17,7 +17,7 @@ import pytest
 
 from reconciler.documents.backtest import backtest_from_json, backtest_to_json
 from reconciler.formats.schema_check import load_schema
-from tests.support.command import Done, invoke
+from tests.support.command import Command, Done, invoke
 
 START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 SECONDS = 600
@@ -281,3 +281,14 @@ def test_names_of_strangers_are_data_in_markdown_and_html(folder: Path) -> None:
     (row,) = [line for line in markdown.splitlines() if "<script>" in line]
     # In a code span, and without a pipe that ends the cell.
     assert re.fullmatch(r"\| user ``[^|]*<script>\\\|`x`[^|]*``, client-id app \| [^|]+ \| 1: 5\.085 B/s -> [^|]* \|", row), row
+
+
+@pytest.mark.spark
+def test_spark_judges_a_simulation_as_this_process_does(folder: Path, warm_command: Command) -> None:
+    asked = ("--current", "now.json", "--traffic", "history", "--without-broker", "3", "--traffic", "x1.2", "--format", "json")
+    here = document(invoke("simulate", *asked, cwd=folder))
+    there = document(warm_command("simulate", *asked, "--master", "local[2]", cwd=folder))
+    # Parquet has no order across files, so an amount of a second may go to another broker by a byte.
+    names = ("limit_after", "verdict", "active_seconds", "requests")
+    assert verdicts(there, names) == verdicts(here, names)
+    assert there["simulation"] == here["simulation"]
