@@ -172,6 +172,17 @@ def add_all_clusters_option(parser: argparse.ArgumentParser, verb: str) -> None:
     )
 
 
+def add_owner_option(parser: argparse.ArgumentParser, verb: str) -> None:
+    """``--owner``, one owner at a time; ``verb``: what the command does to the changes of these owners."""
+    section(parser, "Options").add_argument(
+        "--owner",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"{verb} only changes of this owner's entities, and measure the guards for it alone (repeatable)",
+    )
+
+
 def add_current_option(parser: argparse.ArgumentParser, text: str) -> None:
     """``--current``: a snapshot in place of the live cluster."""
     section(parser, "Cluster").add_argument("--current", metavar="FILE", help=text)

@@ -112,6 +112,8 @@ def finish(args: WritingArguments, report: ApplyReport, audit: Audit, *, also: C
         ApplyResult.REFUSED: exit_codes.REFUSED,
         ApplyResult.PARTIAL: exit_codes.PARTIAL,
     }[report.result]
+    if report.withheld and code == exit_codes.DONE:
+        code = exit_codes.REFUSED
 
     def to_file() -> None:
         if args.report:

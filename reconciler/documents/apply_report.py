@@ -30,11 +30,12 @@ from reconciler.model import (
     ClusterIdentity,
     KeyChange,
     Reason,
+    WithheldOwner,
 )
 
 SCHEMA: Final = "apply-report"
 
-_FORMAT_VERSION: Final = "1.2"
+_FORMAT_VERSION: Final = "1.3"
 
 
 def apply_report_to_json(report: ApplyReport) -> dict[str, Json]:
@@ -53,6 +54,18 @@ def apply_report_to_json(report: ApplyReport) -> dict[str, Json]:
         "summary": {status.value: report.count(status) for status in ChangeStatus},
         "changes": [_outcome_to_json(outcome) for outcome in report.outcomes],
         "findings": [finding_to_json(finding) for finding in report.findings],
+        **({} if not report.withheld else {"withheld": [_withheld_to_json(each) for each in report.withheld]}),
+    }
+
+
+def _withheld_to_json(withheld: WithheldOwner) -> dict[str, Json]:
+    return {
+        "owner": withheld.owner,
+        "entities": [entity_to_json(change.entity) for change in withheld.changes],
+        "reasons": [
+            {"kind": reason.kind, **({} if reason.id is None else {"id": reason.id}), "message": str.__str__(reason.message)}
+            for reason in withheld.reasons
+        ],
     }
 
 
@@ -118,6 +131,8 @@ class ApplySummary:
     message: str | None
     seconds: float | None = None
     brokers: int | None = None
+    withheld: tuple[tuple[str | None, int], ...] = ()
+    """Owners whose changes were not written, and how many entities these are."""
 
 
 def read_apply_summary(text: str, *, name: str) -> ApplySummary:
@@ -132,6 +147,7 @@ def read_apply_summary(text: str, *, name: str) -> ApplySummary:
         message=document["message"],
         seconds=document.get("seconds"),
         brokers=document.get("brokers"),
+        withheld=tuple((row["owner"], len(row["entities"])) for row in document.get("withheld", ())),
     )
 
 
@@ -140,7 +156,7 @@ def _read(text: str, build: Callable[[Any], T], name: str) -> T:
 
 
 def apply_report_from_json(data: object) -> ApplyReport:
-    """The inverse of ``apply_report_to_json``, except for guards and reasons, which are not in the document.
+    """The inverse of ``apply_report_to_json``, except for guards, reasons and withheld changes.
 
     Raises ``ForeignVersionError``, and ``FieldError`` that names the field.
     """

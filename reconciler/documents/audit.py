@@ -47,6 +47,7 @@ def audit_to_json(run: AuditedRun, report: ApplyReport, *, at: datetime.datetime
         "verified": report.verified,
         "result": report.result.value,
         "failure_reason": report.failure_reason,
+        **({} if not report.withheld else {"withheld": [each.owner for each in report.withheld]}),
     }
 
 

@@ -61,11 +61,13 @@ from reconciler.model import (
     PlanEffects,
     Reason,
     Summary,
+    WithheldOwner,
     same_value,
 )
 from reconciler.text import number_text
 
 SCHEMA: Final = "plan"
+_FORMAT_VERSION: Final = "1.1"
 
 
 def plan_to_json(plan: Plan) -> dict[str, Json]:
@@ -76,7 +78,7 @@ def plan_to_json(plan: Plan) -> dict[str, Json]:
     if plan.unmanaged is not None:
         unmanaged["unmanaged"] = [entity_to_json(entity) for entity in plan.unmanaged]
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION,
         "cluster": cluster_to_json(plan.cluster),
         "source": {"commit": plan.source.commit, "dirty": plan.source.dirty},
         "observed": {"at": moment_to_json(plan.observed.at), "from": plan.observed.origin.value},
@@ -96,8 +98,19 @@ def plan_to_json(plan: Plan) -> dict[str, Json]:
         "findings": [finding_to_json(finding) for finding in plan.findings],
         **effects,
         **unmanaged,
+        **({} if not plan.withheld else {"withheld": [_withheld_to_json(each) for each in plan.withheld]}),
         **brokers_to_json(plan.brokers, plan.leaders),
         "digest": plan.digest,
+    }
+
+
+def _withheld_to_json(withheld: WithheldOwner) -> dict[str, Json]:
+    return {
+        "owner": withheld.owner,
+        "changes": [_change_to_json(change) for change in withheld.changes],
+        "guards": [_guard_to_json(guard) for guard in withheld.guards],
+        "findings": [finding_to_json(finding) for finding in withheld.findings],
+        "waits_for": list(withheld.waits_for),
     }
 
 
@@ -126,7 +139,7 @@ def _key_to_json(key: KeyChange) -> dict[str, Json]:
 
 
 def _guard_to_json(guard: GuardResult) -> dict[str, Json]:
-    """``{id, status, measured, limit, set_in, message, parts?, advice?}``."""
+    """``{id, status, measured, limit, set_in, message, parts?, advice?, owner?}``."""
     return {
         "id": guard.id,
         "status": guard.status.value,
@@ -135,6 +148,7 @@ def _guard_to_json(guard: GuardResult) -> dict[str, Json]:
         "set_in": guard.set_in,
         **message_to_json(guard.message),
         **({} if guard.advice is None else {"advice": str.__str__(guard.advice)}),
+        **({} if guard.owner is None else {"owner": guard.owner}),
     }
 
 
@@ -167,6 +181,7 @@ def plan_from_json(data: object) -> Plan:
         unmanaged=tuple(entity_from_json(row) for row in document["unmanaged"]) if "unmanaged" in document else None,
         brokers=tuple(sorted(document.get("brokers", ()))),
         leaders=leaders_from_json(document),
+        withheld=items_from_json(document.get("withheld", []), _withheld_from_json, "withheld"),
     )
     for field, derived in (("applyable", plan.applyable), ("errored", plan.errored)):
         if document[field] is not derived:
@@ -233,13 +248,30 @@ def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
 
 def _guard_from_json(row: Mapping[str, Any]) -> GuardResult:
     texts = {field: row[field] for field in ("id", "measured", "limit", "set_in")}
-    return GuardResult(status=GuardStatus(row["status"]), message=message_from_json(row), advice=row.get("advice"), **texts)
+    return GuardResult(
+        status=GuardStatus(row["status"]),
+        message=message_from_json(row),
+        advice=row.get("advice"),
+        owner=row.get("owner"),
+        **texts,
+    )
+
+
+def _withheld_from_json(row: Mapping[str, Any]) -> WithheldOwner:
+    return WithheldOwner(
+        owner=row["owner"],
+        changes=items_from_json(row["changes"], _change_from_json, "changes"),
+        guards=items_from_json(row["guards"], _guard_from_json, "guards"),
+        findings=items_from_json(row["findings"], finding_from_json, "findings"),
+        waits_for=tuple(row["waits_for"]),
+    )
 
 
 def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:
     """``sha256:<hex>`` over the format's major version, the cluster id, and the changes sorted by entity and key.
 
-    Time, tool version, source lines, notes and findings are left out on purpose: what is approved is what is written.
+    Time, tool version, source lines, notes, findings and withheld changes are left out on purpose: what is approved is what is
+    written.
     """
     rows: list[Json] = [
         [entity_to_json(change.entity), key.key, _number_text(key.before), _number_text(key.after)]

@@ -73,6 +73,11 @@ class RunMetrics:
             "Entities that no manifest declares and that are left, because prune: confirm needs a person.",
             registry=registry,
         )
+        self._withheld = Gauge(
+            "kafka_quotas_withheld_owners",
+            "Owners whose changes are withheld while those of others are written.",
+            registry=registry,
+        )
         self._tripped = Gauge(
             "kafka_quotas_guard_tripped", "1 while a guard is in the way of the plan last seen.", ["guard"], registry=registry
         )
@@ -116,7 +121,9 @@ class RunMetrics:
         if failures == 0:
             self._success.set(at)
 
-    def set_counts(self, *, drift: Mapping[str, int], planned: Mapping[str, int], tripped: Iterable[str], held_back: int) -> None:
+    def set_counts(
+        self, *, drift: Mapping[str, int], planned: Mapping[str, int], tripped: Iterable[str], held_back: int, withheld: int = 0
+    ) -> None:
         """What manifests and cluster showed; it stands until the next that gets so far."""
         for name, count in drift.items():
             self._drift.labels(name).set(count)
@@ -126,6 +133,7 @@ class RunMetrics:
         for guard in self._guards:
             self._tripped.labels(guard).set(int(guard in in_the_way))
         self._held_back.set(held_back)
+        self._withheld.set(withheld)
 
     def count_refusals(self, guards: Iterable[str]) -> None:
         """A write was refused by these."""

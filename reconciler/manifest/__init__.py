@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         endpoints,
         limit_findings,
         misplaced_clusters,
+        owner_of_entity,
+        owners_of_file,
         ownership_findings,
     )
     from reconciler.manifest.reading import FileContent, read_documents
@@ -86,6 +88,8 @@ __all__ = [
     "limit_findings",
     "misplaced_clusters",
     "name_problems",
+    "owner_of_entity",
+    "owners_of_file",
     "ownership_findings",
     "part_of_total",
     "path_matcher",

@@ -28,6 +28,7 @@ from reconciler.model import (
     FreezeWindow,
     GuardLimits,
     HistoryNeeds,
+    Isolation,
     LabelMatcher,
     MetricServer,
     Once,
@@ -49,6 +50,7 @@ from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
 _PRUNE: Final = {prune.value: prune for prune in Prune}
+_ISOLATE: Final = {isolation.value: isolation for isolation in Isolation}
 _REBALANCE: Final = {policy.value: policy for policy in RebalancePolicy}
 
 
@@ -68,6 +70,7 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
         ),
         prune=_PRUNE.get(text(spec, "prune") or "", Prune.NEVER),
         rebalance=_REBALANCE.get(text(spec, "rebalance") or "", RebalancePolicy.CONFIRM),
+        isolate=_ISOLATE.get(text(spec, "isolate") or "", Isolation.NONE),
         protected=selectors(spec.items.get("protected") if spec else None, out),
         guards=guard_limits(mapping(spec, "guards"), out),
         freeze=freeze_windows(spec, out),

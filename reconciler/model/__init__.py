@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         FreezeWindow,
         GuardLimits,
         HistoryNeeds,
+        Isolation,
         KnownOwner,
         LabelMatcher,
         MetricServer,
@@ -156,6 +157,8 @@ if TYPE_CHECKING:
         Plan,
         Reason,
         Summary,
+        WithheldOwner,
+        WithheldReason,
     )
     from reconciler.model.proposed_value import FileRevision, ProposedValue, UnwrittenValue, ValueProposals
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
@@ -307,6 +310,7 @@ __all__ = [
     "IncidentGroup",
     "IncidentReport",
     "IncidentStep",
+    "Isolation",
     "JudgedQuotas",
     "KeyChange",
     "KeyDrift",
@@ -398,6 +402,8 @@ __all__ = [
     "Waiting",
     "Weekly",
     "WindowKind",
+    "WithheldOwner",
+    "WithheldReason",
     "WrittenQuota",
     "WrittenUnit",
     "any_matches",

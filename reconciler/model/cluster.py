@@ -133,6 +133,16 @@ class RebalancePolicy(enum.StrEnum):
     ALWAYS = "always"
 
 
+class Isolation(enum.StrEnum):
+    """What a guard that trips, or a manifest with errors, stops.
+
+    ``none``: all changes of the cluster. ``owner``: the changes of the same owner, and those that depend on them.
+    """
+
+    NONE = "none"
+    OWNER = "owner"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """What this repository owns on a cluster; nothing outside is ever written."""
@@ -282,6 +292,7 @@ class ClusterSpec:
     scope: Scope = field(default_factory=Scope)
     prune: Prune = Prune.NEVER
     rebalance: RebalancePolicy = RebalancePolicy.CONFIRM
+    isolate: Isolation = Isolation.NONE
     protected: tuple[Selector, ...] = ()
     guards: GuardLimits = field(default_factory=GuardLimits)
     freeze: tuple[FreezeWindow, ...] = ()

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.model.effect import PlanEffects
-from reconciler.model.entity import Entity
+from reconciler.model.entity import Entity, escaped
 from reconciler.model.finding import Finding, Severity, Span
+from reconciler.model.message import Message, compose, join_messages, name_part
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
 from reconciler.model.units import LeaderSpread, QuotaUnit
 
@@ -117,6 +118,58 @@ class GuardResult:
     message: str
     advice: str | None = None
     """How to accept it, when it needs acceptance."""
+    owner: str | None = None
+    """Whose changes it measured, where owners are isolated. ``None``: all changes of the plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithheldReason:
+    """``kind``: ``guard``, ``finding`` or ``waits``. ``id``: of the guard or finding."""
+
+    kind: str
+    message: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithheldOwner:
+    """Changes of one owner that are not written, while those of others are, and every reason. ``owner`` ``None``: no owner's."""
+
+    owner: str | None
+    changes: tuple[Change, ...] = ()
+    """In writing order. Empty where manifests with errors do not show what would change."""
+    guards: tuple[GuardResult, ...] = ()
+    """Those that need acceptance."""
+    findings: tuple[Finding, ...] = ()
+    """Errors in the manifests of this owner."""
+    waits_for: tuple[str | None, ...] = ()
+    """Other owners whose changes have to be written first, or with these."""
+
+    @property
+    def name(self) -> str:
+        """For a sentence, with the name escaped."""
+        return "entities without an owner" if self.owner is None else f"owner {escaped(self.owner)}"
+
+    @property
+    def reasons(self) -> tuple[WithheldReason, ...]:
+        """Every reason in a sentence."""
+        guards = (
+            WithheldReason(
+                kind="guard", id=guard.id, message=compose("{message} {how}", message=guard.message, how=guard.advice or "")
+            )
+            for guard in self.guards
+        )
+        findings = (WithheldReason(kind="finding", id=each.id, message=_with_place(each)) for each in self.findings)
+        others = [name_part(owner) if owner is not None else compose("entities without an owner") for owner in self.waits_for]
+        waits = compose(
+            "Must wait for the changes of {owners}. Written alone, they would give clients a limit that is in no plan.",
+            owners=join_messages(Message([part]) if not isinstance(part, Message) else part for part in others),
+        )
+        return (*guards, *findings, *((WithheldReason(kind="waits", message=waits),) if others else ()))
+
+
+def _with_place(finding: Finding) -> str:
+    return finding.message if finding.span is None else compose("{place}: {message}", place=finding.span, message=finding.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +218,8 @@ class Plan:
     """Ids of the brokers among which totals are divided, sorted. Empty when the manifests declare no total."""
     leaders: LeaderSpread | None = None
     """Which of them lead partitions, where that was read."""
+    withheld: tuple[WithheldOwner, ...] = ()
+    """Owners whose changes are not in this plan, with the reasons, sorted. Only where owners are isolated."""
 
     @property
     def tripped(self) -> tuple[GuardResult, ...]:
@@ -177,6 +232,11 @@ class Plan:
         return tuple(finding for finding in self.findings if finding.id in (NO_LONGER_DECLARED, OVERRIDES_DECLARED))
 
     @property
+    def owner_errors(self) -> tuple[Finding, ...]:
+        """Findings that withhold an owner, each once."""
+        return tuple(dict.fromkeys(finding for each in self.withheld for finding in each.findings))
+
+    @property
     def errored(self) -> bool:
         """True when the manifests or the broker's check have errors: the plan can be read, never applied."""
         return any(f.severity is Severity.ERROR for f in self.findings)
@@ -184,7 +244,7 @@ class Plan:
     @property
     def applyable(self) -> bool:
         """True when ``apply`` would write this (or, if empty, would have nothing to do)."""
-        return not self.errored and not self.tripped
+        return not self.errored and not self.tripped and (bool(self.changes) or not self.withheld)
 
 
 class ApplyResult(enum.StrEnum):
@@ -243,6 +303,8 @@ class ApplyReport:
     """Ids of the brokers among which totals were divided. Empty when the manifests declare no total."""
     findings: tuple[Finding, ...] = ()
     """About undeclared entities that the run left as they are although they differ from what the manifests declare."""
+    withheld: tuple[WithheldOwner, ...] = ()
+    """Owners whose changes the run did not write, with the reasons."""
 
     @property
     def wrote(self) -> bool:

@@ -45,6 +45,10 @@ class Difference:
     unmanaged: tuple[Entity, ...] = ()
     """Entities on the cluster that no manifest declares and that are left, in the cluster's order."""
 
+    def summary_of(self, changes: Collection[Change]) -> Summary:
+        """The counts when only some of the changes are made."""
+        return _summary(changes, unchanged=self.summary.unchanged, unmanaged=self.summary.unmanaged)
+
 
 def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, prune: Prune) -> Difference:
     """Compare every entity that either side knows.
@@ -137,7 +141,7 @@ def _action(live: Quotas, keys: tuple[KeyChange, ...]) -> Action:
     return Action.UPDATE
 
 
-def _summary(changes: list[Change], *, unchanged: int, unmanaged: int) -> Summary:
+def _summary(changes: Collection[Change], *, unchanged: int, unmanaged: int) -> Summary:
     counts: Mapping[Action, int] = {action: sum(1 for c in changes if c.action is action) for action in Action}
     return Summary(
         create=counts[Action.CREATE],

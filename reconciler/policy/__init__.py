@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from reconciler.policy.freeze import FREEZE_WINDOW
     from reconciler.policy.guard_context import GuardContext, ManagedAt
     from reconciler.policy.guards import GUARDS, RENAMED, by_option, check_guard_ids, in_manifest, judge
+    from reconciler.policy.isolation import IsolatedJudgement, OwnerView, judge_owners
     from reconciler.policy.lint.rules import lint_state
     from reconciler.policy.lint.subject import Subject
     from reconciler.policy.lint.values import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
@@ -27,12 +28,15 @@ __all__ = [
     "WINDOW_SECONDS",
     "FailingRows",
     "GuardContext",
+    "IsolatedJudgement",
     "ManagedAt",
+    "OwnerView",
     "Subject",
     "by_option",
     "check_guard_ids",
     "in_manifest",
     "judge",
+    "judge_owners",
     "judged_by_rules",
     "lint_state",
 ]

@@ -159,11 +159,16 @@ def too_many_removals(context: GuardContext) -> Measurement:
     losing = tuple(c.entity for c in context.changes if any(k.after is None for k in c.keys))
     percent, affected = share(losing, context)
     shares = len(losing) > 1 and context.live_in_scope() > limit.minimum
-    exceeds = len(losing) > limit.count or (shares and percent > limit.percent)
+    if context.of_all_owners:
+        # A few removals of many owners are many; only a large share of the whole cluster is an accident.
+        exceeds, within = len(losing) > limit.count and percent > limit.percent, f"{limit.percent:.3g} % and "
+    else:
+        exceeds = len(losing) > limit.count or (shares and percent > limit.percent)
+        within = f"{limit.percent:.3g} % or " if shares else ""
     return Measurement(
         entities=losing if exceeds else (),
         measured=affected,
-        limit=f"{limit.percent:.3g} % or {entity_count(limit.count)}" if shares else entity_count(limit.count),
+        limit=f"{within}{entity_count(limit.count)}",
         why=compose("{affected} in scope would lose limits: {names}.", affected=affected, names=name_entities(losing)),
         set_in=limit.set_in,
     )

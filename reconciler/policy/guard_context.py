@@ -27,7 +27,8 @@ class GuardContext:
     """Everything a guard may use. ``now`` has a time zone.
 
     ``claimed_elsewhere``: entities that the manifests also declare under another name of the same cluster, and that name.
-    ``managed``: entities that are changed by hand although manifests own them.
+    ``managed``: entities that are changed by hand although manifests own them. ``of_all_owners``: the changes are of several
+    owners, of which each was measured alone before.
     """
 
     changes: tuple[Change, ...]
@@ -37,6 +38,7 @@ class GuardContext:
     now: datetime.datetime
     claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
     managed: Mapping[Entity, ManagedAt] = field(default_factory=dict)
+    of_all_owners: bool = False
 
     def live_in_scope(self) -> int:
         """Entities on the cluster that this repository owns."""

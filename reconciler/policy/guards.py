@@ -59,10 +59,11 @@ def check_guard_ids(accepted: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """All guards, measured, and notes about acceptances that did nothing."""
+    """All guards, measured, and notes: warnings, and acceptances that did nothing (those of ``idle``)."""
 
     guards: tuple[GuardResult, ...]
     notes: tuple[Message, ...]
+    idle: frozenset[str] = frozenset()
 
 
 def by_option(guard_id: str) -> Message:
@@ -97,6 +98,7 @@ def judge(
     today = context.now.astimezone(datetime.UTC).date()
     results: list[GuardResult] = []
     notes: list[Message] = []
+    idle: set[str] = set()
     for guard_id, measure in GUARDS.items():
         if guard_id in leave_out:
             continue
@@ -106,8 +108,10 @@ def judge(
         results.append(result)
         if seen.only_warns and seen.entities and result.status is GuardStatus.PASSED:
             notes.append(compose("{why} (guard {guard})", why=seen.why, guard=name_part(guard_id)))
-        notes += _notes(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today)
-    return Judgement(guards=tuple(results), notes=tuple(notes))
+        unused = tuple(_notes(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today))
+        notes += unused
+        idle.update(unused)
+    return Judgement(guards=tuple(results), notes=tuple(notes), idle=frozenset(idle))
 
 
 def _current_id(guard_id: str) -> str:

@@ -243,7 +243,7 @@ def _sarif_location(span: Span | None, places: RepoPaths) -> dict[str, Json]:
 
 
 def plan_outputs(plan: Plan) -> str:
-    """``digest``, ``changes`` and its parts (entities), ``applyable``, ``complete``, ``errored``, ``guards`` (ids, by commas)."""
+    """The digest, counts of entities, ``applyable``, ``complete``, ``errored``, ``guards`` (ids) and ``withheld`` (owners)."""
     summary = plan.summary
     return _output_lines(
         {
@@ -257,6 +257,7 @@ def plan_outputs(plan: Plan) -> str:
             "complete": plan.complete,
             "errored": plan.errored,
             "guards": ",".join(guard.id for guard in plan.tripped),
+            "withheld": len(plan.withheld),
             **_severity_counts(plan.findings),
         }
     )

@@ -49,12 +49,13 @@ from reconciler.render.markdown_text import (
 )
 from reconciler.render.plan_text import read_words
 from reconciler.render.repository_links import RepositoryLinks, web_address
-from reconciler.text import count_of
+from reconciler.text import count_of, list_some
 
 _EXCEPTION_DAYS: Final = 14
 """How long the exception of the example lasts."""
 _PLACE: Final = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*):(?P<column>[1-9][0-9]*)", re.DOTALL)
 _FRAME: Final = 200
+_MOST_ENTITIES: Final = 5
 
 
 def guards_section(plan: Plan, links: RepositoryLinks, *, limit: int) -> tuple[str, ...]:
@@ -67,6 +68,20 @@ def guards_section(plan: Plan, links: RepositoryLinks, *, limit: int) -> tuple[s
     lines = [_guard(guard, links, limit) for guard in (*plan.tripped, *accepted)]
     how = _how_to_accept(plan.tripped[0], plan, links) if plan.tripped else ()
     return fold(f"Guards: {', '.join(counts)}", (*lines, *how))
+
+
+def withheld_section(plan: Plan, links: RepositoryLinks, *, limit: int) -> tuple[str, ...]:
+    """Every owner whose changes are withheld, with the reasons; the first entities by name."""
+    lines = []
+    for each in plan.withheld:
+        whose = code(each.owner, limit=limit) if each.owner is not None else "no owner"
+        entities = list_some([code(str(change.entity), limit=limit) for change in each.changes], _MOST_ENTITIES)
+        lines.append(f"- **{whose}**{f': {entities}' if entities else ''}")
+        for reason in each.reasons:
+            words = message_markdown(reason.message, limit=limit, begins_line=False, place=links.place).rstrip(".;, ")
+            which = f"{code(reason.id, limit=limit)} ({links.explained(reason.id)}): " if reason.id is not None else ""
+            lines.append(f"  - {which}{words}.")
+    return fold(f"Withheld: {count_of(len(plan.withheld), 'owner')}", lines, opened=True) if lines else ()
 
 
 def _guard(guard: GuardResult, links: RepositoryLinks, limit: int) -> str:

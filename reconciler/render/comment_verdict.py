@@ -77,7 +77,13 @@ def judge_comment(
     states = {row.state for row in rows}
     if errors_in(findings) or (report is not None and (report.refused or errors_in(report.findings))):
         return CommentVerdict.BLOCKED
-    if (plan is not None and plan.tripped) or states & {RowState.REJECTED, RowState.THROTTLED, RowState.POSSIBLE}:
+    if plan is not None and plan.withheld and not plan.changes and not any(each.guards for each in plan.withheld):
+        return CommentVerdict.BLOCKED
+    if (plan is not None and (plan.tripped or plan.withheld)) or states & {
+        RowState.REJECTED,
+        RowState.THROTTLED,
+        RowState.POSSIBLE,
+    }:
         return CommentVerdict.NEEDS_ACCEPTANCE
     if states & set(_UNKNOWN):
         return CommentVerdict.NOT_CHECKED
@@ -105,6 +111,7 @@ def alert_sentences(
         *_errors(plan, findings),
         *_backtest(report, rows, limit),
         *_guards(plan),
+        *_withheld(plan),
         *_without_backtest(plan, report, rows),
         *_next(plan, report, verdict),
     )
@@ -182,6 +189,13 @@ def _guards(plan: Plan | None) -> Iterator[str]:
     yield f"**{len(plan.tripped)} {verb}**: {names}."
 
 
+def _withheld(plan: Plan | None) -> Iterator[str]:
+    if plan is None or not plan.withheld:
+        return
+    names = list_some([code(each.owner) if each.owner is not None else "no owner" for each in plan.withheld], _MOST_GUARDS)
+    yield f"**Changes of {count_of(len(plan.withheld), 'owner')} are withheld**: {names}."
+
+
 def _without_backtest(plan: Plan | None, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> Iterator[str]:
     if plan is not None and report is None and rows:
         yield "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
@@ -197,6 +211,8 @@ def _next(plan: Plan | None, report: BacktestReport | None, verdict: CommentVerd
             yield "No changes: the cluster has every declared value."
         case CommentVerdict.NOT_CHECKED if plan is None and report is None:
             yield "The manifests have no errors, and no plan was made."
+        case CommentVerdict.NEEDS_ACCEPTANCE if plan is not None and plan.withheld and plan.changes:
+            yield "After the merge, `kafka-quotas apply` writes the changes in the table, and not the withheld ones."
         case CommentVerdict.READY if plan is not None:
             yield "After the merge, `kafka-quotas apply` writes exactly these changes."
         case CommentVerdict.NEEDS_ACCEPTANCE if plan is not None and not plan.tripped:

@@ -18,6 +18,7 @@ from reconciler.model import (
     Span,
     compose,
     escaped,
+    name_part,
 )
 from reconciler.render.drift_text import class_words, overrides_words
 from reconciler.text import amount
@@ -30,24 +31,32 @@ _SEVERITIES: Final = {GuardStatus.NEEDS_ACCEPTANCE: Severity.ERROR, GuardStatus.
 
 
 def findings_of_guards(plan: Plan) -> tuple[Finding, ...]:
-    """An error for every guard that needs acceptance, an info for every accepted one; those that passed are silent."""
-    return tuple(
+    """An error for every guard that needs acceptance, an info for every accepted one; those that passed are silent.
+
+    Where owners are isolated, also the findings that withhold an owner.
+    """
+    withheld = tuple(guard for each in plan.withheld for guard in each.guards)
+    guards = tuple(
         Finding(
             id=f"{GUARD_PREFIX}{guard.id}",
             severity=_SEVERITIES[guard.status],
             message=guard_sentence(guard),
             span=_place(guard.set_in),
         )
-        for guard in plan.guards
+        for guard in (*plan.guards, *withheld)
         if guard.status in _SEVERITIES
     )
+    return (*guards, *plan.owner_errors)
 
 
 def guard_sentence(guard: GuardResult) -> str:
-    """The guard's message; for one that needs acceptance also how to accept it."""
+    """The guard's message, and whose changes it is about; for one that needs acceptance also how to accept it."""
+    message = guard.message
+    if guard.owner is not None:
+        message = compose("Owner {owner}: {message}", owner=name_part(guard.owner), message=message)
     if guard.status is not GuardStatus.NEEDS_ACCEPTANCE:
-        return guard.message
-    return compose("{message} {advice}", message=guard.message, advice=guard.advice or f"To accept, pass {acceptance(guard)}.")
+        return message
+    return compose("{message} {advice}", message=message, advice=guard.advice or f"To accept, pass {acceptance(guard)}.")
 
 
 def acceptance(guard: GuardResult) -> str:

@@ -35,6 +35,7 @@ from reconciler.render.comment_sections import (
     guards_section,
     notes_section,
     rules_section,
+    withheld_section,
 )
 from reconciler.render.comment_verdict import alert_sentences, history_length, judge_comment
 from reconciler.render.markdown_text import NAME_LIMIT, Section, code, fence, fold, rows_that_fit, shorten, size
@@ -104,7 +105,7 @@ def plan_markdown(
         data, budget = "", budget - ROOM_FOR_BACKTEST
     subject = _Subject(plan=plan, report=report, findings=plan.findings, rows=tuple(change_rows(plan, report)))
     verdict = judge_comment(plan, report, plan.findings, subject.rows)
-    silent = not (plan.changes or plan.findings or plan.tripped or (report is not None and _speaks(report)))
+    silent = not (plan.changes or plan.findings or plan.tripped or plan.withheld or (report is not None and _speaks(report)))
     marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
     last = tuple(_foot(plan)) if foot else ()
     text = _composed(subject, marker, links, full=full_plan, budget=budget - size((data,)), last=last)
@@ -146,6 +147,7 @@ def _composed(
     for limit in _LIMITS:
         top = (marker_line(marker), comment_heading(marker, limit=limit), "", *_alert(subject, limit), *_counts(subject))
         guards = guards_section(subject.plan, links, limit=limit) if subject.plan else ()
+        guards += withheld_section(subject.plan, links, limit=limit) if subject.plan else ()
         room = budget - size(top) - size(guards) - size(last) - size((full,)) - _SENTENCES
         if room >= budget // 2:
             break

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model import Change, Finding, GuardResult, GuardStatus, KeyChange, LeaderSpread, Plan, display_name
+from reconciler.model import Change, Finding, GuardResult, GuardStatus, KeyChange, LeaderSpread, Plan, WithheldOwner, display_name
 from reconciler.render.derived_findings import acceptance
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import counts_sentence
@@ -41,6 +41,7 @@ from reconciler.render.plan_text import (
     direction_sentence,
     read_words,
     summary_sentence,
+    withheld_words,
 )
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 from reconciler.render.unit_sentences import change_sentences
@@ -106,8 +107,12 @@ def _answer(plan: Plan) -> str:
         return "This plan has errors and cannot be applied."
     if blocked:
         return f"Blocked: {count_of(blocked, 'guard')} {'needs' if blocked == 1 else 'need'} acceptance."
+    if plan.withheld and not plan.changes:
+        return f"Withheld: {withheld_words(plan.withheld)}."
     if not plan.changes:
         return "No change."
+    if plan.withheld:
+        return f"Ready in part: {withheld_words(plan.withheld)}."
     return f"Ready: {count_of(len(plan.changes), 'entity changes', 'entities change')}."
 
 
@@ -129,6 +134,9 @@ def _sections(plan: Plan, links: RepositoryLinks) -> Iterator[PageSection]:
     if plan.guards:
         order = sorted(plan.guards, key=lambda guard: list(_GUARDS).index(guard.status))
         yield PageSection(place="guards", title="Guards", count=len(order), body=items(_guard(guard, links) for guard in order))
+    if plan.withheld:
+        listed = items(_withheld(each, links) for each in plan.withheld)
+        yield PageSection(place="withheld", title="Withheld", count=len(plan.withheld), body=listed)
     if plan.changes:
         rows = [_row(change, key, links, plan.leaders) for change in plan.changes for key in change.keys]
         more = f'<p class="faint">{len(rows) - _ROWS:,} more are not listed here.</p>' if len(rows) > _ROWS else ""
@@ -179,6 +187,15 @@ def _row(change: Change, key: KeyChange, links: RepositoryLinks, leaders: Leader
 
 def _number(value: float | None) -> float:
     return -1.0 if value is None else value
+
+
+def _withheld(withheld: WithheldOwner, links: RepositoryLinks) -> str:
+    reasons = "".join(
+        f"<br>{f'{name(reason.id)}: ' if reason.id is not None else ''}{message_html(reason.message, links)}"
+        for reason in withheld.reasons
+    )
+    entities = "".join(f"<br>{name(str(change.entity))} ({change.action.value})" for change in withheld.changes)
+    return f"{chip('Withheld', 'warn')} {text(withheld.name)}{reasons}{entities}"
 
 
 def _guard(guard: GuardResult, links: RepositoryLinks) -> str:

@@ -22,9 +22,11 @@ from reconciler.model import (
     ClusterIdentity,
     GuardStatus,
     KeyChange,
+    LeaderSpread,
     ObservedFrom,
     Plan,
     Reason,
+    WithheldOwner,
     display_name,
     escaped,
 )
@@ -81,7 +83,10 @@ def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
     elif plan.changes:
         yield _legend(plan)
         yield line()
-        yield from _changes(plan)
+        yield from _changes(plan.changes, plan.leaders)
+        yield line()
+    for each in plan.withheld:
+        yield from _withheld(each, plan, most_changes)
         yield line()
     if plan.effects is not None:
         yield from effects_lines(plan.effects, changes=plan.changes)
@@ -111,16 +116,26 @@ def _file_of(change: Change) -> str:
     return next((key.source.file for key in change.keys if key.source is not None), "")
 
 
-def _by_file(plan: Plan) -> dict[str, list[Change]]:
+def _withheld(withheld: WithheldOwner, plan: Plan, most_changes: int | None) -> Iterator[Block]:
+    count = count_of(len(withheld.changes), "change") if withheld.changes else "manifests with errors"
+    yield line(("Withheld", Style.WARN), (f" for {withheld.name}: {count}", Style.STRONG))
+    if most_changes is None or len(withheld.changes) <= most_changes:
+        yield from _changes(withheld.changes, plan.leaders)
+    for reason in withheld.reasons:
+        head = f"  {reason.kind} {reason.id}: " if reason.id is not None else "  "
+        yield line((head, Style.WARN), *message_segments(reason.message), hang=4)
+
+
+def _by_file(changes: Sequence[Change]) -> dict[str, list[Change]]:
     """By the file that declares them, files by name; those that no file declares come last."""
     groups: dict[str, list[Change]] = {}
-    for change in plan.changes:
+    for change in changes:
         groups.setdefault(_file_of(change), []).append(change)
     return {file: groups[file] for file in sorted(groups, key=lambda file: (not file, file))}
 
 
-def _changes(plan: Plan) -> Iterator[Table]:
-    groups = _by_file(plan)
+def _changes(every: Sequence[Change], leaders: LeaderSpread | None) -> Iterator[Table]:
+    groups = _by_file(every)
     rows: list[tuple[Line | str | tuple[str, Style], ...] | Line] = []
     for file, changes in groups.items():
         if rows:
@@ -133,7 +148,7 @@ def _changes(plan: Plan) -> Iterator[Table]:
             rows.append(line((f"  {sign} {change.entity}", style)))
             for key in change.keys:
                 rows.append(_key(key, file, headed=headed))
-                rows += [line((f"        {words}", Style.FAINT), hang=10) for words in change_sentences(key, plan.leaders)]
+                rows += [line((f"        {words}", Style.FAINT), hang=10) for words in change_sentences(key, leaders)]
             if change.note:
                 rows.append(labelled("      note: ", Style.FAINT, (change.note, Style.FAINT)))
     yield table(_KEYS, rows, indent=6, titled=False)
@@ -153,7 +168,7 @@ def _key(key: KeyChange, file: str, *, headed: bool = False) -> tuple[str | tupl
 
 
 def _summarised(plan: Plan) -> Iterator[Block]:
-    groups = _by_file(plan)
+    groups = _by_file(plan.changes)
     yield line((f"{count_of(len(plan.changes), 'change')} in {count_of(len(groups), 'file')}", Style.STRONG))
     largest = sorted(groups, key=lambda file: -len(groups[file]))[:_SHOWN_FILES]
     columns = (Column(title="file", least=12), *(Column(title=action.value, to_the_right=True) for action in Action))
@@ -206,7 +221,8 @@ def _guards(plan: Plan) -> Iterator[Line]:
     spoken = [g for g in plan.guards if g.status is not GuardStatus.PASSED]
     for guard in spoken:
         if guard.status is GuardStatus.ACCEPTED:
-            yield line((f"Guard {guard.id} is accepted: ", Style.GOOD), *message_segments(guard.message))
+            whose = f" of owner {escaped(guard.owner)}" if guard.owner is not None else ""
+            yield line((f"Guard {guard.id}{whose} is accepted: ", Style.GOOD), *message_segments(guard.message))
         else:
             yield line(
                 (f"Guard {guard.id} needs acceptance: ", Style.WARN),
@@ -225,10 +241,20 @@ def undecided_words(plan: Plan) -> str:
     return f"{count} entities that no manifest declares need a decision"
 
 
+def withheld_words(withheld: Sequence[WithheldOwner]) -> str:
+    """``3 changes of 2 owners withheld``."""
+    changes = sum(len(each.changes) for each in withheld)
+    return f"{count_of(changes, 'change')} of {count_of(len(withheld), 'owner')} withheld"
+
+
 def summary_sentence(plan: Plan) -> str:
     """Counts of entities; for an empty plan, that nothing differs."""
     s = plan.summary
     rest = f"{s.unchanged} unchanged, {s.unmanaged} unmanaged"
+    if plan.withheld:
+        rest = f"{rest}; {withheld_words(plan.withheld)}"
+    if not plan.changes and plan.withheld:
+        return f"Nothing to write ({rest})."
     if not plan.changes and plan.undecided:
         return f"Nothing to write, but {undecided_words(plan)} ({rest})."
     if not plan.changes:
@@ -302,7 +328,15 @@ def _report_lines(report: ApplyReport) -> Iterator[Line]:
             words = escaped(outcome.error or "no answer")
             yield line((f"  {outcome.status.value}: ", Style.BAD), f"{outcome.change.entity}: {words}{code}")
     yield from findings_lines(report.findings)
+    for withheld in report.withheld:
+        count = f": {count_of(len(withheld.changes), 'change')}" if withheld.changes else ""
+        yield line(("  withheld: ", Style.WARN), f"{withheld.name}{count}")
+        for reason in withheld.reasons:
+            head = f"    {reason.kind} {reason.id}: " if reason.id is not None else "    "
+            yield line(head, *message_segments(reason.message), hang=6)
     yield line(_report_headline(report))
+    if report.withheld and report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO):
+        yield line((f"{withheld_words(report.withheld)}.", Style.BAD))
     if report.message and report.result is not ApplyResult.DONE:
         yield line(f"{report.message[0].upper()}{report.message[1:].removesuffix('.')}.")
 

@@ -29,6 +29,8 @@ class CommentState(enum.StrEnum):
     PLANNED = "planned"
     APPLYING = "applying"
     APPLIED = "applied"
+    APPLIED_IN_PART = "applied_in_part"
+    """Changes of some owners were withheld, all others are written."""
     FAILED = "failed"
     OUTDATED = "outdated"
 
@@ -163,6 +165,13 @@ _WORDS: Final = {
         alert="TIP",
         lead="Applied",
         more="To undo it, run `kafka-quotas revert REPORT` with the report of this run.",
+    ),
+    CommentState.APPLIED_IN_PART: _StateWords(
+        sign="⚠️",
+        heading="applied in part",
+        alert="WARNING",
+        lead="Applied in part",
+        more="`kafka-quotas plan` shows what is withheld, and why.",
     ),
     CommentState.FAILED: _StateWords(
         sign="❌",

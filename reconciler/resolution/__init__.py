@@ -55,6 +55,8 @@ if TYPE_CHECKING:
         NameMatch,
         level_of,
         named_or_other,
+        overlap,
+        strength,
         weaker_levels,
     )
     from reconciler.resolution.quota_callback import METHODS, BrokerLimits, MakeCallback, QuotaCallback, callback_limits
@@ -146,11 +148,13 @@ __all__ = [
     "named_or_other",
     "nearest_filter",
     "needs_broker",
+    "overlap",
     "quote_client_id",
     "refusal",
     "reserved_entity",
     "sanitize_name",
     "stored_rule",
+    "strength",
     "tags_of",
     "tags_of_address",
     "unclear_effects",

@@ -155,3 +155,22 @@ def named_or_other(entity: Entity) -> tuple[ClientName, ClientName]:
     """User and client-id of a client of this entity, of which ``OTHER`` may be any name."""
     user, client_id = entity.name(_USER), entity.name(_CLIENT_ID)
     return user if isinstance(user, str) else OTHER, client_id if isinstance(client_id, str) else OTHER
+
+
+def overlap(entity: Entity, other: Entity) -> bool:
+    """True when some client or address meets both entities, so that one decides where the other does not set a key."""
+    if (EntityType.IP in entity.types) != (EntityType.IP in other.types):
+        return False
+    for entity_type in EntityType:
+        name, other_name = entity.name(entity_type), other.name(entity_type)
+        if isinstance(name, str) and isinstance(other_name, str) and name != other_name:
+            return False
+    return True
+
+
+def strength(entity: Entity) -> int:
+    """The number of its level in its table: a smaller one decides first."""
+    level = level_of(entity)
+    if level is not None:
+        return level.number
+    return ADDRESS_PRECEDENCE.index(NameMatch.DEFAULT if entity.has_default else NameMatch.NAME) + 1

@@ -29,6 +29,7 @@ _LEVELS: Final = {
     PassResult.APPLIED: logging.INFO,
     PassResult.DIFFERS: logging.WARNING,
     PassResult.REFUSED: logging.WARNING,
+    PassResult.WITHHELD: logging.WARNING,
     PassResult.CHANGING: logging.WARNING,
 }
 
@@ -68,7 +69,7 @@ class Observers:
         self._health.note_pass(outcome)
         self._count(outcome, failures)
         for detail in outcome.details:
-            self._log.write(logging.ERROR, "finding", detail)
+            self._log.write(logging.WARNING if outcome.result.is_success else logging.ERROR, "finding", detail)
         if outcome.again:
             text = "the very same values were written as in the write before: another writer undoes them. Find out which one"
             self._log.write(logging.WARNING, "repeated", text)
@@ -97,8 +98,10 @@ class Observers:
                 planned={action.value: count for action, count in outcome.counts.planned.items()},
                 tripped=outcome.counts.tripped,
                 held_back=outcome.counts.held_back,
+                withheld=outcome.counts.withheld,
             )
-            if outcome.result is PassResult.REFUSED and outcome.reason in _GUARD_REASONS:
+            refused = outcome.result is PassResult.REFUSED and outcome.reason in _GUARD_REASONS
+            if refused or outcome.result is PassResult.WITHHELD:
                 self._metrics.count_refusals(outcome.counts.tripped)
         if outcome.result is PassResult.CLUSTER:
             self._metrics.count_broker_error(outcome.reason or "cluster")
@@ -115,6 +118,7 @@ def _fields(counts: EntityCounts | None) -> dict[str, Datum]:
         "planned": {action.value: count for action, count in counts.planned.items()},
         "guards": list(counts.tripped),
         "held_back": counts.held_back,
+        "withheld": counts.withheld,
     }
 
 

@@ -130,7 +130,9 @@ def _require_usable(first: PassOutcome) -> None:
 
 def _loader(settings: RunSettings) -> Callable[[], Intent]:
     references = References(trusted=settings.trusted_ref)
-    return lambda: load_intent(settings.paths, cluster=settings.cluster, fail_on=settings.fail_on, references=references)
+    return lambda: load_intent(
+        settings.paths, cluster=settings.cluster, fail_on=settings.fail_on, references=references, by_owner=True
+    )
 
 
 def _given(settings: RunSettings, intent: Intent) -> GivenBaseline | None:

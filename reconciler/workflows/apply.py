@@ -17,7 +17,7 @@ from typing import Final
 
 from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_note
 from reconciler.documents import AuditedRun, audit_text, audit_to_json, failed_audit_to_json
-from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError
+from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError, WithheldError
 from reconciler.files import append_line, require_appendable
 from reconciler.logs import log_event
 from reconciler.model import (
@@ -38,6 +38,7 @@ from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, plan_from
 from reconciler.workflows.units import read_for
 
+_MOST_NAMED: Final = 10
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -143,8 +144,10 @@ def write(
                 stepped = SteppedExecutor(
                     cluster, clock=clock, progress=progress, settings=approval.settings, step_down=approval.step_down
                 )
-                return stepped.run(plan)
-            return Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
+                report = stepped.run(plan)
+            else:
+                report = Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
+            return replace(report, withheld=plan.withheld)
     except RefusedError as error:
         return refused(plan, error)
 
@@ -171,6 +174,7 @@ def already_applied(plan: Plan) -> ApplyReport:
         outcomes=_not_attempted(plan),
         message=f"the saved plan is already applied{more}",
         findings=plan.undecided,
+        withheld=plan.withheld,
     )
 
 
@@ -184,6 +188,7 @@ def refused(plan: Plan, error: RefusedError) -> ApplyReport:
         failure_reason=error.failure_reason,
         message=str(error),
         guards=plan.guards,
+        withheld=plan.withheld,
     )
 
 
@@ -205,6 +210,10 @@ def _require_accepted(plan: Plan) -> None:
         refused_by = [g.id for g in plan.tripped]
         kind = FrozenError if refused_by == [FREEZE_WINDOW] else GuardRefusedError
         raise kind(msg, guard_ids=refused_by)
+    if plan.withheld and not plan.changes:
+        guard_ids = sorted({guard.id for each in plan.withheld for guard in each.guards})
+        msg = "; ".join(f"changes of {each.name} are withheld" for each in plan.withheld[:_MOST_NAMED])
+        raise GuardRefusedError(msg, guard_ids=guard_ids) if guard_ids else WithheldError(msg)
 
 
 class AuditFile:

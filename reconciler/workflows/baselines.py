@@ -43,6 +43,9 @@ def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None
     if not intent.desired.complete:
         msg = "--record-baseline needs all manifests: a baseline of some files would make the rest look unmanaged"
         raise UsageError(msg)
+    if intent.chosen is not None:
+        msg = "--record-baseline needs all owners: a baseline of some would make the changes of the others look applied"
+        raise UsageError(msg)
     if not path.parent.is_dir() or path.is_dir():
         msg = f"cannot write the baseline {path}: {'the path is a folder' if path.is_dir() else 'the folder does not exist'}"
         raise FileAccessError(msg)
@@ -50,6 +53,8 @@ def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None
 
 def is_clean(report: ApplyReport) -> bool:
     """True when a run verified that the cluster has every desired quota."""
+    if report.withheld:
+        return False
     nothing_left = report.result is ApplyResult.NOTHING_TO_DO and not report.outcomes
     return nothing_left or (report.result is ApplyResult.DONE and report.verified)
 

@@ -28,7 +28,7 @@ from reconciler.integrations import (
     repository_name,
     run_link,
 )
-from reconciler.model import ApplyResult, BacktestReport, ChangeStatus, Finding, Plan
+from reconciler.model import ApplyResult, BacktestReport, ChangeStatus, Finding, Plan, display_name
 from reconciler.ports import Clock
 from reconciler.render import (
     BUDGET,
@@ -52,25 +52,37 @@ from reconciler.render import (
     size,
     worst_verdict,
 )
-from reconciler.text import count_of, duration
+from reconciler.text import count_of, duration, list_some
+
+_MOST_OWNERS: Final = 5
 
 
 def state_of_report(text: str, *, name: str) -> tuple[CommentState, str]:
-    """``applied`` or ``failed``, and what happened; also for the report of a run that ended before it had a plan.
+    """``applied``, ``applied_in_part`` or ``failed``, and what happened; also of a run that ended before it had a plan.
 
     Raises ``FileAccessError`` for text that is not an apply report, and for the report of a run that was not to write.
     """
     report = read_apply_summary(text, name=name)
     if report.validate_only:
         raise FileAccessError(f"{name} is the report of a run with --validate-only, which applies nothing: give another one")
-    if report.result is ApplyResult.NOTHING_TO_DO:
+    if report.result is ApplyResult.NOTHING_TO_DO and not report.withheld:
         return CommentState.APPLIED, "the cluster needed no change"
     if report.result is ApplyResult.DONE:
         count = report.counts[ChangeStatus.APPLIED]
         took = f" in {duration(report.seconds)}" if report.seconds is not None else ""
-        return CommentState.APPLIED, f"{_entities(count)} written{took}, {_read_back(report, count)}"
+        written = f"{_entities(count)} written{took}, {_read_back(report, count)}"
+        if report.withheld:
+            return CommentState.APPLIED_IN_PART, f"{written}; {_withheld(report)}"
+        return CommentState.APPLIED, written
     reasons = ": ".join(text.strip().rstrip(".") for text in (report.failure_reason, report.message) if text)
     return CommentState.FAILED, f"{_written(report.result, report.counts)}{f'; {reasons}' if reasons else ''}"
+
+
+def _withheld(report: ApplySummary) -> str:
+    owners = [
+        f"{display_name(owner) if owner is not None else 'no owner'} ({_entities(count)})" for owner, count in report.withheld
+    ]
+    return f"withheld for {list_some(owners, _MOST_OWNERS)}"
 
 
 def _read_back(report: ApplySummary, count: int) -> str:

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.logs import log_event
-from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches
+from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches, compose, display_name
 from reconciler.planning import compare, forgotten_entities, forgotten_note
 from reconciler.ports import QuotaReader
+from reconciler.text import list_some
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.units import at_brokers, read_for
 
 _log: Final = logging.getLogger(__name__)
+_MOST_NAMED: Final = 5
 _NO_BASELINE: Final = (
     "no baseline was given, so unapplied changes look the same as changes by hand. Entities that left the manifests look the "
     "same as entities that were never in them. Pass --baseline REF or FILE"
@@ -65,7 +67,7 @@ def drift_from(
         },
         ignored=len(ignored),
         notes=(*current.notes, *intent.notes, *_notes(intent, current, baseline)),
-        findings=intent.findings,
+        findings=(*intent.findings, *intent.owner_errors),
     )
     counts = {each.value: count for each, count in drift.counts.items()}
     log_event(_log, "drift found", level=logging.INFO, cluster=spec.name, ignored=drift.ignored, **counts)
@@ -74,6 +76,9 @@ def drift_from(
 
 def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> Iterator[str]:
     yield from (node.message for node in current.unreadable)
+    if intent.errors:
+        names = list_some(sorted(display_name(owner) for owner in intent.errors if owner is not None), _MOST_NAMED)
+        yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=names)
     if baseline is None:
         yield _NO_BASELINE
         return

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 from reconciler.errors import ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.model import ClusterFailure, ClusterIdentity, Severity
 from reconciler.workflows.load import load_manifests, stop_on
+from reconciler.workflows.owners import may_isolate
 from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import References, read_references
 
@@ -16,24 +17,31 @@ _NO_CLUSTER: Final = "--all-clusters needs a Cluster manifest, and none was foun
 
 
 def load_every_intent(
-    paths: Sequence[str], *, fail_on: Severity, references: References, if_none: str = _NO_CLUSTER
+    paths: Sequence[str],
+    *,
+    fail_on: Severity,
+    references: References,
+    if_none: str = _NO_CLUSTER,
+    by_owner: bool = False,
+    owners: Sequence[str] = (),
 ) -> tuple[Intent | ClusterFailure, ...]:
     """Read the manifests once, and what they want of each cluster, in the order of the clusters' names.
 
     A cluster that the trusted reference does not have yet is skipped: there is nothing trusted to connect by. Raises
     ``ManifestError`` for findings that are not about one cluster alone, and ``UsageError`` with the text ``if_none`` for
-    no cluster at all.
+    no cluster at all. ``by_owner`` and ``owners`` as in ``load_intent``.
     """
     seen = read_references(references, paths)
     loaded = load_manifests(paths, trust=seen.trust)
-    stop_on(loaded.findings, fail_on)
+    if not may_isolate(loaded, by_owner=by_owner, owners=owners):
+        stop_on(loaded.findings, fail_on)
     names = sorted({*loaded.clusters, *loaded.proposed})
     if not names:
         raise UsageError(if_none)
     made: list[Intent | ClusterFailure] = []
     for name in names:
         try:
-            made.append(intent_of(loaded, seen, paths, cluster=name, fail_on=fail_on))
+            made.append(intent_of(loaded, seen, paths, cluster=name, fail_on=fail_on, by_owner=by_owner, owners=owners))
         except ReconcilerError as error:
             made.append(_failure(name, None, error, skipped=isinstance(error, UntrustedError)))
     return tuple(made)

@@ -24,6 +24,7 @@ from reconciler.model import (
     GuardStatus,
     LeaderSpread,
     ManifestCommit,
+    Message,
     Plan,
     PlanEffects,
     Prune,
@@ -34,13 +35,22 @@ from reconciler.model import (
     in_order,
 )
 from reconciler.planning import difference, quotas_after, sort_for_writing
-from reconciler.policy import GuardContext, by_option, in_manifest, judge
+from reconciler.policy import GuardContext, IsolatedJudgement, OwnerView, by_option, in_manifest, judge, judge_owners
 from reconciler.ports import CallbackInspector, Clock, LeaderInspector, Progress, QuotaCluster, QuotaReader
 from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, effects_between, unclear_effects
 from reconciler.text import did_you_mean, shown
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.git_repository import source_of
-from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
+from reconciler.workflows.load import LoadedManifests, chosen_cluster, desired_for, load_manifests, stop_on
+from reconciler.workflows.owners import (
+    check_owners,
+    errors_by_owner,
+    isolates,
+    isolation_notes,
+    may_isolate,
+    owner_lookup,
+    sound_manifests,
+)
 from reconciler.workflows.references import Before, ReadReferences, References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
@@ -78,6 +88,20 @@ class Intent:
     """What the entities of an owner may have together on each broker, by owner and key."""
     has_totals: bool = False
     """True once totals of the cluster were divided among its brokers."""
+    chosen: frozenset[str] | None = None
+    """The owners whose changes are wanted; ``None``: all."""
+    errors: Mapping[str | None, tuple[Finding, ...]] = field(default_factory=dict)
+    """By owner, the errors of manifests that are left out, where owners are isolated."""
+
+    @property
+    def isolates(self) -> bool:
+        """True when the guards measure each owner apart."""
+        return isolates(self.spec, self.chosen)
+
+    @property
+    def owner_errors(self) -> tuple[Finding, ...]:
+        """Those of ``errors``, each once."""
+        return tuple(dict.fromkeys(finding for findings in self.errors.values() for finding in findings))
 
     def source(self) -> ManifestCommit:
         """The commit that the manifests are in now; asks git."""
@@ -93,8 +117,12 @@ def load_intent(
     cluster: str | None,
     fail_on: Severity = Severity.ERROR,
     references: References = _NO_REFERENCES,
+    by_owner: bool = False,
+    owners: Sequence[str] = (),
 ) -> Intent:
-    """Read the manifests for one cluster.
+    """Read the manifests for one cluster. ``by_owner``: where the cluster isolates owners, leave out those with errors.
+
+    ``owners``: only their changes are wanted.
 
     Raises ``ManifestError`` with all findings when one is at or above ``fail_on``, ``UsageError`` when it is not clear which
     cluster is meant, ``GitError`` for a reference that cannot be read, and ``UntrustedError`` for a cluster that the trusted
@@ -102,17 +130,31 @@ def load_intent(
     """
     seen = read_references(references, paths)
     loaded = load_manifests(paths, trust=seen.trust)
-    stop_on(loaded.findings, fail_on)
-    return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on)
+    return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on, by_owner=by_owner, owners=owners)
 
 
 def intent_of(
-    loaded: LoadedManifests, seen: ReadReferences, paths: Sequence[str], *, cluster: str | None, fail_on: Severity
+    loaded: LoadedManifests,
+    seen: ReadReferences,
+    paths: Sequence[str],
+    *,
+    cluster: str | None,
+    fail_on: Severity,
+    by_owner: bool = False,
+    owners: Sequence[str] = (),
 ) -> Intent:
-    """One cluster's part of manifests without errors about all. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
-    spec, desired, findings = desired_for(loaded, cluster)
-    everything = (*loaded.findings, *findings, *lint_offline(loaded, spec, desired))
-    stop_on(everything, fail_on)
+    """One cluster's part of the manifests. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
+    if not may_isolate(loaded, by_owner=by_owner, owners=owners):
+        stop_on(loaded.findings, fail_on)
+    chosen = check_owners(loaded, owners)
+    if (by_owner or owners) and isolates(chosen_cluster(loaded, cluster), chosen):
+        sound = sound_manifests(loaded, cluster, fail_on)
+        loaded, spec, desired, everything, errors = sound.loaded, sound.spec, sound.desired, sound.findings, sound.errors
+    else:
+        stop_on(loaded.findings, fail_on)
+        spec, desired, findings = desired_for(loaded, cluster)
+        everything, errors = (*loaded.findings, *findings, *lint_offline(loaded, spec, desired)), {}
+        stop_on(everything, fail_on)
     return Intent(
         spec=spec,
         desired=desired,
@@ -127,6 +169,8 @@ def intent_of(
         owners=loaded.repository.owners if loaded.repository is not None else {},
         limits=loaded.repository.limits if loaded.repository is not None else (),
         budgets=budgets_of(loaded.budgets, spec),
+        chosen=chosen,
+        errors=errors,
     )
 
 
@@ -181,23 +225,26 @@ def plan_from(
         now=clock.now(),
         claimed_elsewhere=intent.others.claimed(current.cluster),
     )
-    judgement = judge(context, accepted=accepted, advice=by_option if attended else in_manifest)
+    judged = _judged(intent, context, accepted=accepted, advice=by_option if attended else in_manifest)
     # Lint again, now with the live state: it sees more, and says it in other words.
     declared = (finding for finding in intent.findings if finding.id not in LINT_RULES)
-    linted = lint_change(spec, intent.desired, current, changes, severities=intent.lint)
+    linted = lint_change(spec, intent.desired, current, judged.changes, severities=intent.lint)
+    if judged.withheld:
+        named = {finding for each in judged.withheld for finding in each.findings}
+        linted = tuple(finding for finding in linted if finding not in named)
     undeclared = undeclared_findings(spec, intent.desired, current, earlier)
     made = Plan(
         cluster=identity,
         source=source,
         observed=current.observed,
         complete=intent.desired.complete,
-        summary=differences.summary,
-        changes=changes,
-        guards=judgement.guards,
-        digest=plan_digest(identity.id, changes),
+        summary=differences.summary if len(judged.changes) == len(changes) else differences.summary_of(judged.changes),
+        changes=judged.changes,
+        guards=judged.guards,
+        digest=plan_digest(identity.id, judged.changes),
         notes=(
             *current.notes,
-            *judgement.notes,
+            *judged.notes,
             *intent.notes,
             *share_notes(intent.desired),
             *undeclared_notes(spec, intent.desired, current, earlier, source=source),
@@ -206,6 +253,7 @@ def plan_from(
         unmanaged=tuple(sorted(differences.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
         brokers=current.brokers if intent.has_totals else (),
         leaders=current.leaders if intent.has_totals else None,
+        withheld=judged.withheld,
     )
     log_event(
         _log,
@@ -213,14 +261,34 @@ def plan_from(
         level=logging.INFO,
         cluster=spec.name,
         digest=made.digest,
-        create=differences.summary.create,
-        update=differences.summary.update,
-        delete=differences.summary.delete,
-        unchanged=differences.summary.unchanged,
+        create=made.summary.create,
+        update=made.summary.update,
+        delete=made.summary.delete,
+        unchanged=made.summary.unchanged,
         guards_tripped=[guard.id for guard in made.tripped],
         guards_accepted=[guard.id for guard in made.guards if guard.status is GuardStatus.ACCEPTED],
+        withheld=[each.owner for each in made.withheld],
     )
     return made
+
+
+def _judged(
+    intent: Intent, context: GuardContext, *, accepted: Sequence[str], advice: Callable[[str], Message]
+) -> IsolatedJudgement:
+    """The changes that the guards let pass: all or none of the plan, or all or none of each owner."""
+    if not intent.isolates:
+        judgement = judge(context, accepted=accepted, advice=advice)
+        return IsolatedJudgement(changes=context.changes, withheld=(), guards=judgement.guards, notes=judgement.notes)
+    owner_of = owner_lookup(intent.desired, intent.owners)
+    linted = lint_change(intent.spec, intent.desired, context.current, context.changes, severities=intent.lint)
+    errors = errors_by_owner(linted, owner_of, intent.fail_on)
+    for owner, findings in intent.errors.items():
+        errors[owner] = (*findings, *errors.get(owner, ()))
+    unread = frozenset(owner for owner in intent.errors if owner is not None)
+    view = OwnerView(owner_of=owner_of, selected=intent.chosen, errors=errors, unread=unread)
+    judged = judge_owners(context, view, accepted=accepted, advice=advice)
+    more = isolation_notes(unread=unread, chosen=intent.chosen, unselected=judged.unselected)
+    return replace(judged, notes=(*judged.notes, *more))
 
 
 def with_effects(

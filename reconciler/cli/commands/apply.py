@@ -25,6 +25,7 @@ class ApplyArguments(LongRunArguments):
     plan: str | None
     record_baseline: str | None
     fail_on: str
+    owner: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plan", metavar="FILE", help="apply this saved plan (plan --out json=FILE), and refuse when a new plan would differ"
     )
+    options.add_owner_option(parser, "apply")
     writing.add_long_run_options(parser)
     writing.add_writing_options(parser)
     options.add_fail_on_option(parser)
@@ -72,7 +74,14 @@ def run(args: ApplyArguments) -> int:
         try:
             progress.step("reading the manifests")
             references = References(trusted=args.trusted_ref, base=args.base)
-            intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
+            intent = load_intent(
+                args.paths,
+                cluster=args.cluster,
+                fail_on=Severity(args.fail_on),
+                references=references,
+                by_owner=True,
+                owners=args.owner,
+            )
             given = options.baseline(args.baseline, args.paths, intent.trusted)
             if args.record_baseline:
                 check_recordable(intent, Path(args.record_baseline), validate_only=args.validate_only)

@@ -89,7 +89,7 @@ def run(args: DriftArguments) -> int:
         try:
             if args.all_clusters:
                 every_cluster.check_formats(args, files)
-                intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
+                intents = load_every_intent(args.paths, fail_on=fail_on, references=references, by_owner=True)
                 # A baseline file is refused here, so no file of the work tree is read.
                 given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
                 drifts = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
@@ -102,9 +102,12 @@ def run(args: DriftArguments) -> int:
                         files=files,
                         version=DRIFT_FORMAT_VERSION,
                     )
-                code = every_cluster.exit_code(drifts, differs=lambda drift: drift.differs, detailed=args.detailed_exitcode)
+                stopped = any(map(_has_errors, (drift for drift in drifts if not isinstance(drift, ClusterFailure))))
+                code = every_cluster.exit_code(
+                    drifts, differs=lambda drift: drift.differs, detailed=args.detailed_exitcode, stopped=stopped
+                )
                 return code or _unmanaged(args, [drift for drift in drifts if not isinstance(drift, ClusterFailure)])
-            intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references)
+            intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references, by_owner=True)
             given = options.baseline(args.baseline, args.paths, intent.trusted)
         except ManifestError as error:
             if not args.all_clusters:
@@ -114,9 +117,18 @@ def run(args: DriftArguments) -> int:
         drift = _drift(args, intent, given, ignore, progress)
     output.print_findings(args, drift.findings, to_stdout=False)
     _print(args, drift, files)
+    if _has_errors(drift):
+        return exit_codes.NOT_DONE
     if args.detailed_exitcode and drift.differs:
         return exit_codes.DIFFERENCES
     return _unmanaged(args, (drift,))
+
+
+def _has_errors(drift: Drift) -> bool:
+    """Errors in the manifests of isolated owners, whose entities were not compared."""
+    from reconciler.model import Severity
+
+    return any(finding.severity is Severity.ERROR for finding in drift.findings)
 
 
 def _unmanaged(args: DriftArguments, drifts: Sequence[Drift]) -> int:

@@ -25,6 +25,7 @@ class PlanArguments(ClusterArguments):
     """The command line of ``plan``."""
 
     all_clusters: bool
+    owner: tuple[str, ...]
     current: str | None
     trusted_ref: str | None
     base: str | None
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--known-clients", metavar="FILE", help="with --show-effects: add these clients, JSON lines of user and client-id"
     )
     parser.add_argument("--show-unmanaged", action="store_true", help="list entities that no manifest declares and apply keeps")
+    options.add_owner_option(parser, "plan")
     safety = options.section(parser, "Safety")
     safety.add_argument(
         "--server-check",
@@ -95,7 +97,14 @@ def run(args: PlanArguments) -> int:
         try:
             if args.all_clusters:
                 return _every(args, extras, references, files, progress)
-            intent = load_intent(args.paths, cluster=args.cluster, fail_on=Severity(args.fail_on), references=references)
+            intent = load_intent(
+                args.paths,
+                cluster=args.cluster,
+                fail_on=Severity(args.fail_on),
+                references=references,
+                by_owner=True,
+                owners=args.owner,
+            )
             given = options.baseline(args.baseline, args.paths, intent.trusted)
         except ManifestError as error:
             if not args.all_clusters:
@@ -105,7 +114,7 @@ def run(args: PlanArguments) -> int:
         plan = _plan(args, intent, given, extras, progress)
     output.print_findings(args, plan.findings, to_stdout=False)
     output.print_plan(args, plan, files)
-    stop_on(plan.findings, Severity(args.fail_on))
+    stop_on((*plan.findings, *plan.owner_errors), Severity(args.fail_on))
     return exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
 
 
@@ -156,13 +165,13 @@ def _every(
 
     every_cluster.check_formats(args, files)
     fail_on = Severity(args.fail_on)
-    intents = load_every_intent(args.paths, fail_on=fail_on, references=references)
+    intents = load_every_intent(args.paths, fail_on=fail_on, references=references, by_owner=True, owners=args.owner)
     given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
     plans = for_every(intents, lambda intent: _plan(args, intent, given, extras, progress))
     with progress.silent():
         every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
     made = [plan for plan in plans if not isinstance(plan, ClusterFailure)]
-    stopped = any(finding.severity.at_least(fail_on) for plan in made for finding in plan.findings)
+    stopped = any(finding.severity.at_least(fail_on) for plan in made for finding in (*plan.findings, *plan.owner_errors))
     return every_cluster.exit_code(
         plans, differs=lambda plan: bool(plan.changes), detailed=args.detailed_exitcode, stopped=stopped
     )

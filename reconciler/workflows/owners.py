@@ -1,0 +1,162 @@
+"""Owners that are planned apart: who owns an entity, and whose manifests have errors while those of others are planned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.errors import UsageError
+from reconciler.manifest import Owner, owner_of_entity, owners_of_file
+from reconciler.model import ClusterSpec, DesiredState, Entity, Finding, Isolation, Message, Severity, compose, name_part
+from reconciler.text import count_of, did_you_mean, list_some, shown
+from reconciler.workflows.load import LoadedManifests, desired_for, stop_on
+from reconciler.workflows.validate import lint_offline
+
+_MOST_NAMED = 5
+
+
+def check_owners(loaded: LoadedManifests, chosen: Sequence[str]) -> frozenset[str] | None:
+    """The owners of ``--owner``; ``None`` for all. Raises ``UsageError`` for one that nothing names."""
+    known = {document.owner for document in loaded.documents if document.owner is not None}
+    known |= set(loaded.repository.owners) if loaded.repository is not None else set()
+    for name in chosen:
+        if name not in known:
+            hint = did_you_mean(name, known) if known else "; neither the Repository manifest nor a document names an owner"
+            raise UsageError(f"no manifest has the owner {shown(name)}{hint}")
+    return frozenset(chosen) or None
+
+
+def isolates(spec: ClusterSpec, chosen: frozenset[str] | None) -> bool:
+    """True when each owner is planned apart."""
+    return chosen is not None or spec.isolate is Isolation.OWNER
+
+
+def may_isolate(loaded: LoadedManifests, *, by_owner: bool, owners: Sequence[str]) -> bool:
+    """False when an error in the manifests of one owner stops the command for every cluster."""
+    return bool(owners) or (by_owner and any(isolates(spec, None) for spec in loaded.clusters.values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoundManifests:
+    """The manifests of one cluster without the documents of owners with errors, and these errors by owner."""
+
+    loaded: LoadedManifests
+    spec: ClusterSpec
+    desired: DesiredState
+    findings: tuple[Finding, ...]
+    errors: Mapping[str | None, tuple[Finding, ...]]
+
+
+def sound_manifests(loaded: LoadedManifests, cluster: str | None, fail_on: Severity) -> SoundManifests:
+    """Leave out owners with errors, until the rest has none.
+
+    Raises ``ManifestError`` for an error that concerns no owner in particular: one in a Repository or Cluster manifest, or in a
+    file that is in no owner's folder and names no owner.
+    """
+    errors: dict[str | None, tuple[Finding, ...]] = {}
+    attribution = _Attribution(loaded)
+    wrong = attribution.by_owner(loaded.findings, fail_on)
+    findings = loaded.findings
+    while True:
+        if None in wrong:
+            stop_on(findings, fail_on)
+        errors.update({owner: (*errors.get(owner, ()), *more) for owner, more in wrong.items()})
+        if wrong:
+            loaded = replace(
+                loaded,
+                documents=tuple(d for d in loaded.documents if not attribution.is_of(d.file, d.owner, wrong)),
+                findings=tuple(f for f in loaded.findings if not f.severity.at_least(fail_on)),
+            )
+        spec, state, of_cluster = desired_for(loaded, cluster)
+        findings = (*loaded.findings, *of_cluster, *lint_offline(loaded, spec, state))
+        wrong = attribution.by_owner(findings, fail_on)
+        if not wrong:
+            desired = replace(state, complete=False) if errors else state
+            return SoundManifests(loaded=loaded, spec=spec, desired=desired, findings=findings, errors=errors)
+
+
+class _Attribution:
+    """Which owners a file is about."""
+
+    def __init__(self, loaded: LoadedManifests) -> None:
+        self._root = loaded.root
+        self._owners: Mapping[str, Owner] = loaded.repository.owners if loaded.repository is not None else {}
+        self._named: dict[str, set[str | None]] = {file: set() for file in loaded.files}
+        for document in loaded.documents:
+            self._named.setdefault(document.file, set()).add(document.owner)
+        self._shared = {spec.span.file for spec in (*loaded.clusters.values(), *loaded.proposed.values()) if spec.span}
+        for repository in (loaded.repository, loaded.proposed_repository):
+            if repository is not None:
+                self._shared.add(repository.file)
+        self._known: dict[str, frozenset[str]] = {}
+
+    def owners(self, file: str) -> frozenset[str]:
+        """Empty for a file that concerns all owners, or that has no owner."""
+        if file in self._shared or file not in self._named:
+            return frozenset()
+        if file not in self._known:
+            relative = os.path.relpath(file, self._root).replace(os.sep, "/") if self._root is not None else file
+            self._known[file] = owners_of_file(relative, self._owners, self._named[file])
+        return self._known[file]
+
+    def is_of(self, file: str, owner: str | None, wrong: Mapping[str | None, object]) -> bool:
+        """True for a document of one of these owners, or in one of their files."""
+        return owner in wrong or not wrong.keys().isdisjoint(self.owners(file))
+
+    def by_owner(self, findings: Iterable[Finding], fail_on: Severity) -> dict[str | None, tuple[Finding, ...]]:
+        """Errors by owner; ``None``: no owner. One about two files concerns the owners of both."""
+        wrong: dict[str | None, tuple[Finding, ...]] = {}
+        for finding in findings:
+            if not finding.severity.at_least(fail_on):
+                continue
+            own = self.owners(finding.span.file) if finding.span is not None else frozenset()
+            also = self._also(finding) if own else frozenset()
+            for owner in (*own, *also) or (None,):
+                wrong[owner] = (*wrong.get(owner, ()), finding)
+        return wrong
+
+    def _also(self, finding: Finding) -> frozenset[str]:
+        """Of two claims to one entity neither may decide."""
+        if finding.id != "duplicate-entity" or finding.span is None:
+            return frozenset()
+        others = {owner for related in finding.related for owner in self.owners(related.span.file)}
+        return frozenset(others) - self.owners(finding.span.file)
+
+
+def owner_lookup(desired: DesiredState, owners: Mapping[str, Owner]) -> Callable[[Entity], str | None]:
+    """The owner of an entity: whose manifest declares it, else who lists it."""
+    known: dict[Entity, str | None] = {}
+
+    def owner_of(entity: Entity) -> str | None:
+        if entity not in known:
+            declared = desired.entities.get(entity)
+            known[entity] = declared.owner if declared is not None else owner_of_entity(entity, owners)
+        return known[entity]
+
+    return owner_of
+
+
+def errors_by_owner(
+    findings: Iterable[Finding], owner_of: Callable[[Entity], str | None], fail_on: Severity
+) -> dict[str | None, tuple[Finding, ...]]:
+    """Of findings that the live state brings, those that withhold the owner of their entity."""
+    wrong: dict[str | None, tuple[Finding, ...]] = {}
+    for finding in findings:
+        if finding.severity.at_least(fail_on) and finding.entity is not None:
+            owner = owner_of(finding.entity)
+            wrong[owner] = (*wrong.get(owner, ()), finding)
+    return wrong
+
+
+def isolation_notes(*, unread: Iterable[str], chosen: frozenset[str] | None, unselected: int) -> Iterator[Message]:
+    """What a plan of isolated owners leaves out."""
+    if chosen is not None:
+        names = name_part(list_some(sorted(chosen), _MOST_NAMED))
+        left = compose(" {count} of other owners left out.", count=count_of(unselected, "change is", "changes are"))
+        yield compose("Planned for owner {names} only.{left}", names=names, left=left if unselected else "")
+    if wrong := sorted(unread):
+        yield compose(
+            "Manifests of {names} have errors, so nothing is pruned and no default entity changes.",
+            names=name_part(list_some(wrong, _MOST_NAMED)),
+        )
