@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionLoss
-from kazoo.security import make_acl
+from kazoo.exceptions import ConnectionLoss, NoAuthError
+from kazoo.security import make_acl, make_digest_acl
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.session import close_client, open_client
@@ -211,6 +211,20 @@ def test_a_login_gives_the_identity_that_acls_name(with_login: ZooKeeperServer, 
             assert client.get(f"/of-{username}")[0] == b"mine"
         finally:
             client.delete(f"/of-{username}")
+
+
+def test_zookeepers_own_digest_gives_an_identity_beside_a_login(plain: ZooKeeperServer, caplog) -> None:
+    caplog.set_level(0)
+    digest = f"ops:{SECRET}"
+    security = zookeeper_security({"zookeeper.auth.digest": digest}, source="f")
+    with opened(settings(plain.address, security)) as client:
+        client.create("/of-ops", b"mine", acl=[make_digest_acl("ops", SECRET, all=True)])
+    with opened(settings(plain.address)) as client, pytest.raises(NoAuthError):
+        client.get("/of-ops")
+    with opened(settings(plain.address, security)) as client:
+        assert client.get("/of-ops")[0] == b"mine"
+        client.delete("/of-ops")
+    assert SECRET not in caplog.text + repr(security)
 
 
 @pytest.mark.parametrize(("username", "password"), [("kafka", f"{SECRET}!"), ("nobody", "s3cr3t")])

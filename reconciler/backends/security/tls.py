@@ -10,7 +10,6 @@ from __future__ import annotations
 import datetime
 import os
 import secrets
-import shlex
 import ssl
 import tempfile
 from collections.abc import Callable
@@ -23,12 +22,11 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, load_pkcs12
 
+from reconciler.backends.security.java_store import is_java_store, open_java_store
 from reconciler.errors import UsageError
 
-_KINDS: Final = ("PEM", "PKCS12", "JKS")
+_KINDS: Final = ("PEM", "PKCS12", "JKS", "JCEKS")
 _Read = TypeVar("_Read")
-_JKS: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
-"""How JKS and JCEKS stores begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +126,9 @@ def read_tls(settings: Settings) -> Tls:
 def _kind(settings: Settings, prefix: str) -> str:
     kind = settings.get(f"{prefix}.type", "JKS").upper()
     if kind not in _KINDS and settings.get(f"{prefix}.location"):
-        raise settings.refused(f"{prefix}.type", f"{kind} stores are not supported here. Supported are PEM and PKCS12")
+        raise settings.refused(
+            f"{prefix}.type", f"{kind} stores are not supported here. Supported are PEM, PKCS12, JKS and JCEKS"
+        )
     return kind
 
 
@@ -139,7 +139,7 @@ def _authorities(settings: Settings, kind: str, file: str | None) -> str | None:
         return inline
     if file is None or kind == "PEM":
         return None
-    return _from_store(settings, "ssl.truststore", file, pkcs12_authorities)
+    return _from_store(settings, "ssl.truststore", file, store_authorities)
 
 
 def _key_pair(settings: Settings, kind: str, file: str | None) -> SealedKeyPair | None:
@@ -155,7 +155,8 @@ def _key_pair(settings: Settings, kind: str, file: str | None) -> SealedKeyPair 
             raise settings.refused("ssl.keystore.key", str(error)) from None
     if file is None or kind == "PEM":
         return None
-    return _from_store(settings, "ssl.keystore", file, pkcs12_key_pair)
+    key_password = settings.get("ssl.key.password") or None
+    return _from_store(settings, "ssl.keystore", file, lambda content, password: store_key_pair(content, password, key_password))
 
 
 def _require_inline(settings: Settings, key: str, kind: str, file: str | None) -> None:
@@ -171,21 +172,15 @@ def _from_store(settings: Settings, prefix: str, file: str, read: Callable[[byte
         content = Path(file).read_bytes()
     except (OSError, ValueError) as error:
         raise settings.refused(f"{prefix}.location", _why(settings, file, error)) from None
-    if is_java_store(content):
-        converted = f"{file.removesuffix('.jks')}.p12"
-        raise settings.refused(
-            f"{prefix}.type",
-            f"JKS stores are not supported here; convert it with: keytool -importkeystore -srckeystore {shlex.quote(file)} "
-            f"-destkeystore {shlex.quote(converted)} -deststoretype PKCS12; then set "
-            f"{settings.name(prefix)}.type=PKCS12 and {settings.name(prefix)}.location={converted}",
-        )
     if b"-----BEGIN " in content[:4096]:
         raise settings.refused(f"{prefix}.type", f"{file} is in PEM form: set {settings.name(prefix)}.type=PEM")
     try:
         return read(content, settings.get(f"{prefix}.password"))
     except ValueError as error:
-        password = settings.name(f"{prefix}.password")
-        raise settings.refused(f"{prefix}.location", f"{file} cannot be used: {error} ({password})") from None
+        passwords = [settings.name(f"{prefix}.password"), *([settings.name("ssl.key.password")] if "key" in prefix else [])]
+        raise settings.refused(
+            f"{prefix}.location", f"{file} cannot be used: {error} ({', '.join(dict.fromkeys(passwords))})"
+        ) from None
 
 
 def _require_usable(settings: Settings, tls: Tls) -> None:
@@ -209,22 +204,29 @@ def _why(settings: Settings, file: str, error: Exception) -> str:
     return f"{file} cannot be read: {reason or 'not a usable file'}"
 
 
-def is_java_store(content: bytes) -> bool:
-    """True for the content of a JKS or JCEKS store, whatever its name and configured type: Java reads either as the other."""
-    return content.startswith(_JKS)
-
-
-def pkcs12_authorities(content: bytes, password: str) -> str:
+def store_authorities(content: bytes, password: str) -> str:
     """The certificates of a trust store, as PEM. Raises ``ValueError`` that states why there are none."""
-    _key, own, others = _open_store(content, password)
-    certificates = [*([own] if own is not None else []), *others]
+    if is_java_store(content):
+        certificates = list(open_java_store(content, password).certificates)
+    else:
+        _key, own, others = _open_store(content, password)
+        certificates = [*([own] if own is not None else []), *others]
     if not certificates:
         raise ValueError("the store contains no certificate")
     return _pem(certificates).decode("ascii")
 
 
-def pkcs12_key_pair(content: bytes, password: str) -> SealedKeyPair:
-    """The one key of a key store with its chain. Raises ``ValueError`` that states what is missing."""
+def store_key_pair(content: bytes, password: str, key_password: str | None = None) -> SealedKeyPair:
+    """The first key of a key store with its chain. Raises ``ValueError`` that states what is missing.
+
+    ``key_password`` is for stores whose key has another password than the store, which PKCS12 does not know.
+    """
+    if is_java_store(content):
+        store = open_java_store(content, password)
+        if not store.keys or not store.keys[0].chain:
+            raise ValueError("the store contains no private key with a certificate")
+        first = store.keys[0]
+        return _seal(first.private_key(key_password or password), _pem(list(first.chain)))
     key, own, others = _open_store(content, password)
     if key is None or own is None:
         raise ValueError("the store contains no private key with a certificate")

@@ -1,14 +1,16 @@
-"""kazoo's connection with SASL DIGEST-MD5, and a thread that reports its errors instead of a traceback.
+"""kazoo's connection with SASL, and a thread that reports its errors instead of a traceback.
 
-The login is the client's side of SASL DIGEST-MD5 (RFC 2831), quality of protection ``auth``: what ZooKeeper's servers offer.
-kazoo would log in with a library that is no longer kept, and that takes only passwords in ASCII. The digest protects a password
-from who listens, not well by today's measure: over untrusted networks TLS has to.
+Kerberos is the exchange that brokers take, too. The other login is the client's side of SASL DIGEST-MD5 (RFC 2831), quality of
+protection ``auth``: what ZooKeeper's servers offer. kazoo would log in with a library that is no longer kept, and that takes only
+passwords in ASCII. The digest protects a password from who listens, not well by today's measure: over untrusted networks TLS has
+to.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import logging
 import re
 import secrets
@@ -21,12 +23,14 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.serialization import SASL
 from kazoo.protocol.states import KeeperState
 
+from reconciler.backends.security.kerberos import KerberosLogin
+from reconciler.errors import AuthenticationError, MissingDependencyError
 from reconciler.logs import log_event
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
-    from reconciler.backends.zookeeper.settings import DigestLogin
+    from reconciler.backends.zookeeper.settings import DigestLogin, ZooKeeperLogin
 
 
 _DIRECTIVE: Final = re.compile(rb'\s*([A-Za-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^,\s]*))\s*(?:,|$)', re.DOTALL)
@@ -122,7 +126,7 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
     """
 
     def __init__(
-        self, client: KazooClient, *, login: DigestLogin | None, answer_seconds: float, waiting: float, logger: logging.Logger
+        self, client: KazooClient, *, login: ZooKeeperLogin | None, answer_seconds: float, waiting: float, logger: logging.Logger
     ) -> None:
         super().__init__(client, client._conn_retry.copy(), logger=logger, sasl_options=None if login is None else {})  # noqa: SLF001 - what the client itself does
         self._login = login
@@ -156,23 +160,18 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
                 # Kazoo lets what was asked without a connection wait for ever.
                 self.client._notify_pending(KeeperState.CONNECTING)  # noqa: SLF001 - it has no other way to end that
 
-    def _authenticate_with_sasl(self, _host: str, _timeout: float) -> None:
+    def _authenticate_with_sasl(self, host: str, _timeout: float) -> None:
         """Log in. Raises ``AuthFailedError``, after which no further connection is tried."""
         if self._login is None:
             return
         try:
-            challenge = self._exchange(b"", xid=1)
-            if not challenge:
-                self._refuse("the server offers none")
-            answer = digest_answer(
-                challenge,
-                username=self._login.username,
-                password=self._login.password,
-                uri=_URI,
-                cnonce=secrets.token_urlsafe(24),
-            )
-            answer.check(self._exchange(answer.token, xid=2))
-            log_event(_log, "login accepted", level=logging.INFO, mechanism="DIGEST-MD5")
+            if isinstance(self._login, KerberosLogin):
+                self._log_in_with_kerberos(self._login, host)
+            else:
+                self._log_in_with_digest(self._login)
+            log_event(_log, "login accepted", level=logging.INFO, mechanism=self._login.mechanism)
+        except (AuthenticationError, MissingDependencyError) as error:
+            self._refuse(str(error))
         except DigestError as error:
             self._refuse(f"the server's part of the login cannot be used: {error}")
         except ConnectionDropped:
@@ -180,17 +179,36 @@ class LoginConnection(ConnectionHandler):  # type: ignore[misc]  # the library h
         except self.handler.timeout_exception:
             self._refuse("the server does not answer a login. It may have none with SASL")
 
+    def _log_in_with_digest(self, login: DigestLogin) -> None:
+        challenge = self._exchange(b"", xid=1)
+        if not challenge:
+            self._refuse("the server offers none")
+        answer = digest_answer(
+            challenge, username=login.username, password=login.password, uri=_URI, cnonce=secrets.token_urlsafe(24)
+        )
+        answer.check(self._exchange(answer.token, xid=2))
+
+    def _log_in_with_kerberos(self, login: KerberosLogin, host: str) -> None:
+        exchange = login.begin(host)
+        answer: bytes | None = None
+        for xid in itertools.count(1):
+            answer = self._exchange(exchange.respond(answer), xid=xid)
+            if exchange.is_complete:
+                return
+
     def _exchange(self, token: bytes, *, xid: int) -> bytes:
         self._submit(SASL(token), self._answer_seconds, xid)
         header, buffer, offset = self._read_header(self._answer_seconds)
         if header.xid != xid:
             raise DigestError("the server answers another request")
         if header.err:
-            self._refuse("the user or the password is wrong" if xid > 1 else f"error {header.err}")
+            is_password = xid > 1 and not isinstance(self._login, KerberosLogin)
+            self._refuse("the user or the password is wrong" if is_password else f"error {header.err}")
         answer: tuple[Any, int] = SASL.deserialize(buffer, offset)
         return bytes(answer[0] or b"")
 
     def _refuse(self, why: str) -> None:
         self.refusal = why
-        log_event(_log, "login refused", level=logging.INFO, mechanism="DIGEST-MD5", reason=why)
+        mechanism = None if self._login is None else self._login.mechanism
+        log_event(_log, "login refused", level=logging.INFO, mechanism=mechanism, reason=why)
         raise AuthFailedError(why)

@@ -87,6 +87,7 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
         timeout=settings.session_seconds,
         handler=handler,
         read_only=True,
+        auth_data=None if settings.security.digest is None else [("digest", settings.security.digest)],
         # For as long as the client is open: each request has a deadline of its own.
         command_retry=KazooRetry(max_tries=1, sleep_func=handler.sleep_func),
         connection_retry=KazooRetry(max_tries=-1, delay=0.05, max_delay=1.0, sleep_func=handler.sleep_func),
@@ -102,7 +103,7 @@ def open_client(settings: ZooKeeperSettings) -> KazooClient:
             _log,
             "opening a session",
             servers=connection_text(settings.servers, settings.chroot),
-            login=None if settings.security.login is None else "DIGEST-MD5",
+            login=None if settings.security.login is None else settings.security.login.mechanism,
             tls=settings.security.tls is not None,
         )
         begun = time.monotonic()
@@ -181,9 +182,9 @@ def _require_chroot(client: KazooClient, connection: LoginConnection, settings: 
 def _require_not_refused(connection: LoginConnection, settings: ZooKeeperSettings) -> None:
     login = settings.security.login
     if connection.refusal is not None and login is not None:
-        who = display_name(login.username)
+        who = "" if login.principal is None else f" of {display_name(login.principal)}"
         refusal = connection.refusal
-        msg = f"{_where(settings)} refused the login of {who} with SASL DIGEST-MD5 (zookeeper.sasl.jaas.config): {refusal}"
+        msg = f"{_where(settings)} refused the login{who} with SASL {login.mechanism} (zookeeper.sasl.jaas.config): {refusal}"
         raise AuthenticationError(msg) from None
     if connection.refusal is not None:
         raise UnsupportedClusterError(f"{_where(settings)} cannot be used: {connection.refusal}") from None

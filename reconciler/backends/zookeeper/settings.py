@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
+from reconciler.backends.security.kerberos import KERBEROS_MODULE, KerberosLogin, kerberos_login
 from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties, parse_jaas
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
@@ -22,6 +23,9 @@ _DEFAULT_PORT: Final = 2181
 
 JAAS: Final = "zookeeper.sasl.jaas.config"
 _MODULE: Final = "DigestLoginModule"
+_SERVICE_NAME: Final = "zookeeper.sasl.client.username"
+_DEFAULT_SERVICE: Final = "zookeeper"
+DIGEST: Final = "zookeeper.auth.digest"
 _NETTY: Final = "ClientCnxnSocketNetty"
 _KIND_BY_SUFFIX: Final = {".pem": "PEM", ".p12": "PKCS12", ".pfx": "PKCS12"}
 _OF_ZOOKEEPER: Final = frozenset({
@@ -42,23 +46,47 @@ class DigestLogin:
     username: str
     password: str = field(repr=False)
 
+    @property
+    def mechanism(self) -> str:
+        """ZooKeeper's word for it."""
+        return "DIGEST-MD5"
+
+    @property
+    def principal(self) -> str:
+        """The principal that the servers will see."""
+        return self.username
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """None: both stand in the properties."""
+        return ()
+
+
+ZooKeeperLogin: TypeAlias = DigestLogin | KerberosLogin
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperSecurity:
-    """What a connection needs beyond an address; neither: plaintext and anonymous."""
+    """What a connection needs beyond an address; nothing: plaintext and anonymous.
 
-    login: DigestLogin | None = None
+    ``digest`` is ``user:password`` for ZooKeeper's own scheme ``digest``, a second identity beside that of the login.
+    """
+
+    login: ZooKeeperLogin | None = None
+    digest: str | None = field(default=None, repr=False)
     tls: Tls | None = None
+    provider_files: tuple[str, ...] = ()
+    """Files that the properties refer to for their values."""
 
     @property
     def files(self) -> tuple[str, ...]:
         """The files that decide who is trusted and who one is."""
-        return self.tls.files if self.tls else ()
+        return (*(self.login.files if self.login else ()), *(self.tls.files if self.tls else ()), *self.provider_files)
 
     @property
     def principal(self) -> str | None:
         """The principal that the servers will see, as far as the settings show."""
-        return self.login.username if self.login else None
+        return self.login.principal if self.login else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +156,11 @@ def parse_zookeeper_properties(content: bytes, *, source: str) -> ZooKeeperSecur
 
 def zookeeper_security(properties: Mapping[str, str], *, source: str) -> ZooKeeperSecurity:
     """The same from key and value pairs."""
-    settings = JavaProperties(properties, source)
-    return ZooKeeperSecurity(
-        login=_login(settings), tls=read_tls(_TlsSettings(properties, source)) if _wants_tls(settings) else None
-    )
+    settings, tls_settings = JavaProperties(properties, source), _TlsSettings(properties, source)
+    login, digest = _login(settings), _digest(settings)
+    tls = read_tls(tls_settings) if _wants_tls(settings) else None
+    provider_files = (*settings.provider_files, *tls_settings.provider_files)
+    return ZooKeeperSecurity(login=login, digest=digest, tls=tls, provider_files=provider_files)
 
 
 def _wants_tls(settings: JavaProperties) -> bool:
@@ -146,7 +175,7 @@ def _wants_tls(settings: JavaProperties) -> bool:
     return secure == "true"
 
 
-def _login(settings: JavaProperties) -> DigestLogin | None:
+def _login(settings: JavaProperties) -> ZooKeeperLogin | None:
     text = settings.get(JAAS)
     if not text or settings.get("zookeeper.sasl.client", "true").lower() == "false":
         return None
@@ -154,13 +183,27 @@ def _login(settings: JavaProperties) -> DigestLogin | None:
         line = parse_jaas(text)
     except ValueError as error:
         raise settings.refused(JAAS, f"the value cannot be read: {error}") from None
+    if line.module.endswith(KERBEROS_MODULE):
+        try:
+            return kerberos_login(line.options, service_name=settings.get(_SERVICE_NAME) or _DEFAULT_SERVICE, setting=JAAS)
+        except ValueError as error:
+            raise settings.refused(JAAS, str(error)) from None
     if not line.module.endswith(_MODULE):
         raise settings.refused(
-            JAAS, f"only org.apache.zookeeper.server.auth.{_MODULE} is supported here, with username and password"
+            JAAS,
+            f"supported here are org.apache.zookeeper.server.auth.{_MODULE} with username and password, and "
+            f"com.sun.security.auth.module.{KERBEROS_MODULE}",
         )
     if not line.options.get("username") or "password" not in line.options:
         raise settings.refused(JAAS, "the username or the password is missing")
     return DigestLogin(username=line.options["username"], password=line.options["password"])
+
+
+def _digest(settings: JavaProperties) -> str | None:
+    text = settings.get(DIGEST)
+    if text and (text.startswith(":") or ":" not in text):
+        raise settings.refused(DIGEST, "write USER:PASSWORD")
+    return text or None
 
 
 class _TlsSettings(JavaProperties):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.broker.settings import Security, client_properties, principal_name
-from reconciler.backends.security.tls import pkcs12_key_pair, tls_context
+from reconciler.backends.security.tls import store_key_pair, tls_context
 from reconciler.errors import UsageError
 from reconciler.sandbox.java import find_java
 from tests.support.certificates import Authority
@@ -168,7 +168,7 @@ def test_a_store_that_cannot_be_used_is_named_and_nothing_of_it_is_repeated(sett
 
 def test_the_chain_of_a_key_store_is_put_in_the_order_of_who_signed_whom():
     stranger = Authority("Stranger").certificate
-    pair = pkcs12_key_pair(CLIENT.pkcs12(SECRET, others=(stranger,)), SECRET)
+    pair = store_key_pair(CLIENT.pkcs12(SECRET, others=(stranger,)), SECRET)
     assert pair.chain.decode() == CLIENT.chain + CA.pem
 
 
@@ -179,32 +179,88 @@ def keytool(*arguments: str) -> None:
     subprocess.run([program, *arguments], check=True, capture_output=True, timeout=300)
 
 
-def test_a_jks_store_brings_the_keytool_line_that_converts_it_and_the_line_works(folder):
-    store = str(folder / "my trust.jks")
-    password = ["-storepass:env", "STORE_PASSWORD"]
-    certificate = write(folder / "ca.pem", CA.pem)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("STORE_PASSWORD", SECRET)
-        keytool(
-            "-importcert", "-noprompt", "-alias", "ca", "-file", certificate, "-keystore", store, "-storetype", "JKS", *password
+def javas() -> list[Path]:
+    """The folders with ``keytool`` of every Java that this machine has: the default one, and those of the system's folder."""
+    own = find_java().resolve().parent
+    others = sorted(path.parent for path in Path("/usr/lib/jvm").glob("*/bin/keytool")) if Path("/usr/lib/jvm").is_dir() else []
+    folders = [path for path in (own, *others) if (path / "keytool").exists()]
+    return list({path.resolve(): path for path in folders}.values())
+
+
+@pytest.fixture(params=javas(), ids=lambda path: path.parent.name)
+def keytool_of(request, monkeypatch):
+    """Runs one of these, with the passwords of a store and of a key in the environment."""
+    monkeypatch.setenv("STORE_PASSWORD", SECRET)
+    monkeypatch.setenv("KEY_PASSWORD", KEY_SECRET)
+
+    def run(*arguments: str) -> None:
+        done = subprocess.run(
+            [str(request.param / "keytool"), *arguments], capture_output=True, text=True, timeout=300, check=False
         )
-        with pytest.raises(UsageError, match=r"ssl\.truststore\.type: JKS stores are not supported here") as refused:
-            read(ssl_truststore_location=store, ssl_truststore_password=SECRET)
-        line = str(refused.value).split("convert it with: keytool ")[1].split(";")[0]
-        converted = store.replace(".jks", ".p12")
-        assert line == f"-importkeystore -srckeystore '{store}' -destkeystore '{converted}' -deststoretype PKCS12"
-        arguments = [
-            "-importkeystore",
-            "-srckeystore",
-            store,
-            "-destkeystore",
-            converted,
-            "-deststoretype",
-            "PKCS12",
-            "-noprompt",
-        ]
-        passwords = ["-srcstorepass:env", "STORE_PASSWORD", "-deststorepass:env", "STORE_PASSWORD"]
-        keytool(*arguments, *passwords)
-    assert trusted(read(ssl_truststore_location=converted, ssl_truststore_type="PKCS12", ssl_truststore_password=SECRET)) == [
-        CA_DER
-    ]
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return run
+
+
+KEY_SECRET = "key-s3cret-horse"
+STORE = ("-storepass:env", "STORE_PASSWORD")
+
+
+@pytest.mark.parametrize("kind", ["JKS", "JCEKS"])
+def test_trust_stores_of_keytool_are_read(kind, keytool_of, folder):
+    store, certificate = str(folder / "trust"), write(folder / "ca.pem", CA.pem)
+    keytool_of("-importcert", "-noprompt", "-alias", "ca", "-file", certificate, "-keystore", store, "-storetype", kind, *STORE)
+
+    for declared in (kind, "JKS"):
+        found = read(ssl_truststore_location=store, ssl_truststore_password=SECRET, ssl_truststore_type=declared)
+        assert trusted(found) == [CA_DER]
+    assert trusted(read(ssl_truststore_location=store)) == [CA_DER]  # Java checks no digest without a password
+    with pytest.raises(UsageError, match="the password is wrong, or the file is damaged") as refused:
+        read(ssl_truststore_location=store, ssl_truststore_password="wr0ng-horse")
+    assert "horse" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["JKS", "JCEKS"])
+@pytest.mark.parametrize("key_password", [None, KEY_SECRET])
+def test_key_stores_of_keytool_are_read_with_the_password_of_the_key(kind, key_password, keytool_of, folder):
+    store = str(folder / "key")
+    own = ("-keypass:env", "KEY_PASSWORD" if key_password else "STORE_PASSWORD")
+    keytool_of(
+        "-genkeypair", "-alias", "me", "-dname", "CN=alice", "-keyalg", "EC", "-keystore", store, "-storetype", kind, *STORE, *own
+    )
+    settings = {"ssl_keystore_location": store, "ssl_keystore_type": kind, "ssl_keystore_password": SECRET}
+    found = read(**settings, **({"ssl_key_password": key_password} if key_password else {}))
+
+    assert context(found)
+    assert principal_name(found) == "CN=alice"
+    assert SECRET not in repr(found)
+    wrong = None if key_password else "wr0ng-horse"
+    with pytest.raises(
+        UsageError, match=r"ssl\.keystore\.location: .*password.*\(ssl\.keystore\.password, ssl\.key\.password\)"
+    ) as refused:
+        read(**settings, **({"ssl_key_password": wrong} if wrong else {}))
+    assert "horse" not in str(refused.value)
+    assert list((folder / "temporary").iterdir()) == []
+
+
+def test_a_secret_key_in_a_store_is_named(keytool_of, folder):
+    store = str(folder / "secret")
+    keytool_of(
+        "-genseckey", "-alias", "s", "-keyalg", "AES", "-keysize", "128", "-keystore", store, "-storetype", "JCEKS", *STORE
+    )
+
+    with pytest.raises(UsageError, match="the store has a secret key, which only Java can read"):
+        read(ssl_keystore_location=store, ssl_keystore_password=SECRET)
+
+
+def test_a_store_that_was_cut_short_is_damaged(keytool_of, folder):
+    store, certificate = folder / "trust", write(folder / "ca.pem", CA.pem)
+    place = ("-keystore", str(store), "-storetype", "JKS")
+    keytool_of("-importcert", "-noprompt", "-alias", "ca", "-file", certificate, *place, *STORE)
+    whole = store.read_bytes()
+
+    for size in (3, 4, 11, 30, 200):
+        store.write_bytes(whole[:size])
+        for password in ("", SECRET):
+            with pytest.raises(UsageError, match=r"ssl\.truststore\.location: .*(damaged|not a PKCS12 store)"):
+                read(ssl_truststore_location=str(store), ssl_truststore_password=password)

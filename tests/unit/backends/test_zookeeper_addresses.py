@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from reconciler.backends.security.kerberos import KerberosLogin
 from reconciler.backends.zookeeper.login import DigestError, digest_answer
 from reconciler.backends.zookeeper.settings import DigestLogin, connection_text, parse_connection, zookeeper_security
 from reconciler.errors import UsageError
@@ -53,7 +54,9 @@ def test_the_login_is_a_jaas_line() -> None:
     ("line", "words"),
     [
         (f'{MODULE} required username="{SECRET}"', "semicolon"),
-        (f'com.sun.security.auth.module.Krb5LoginModule required keyTab="{SECRET}";', "DigestLoginModule"),
+        (f'com.sun.security.auth.module.Krb5LoginModule required keyTab="{SECRET}";', "useTicketCache=true"),
+        (f'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="{SECRET}";', "keyTab and principal"),
+        (f'org.example.LoginModule required password="{SECRET}";', "DigestLoginModule"),
         (f'{MODULE} required username="kafka";', "the username or the password is missing"),
         (f'{MODULE} required password="{SECRET}";', "the username or the password is missing"),
     ],
@@ -136,3 +139,20 @@ def test_the_example_of_the_rfc_comes_out() -> None:
 def test_a_challenge_that_asks_for_something_else_is_refused(challenge: bytes) -> None:
     with pytest.raises(DigestError):
         digest_answer(challenge, username="a", password="b", uri="c/d", cnonce="e")
+
+
+def test_kerberos_takes_the_options_of_javas_module_and_the_service_is_zookeeper() -> None:
+    line = 'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true keyTab="/k" principal="kafka@R";'
+    found = zookeeper_security({"zookeeper.sasl.jaas.config": line}, source="x")
+    assert found.login == KerberosLogin(
+        service_name="zookeeper", principal="kafka@R", keytab="/k", setting="zookeeper.sasl.jaas.config"
+    )
+    assert (found.principal, found.files) == ("kafka@R", ("/k",))
+
+
+@pytest.mark.parametrize("text", [SECRET, f":{SECRET}"])
+def test_a_digest_is_a_user_and_a_password(text: str) -> None:
+    assert zookeeper_security({"zookeeper.auth.digest": f"ops:{SECRET}"}, source="x").digest == f"ops:{SECRET}"
+    with pytest.raises(UsageError, match=r"zookeeper\.auth\.digest: write USER:PASSWORD") as refused:
+        zookeeper_security({"zookeeper.auth.digest": text}, source="x")
+    assert SECRET not in str(refused.value)
