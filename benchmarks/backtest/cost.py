@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.backtest import series, watch
 from benchmarks.measure import machine
 
-FITTED = ("20000x100", "20000x300", "80000x25", "80000x75")
-HELD_OUT = "160000x60"
+FITTED = ("10000x50", "10000x400", "40000x12", "40000x100")
+HELD_OUT = "80000x75"
 LAKE = (7e12, 1e8, 1_000)
 """100 TB at 15 bytes a row, of ten million clients on ten of the brokers each, on 1,000 executors of one core."""
 _SHUFFLED = re.compile(r"shuffled_bytes[=:]\s*(\d+)")
@@ -64,7 +64,7 @@ def measured(size: str, timeout_s: float) -> Cost:
         stored = sum(file.stat().st_size for file in (folder / "traffic").iterdir())
         command = [
             *(sys.executable, "-m", "reconciler", "backtest", "quotas.yaml", "--traffic", "traffic", "--master", "local[2]"),
-            *("--out", "parquet=verdicts", "--format", "json", "-v"),
+            *("--out", "parquet=verdicts", "--format", "json", "-vv"),
         ]
         done = watch.run(["sh", "-c", 'cd "$0" && exec "$@"', str(folder), *command], timeout_s=timeout_s)
     if done.code not in (0, 1) or not done.stdout:

@@ -20,7 +20,7 @@ from benchmarks.backtest import watch
 from benchmarks.measure import machine
 
 BROKERS = 10
-_START_US = 1_795_000_000_000_000
+START_US = 1_795_000_000_000_000
 _SPAN_US = 3_600_000_000
 _ROWS_A_FILE = 1_000_000
 MANIFEST = """
@@ -81,17 +81,17 @@ def write(folder: Path, series: int, rows: int) -> None:
     a_file = max(1, _ROWS_A_FILE // (BROKERS * rows))
     for number, first in enumerate(range(0, clients, a_file)):
         some = np.arange(first, min(clients, first + a_file))
-        pq.write_table(_table(some, rows, number), folder / f"part-{number:05}.parquet", compression="zstd")
+        pq.write_table(table(some, rows, number), folder / f"part-{number:05}.parquet", compression="zstd")
 
 
-def _table(clients: np.ndarray[tuple[int], np.dtype[np.int64]], rows: int, seed: int) -> pa.Table:
+def table(clients: np.ndarray[tuple[int], np.dtype[np.int64]], rows: int, seed: int) -> pa.Table:
     chance, count = np.random.default_rng(seed), len(clients) * BROKERS * rows
     client = np.repeat(clients, BROKERS * rows)
     names = pa.array([f"client-{number:08}" for number in clients.tolist()])
     place = pa.array(np.repeat(np.arange(len(clients), dtype=np.int32), BROKERS * rows))
     return pa.table(
         {
-            "ts": pa.array(_START_US + chance.integers(0, _SPAN_US, count), pa.timestamp("us", "UTC")),
+            "ts": pa.array(START_US + chance.integers(0, _SPAN_US, count), pa.timestamp("us", "UTC")),
             "interval_ms": pa.array(np.zeros(count, dtype=np.int32)),
             "broker": pa.array(np.tile(np.arange(1, BROKERS + 1, dtype=np.int32), len(clients) * rows)),
             "user": pa.DictionaryArray.from_arrays(place, pa.array([f"team-{number % 1000:03}" for number in clients.tolist()])),

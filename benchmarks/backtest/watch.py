@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 _PROC = Path("/proc")
 _TICK = os.sysconf("SC_CLK_TCK")
 _EVERY_S = 0.5
+_MOST_OF_TIME = 0.05
+"""The part of a core that looking may take: the kernel walks all pages of a process for its memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +42,15 @@ def run(command: Sequence[str], *, timeout_s: float) -> Watched:
     peaks, times, python, java = [0.0], [0.0], [0.0], [0.0]
 
     def watch() -> None:
-        while not done.wait(_EVERY_S):
+        pause_s = _EVERY_S
+        while not done.wait(pause_s):
+            begin = time.thread_time()
             memory = {pid: _memory_mb(pid) for pid in tree(process.pid)}
             peaks.append(sum(memory.values()))
             python.append(memory[process.pid])
             java.extend(megabytes for pid, megabytes in memory.items() if _name(pid) == "java")
             times.append(processor_s(process.pid))
+            pause_s = max(_EVERY_S, (time.thread_time() - begin) / _MOST_OF_TIME)
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

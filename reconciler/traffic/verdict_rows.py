@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -133,5 +134,6 @@ def _group(verdict: BucketVerdict) -> dict[str, Any]:
     }
 
 
+@functools.lru_cache(maxsize=4096)
 def _entity(entity: Entity | None) -> str | None:
     return None if entity is None else canonical_bytes(entity_to_json(entity)).decode()

@@ -110,6 +110,34 @@ def test_a_stretch_of_time_reads_its_days_only(work: Path, spark: SparkSession) 
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("hours_ahead", [-12, 0, 14])
+def test_days_of_any_time_zone_have_every_row_of_a_stretch_of_time(work: Path, spark: SparkSession, hours_ahead: int) -> None:
+    from reconciler.traffic.sources.on_spark import rows_between
+
+    hours = [START + datetime.timedelta(hours=number) for number in range(72)]
+    days = [(hour + datetime.timedelta(hours=hours_ahead)).date() for hour in hours]
+    pq.write_to_dataset(pa.table({"ts": hours, "dt": days}), str(work / "lake"), partition_cols=["dt"])
+    frame = spark.read.parquet(str(work / "lake"))
+    assert dict(frame.dtypes)["dt"] == "date"
+    for number in (24, 31, 40, 47):
+        us = round(hours[number].timestamp() * 1e6)
+        (row,) = rows_between(frame, Between(after_us=us - 1, until_us=us)).select("ts").toArrow().to_pylist()
+        assert row["ts"] == hours[number]
+
+
+@pytest.mark.spark
+def test_a_table_without_a_needed_column_is_a_sentence(work: Path, warm_command: Command, spark: SparkSession) -> None:
+    frame = spark.read.parquet(str(write_traffic(work / "all.parquet", FLOWS)))
+    frame.drop("amount").write.saveAsTable("traffic_without_amount")
+    try:
+        done = backtest(warm_command, work, "--traffic", "table:traffic_without_amount")
+    finally:
+        spark.sql("DROP TABLE traffic_without_amount")
+    assert (done.code, done.out) == (1, "")
+    assert "table:traffic_without_amount: the normal form needs the column 'amount'" in done.err
+
+
+@pytest.mark.spark
 def test_since_and_until_give_the_report_of_the_rows_between(work: Path, warm_command: Command) -> None:
     table = pq.read_table(write_traffic(work / "all.parquet", FLOWS))
     (work / "lake").mkdir()
