@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from kafka.admin import NewTopic
@@ -19,15 +19,13 @@ from benchmarks.fidelity.scenarios import Quotas, Scenario, uses_groups
 from benchmarks.fidelity.sender import Connections, OpenLoop, Sent
 from reconciler.formats.canonical import entity_to_json
 from reconciler.resolution.group_callback import GROUP_CALLBACK
-from reconciler.sandbox.cluster import running, runtime_for
+from reconciler.sandbox.cluster import running
 from reconciler.sandbox.connection import admin_client
-from reconciler.sandbox.plugin_jar import plugin_jar
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 
 PRODUCED = "fidelity-in"
 STOCK = "fidelity-out"
 _PASSWORD = "benchmark"  # a sandbox on loopback, gone when the run is
-_PLUGIN = Path(__file__).parents[2] / "callback" / "src" / "main" / "java"
 QUIET_S = 14.0
 """After this long nothing is left in any sample."""
 _LOGGED_WITHIN_S = 30.0
@@ -50,10 +48,7 @@ class Recorded:
 def cluster(kafka_version: str, users: Sequence[str], *, brokers: int, groups: bool = False) -> Iterator[Sandbox]:
     """A Kafka on loopback that logs every request; it ends with the block. ``groups``: its brokers have the plugin."""
     logins = tuple(Login(name=user, password=_PASSWORD) for user in users)
-    spec = SandboxSpec(kafka_version=kafka_version, nodes=brokers, users=logins, request_log=True, heap_mb=768)
-    if groups:
-        jar = plugin_jar("callback", _PLUGIN, runtime_for(kafka_version), needed_by="the scenario of groups")
-        spec = replace(spec, plugins=(jar,), properties={"client.quota.callback.class": GROUP_CALLBACK})
+    spec = SandboxSpec(kafka_version=kafka_version, nodes=brokers, users=logins, request_log=True, groups=groups, heap_mb=768)
     with running(spec) as sandbox:
         make_topics(sandbox)
         yield sandbox
