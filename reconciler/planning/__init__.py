@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from reconciler.planning.leader_files import LeaderChange, parse_leaders
     from reconciler.planning.proposed_values import propose_values
-    from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_parts, rebalances
+    from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_leader_parts, keep_parts, rebalances
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.way_back import plan_way_back
 
@@ -41,6 +41,7 @@ __all__ = [
     "forgotten_entities",
     "forgotten_note",
     "is_applied",
+    "keep_leader_parts",
     "keep_parts",
     "kept_entities",
     "moved_leaders",

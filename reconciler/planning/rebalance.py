@@ -13,6 +13,7 @@ from reconciler.model import (
     DesiredQuota,
     DesiredState,
     Entity,
+    Proportional,
     QuotaKey,
     Quotas,
     QuotaUnit,
@@ -50,6 +51,38 @@ def keep_parts(desired: DesiredState, live: Mapping[Entity, Quotas]) -> tuple[De
             kept += len(parts)
             entities[entity] = replace(declared, quotas={**declared.quotas, **parts})
     return (replace(desired, entities={**desired.entities, **entities}), kept) if kept else (desired, 0)
+
+
+def keep_leader_parts(desired: DesiredState, live: Mapping[Entity, Quotas]) -> tuple[DesiredState, int]:
+    """The state with the cluster's own value where it is the part of the same total for other leaders of as many partitions.
+
+    The number of such values is the second result. Units of kept values have no leaders.
+    """
+    kept = 0
+    entities: dict[Entity, DesiredEntity] = {}
+    for entity, declared in desired.entities.items():
+        present = live.get(entity, {})
+        parts = {
+            key: replace(quota, value=value, unit=replace(quota.unit, leaders=None, partitions=None))
+            for key, quota in declared.quotas.items()
+            if isinstance(quota.unit, Proportional)
+            and (value := present.get(key.value)) is not None
+            and value != quota.value
+            and is_leader_part(quota.unit, value)
+        }
+        if parts:
+            kept += len(parts)
+            entities[entity] = replace(declared, quotas={**declared.quotas, **parts})
+    return (replace(desired, entities={**desired.entities, **entities}), kept) if kept else (desired, 0)
+
+
+def is_leader_part(unit: Proportional, value: float) -> bool:
+    """Whether a value is the rounded part of this total for some number of its partitions."""
+    if not unit.partitions or not 0 < value <= unit.value or not value.is_integer():
+        return False
+    total = int(unit.value)
+    led = -(-int(value) * unit.partitions // total)
+    return led <= unit.partitions and total * led // unit.partitions == value
 
 
 def _kept(key: QuotaKey, quota: DesiredQuota, present: Quotas) -> DesiredQuota | None:

@@ -18,7 +18,7 @@ def proportional_notes(desired: DesiredState, brokers: tuple[int, ...]) -> Itera
         (declared.entity, key, quota.unit)
         for declared in desired.entities.values()
         for key, quota in declared.quotas.items()
-        if isinstance(quota.unit, Proportional)
+        if isinstance(quota.unit, Proportional) and quota.unit.leaders is not None
     ]
     if not units:
         return

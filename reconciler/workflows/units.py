@@ -29,7 +29,7 @@ from reconciler.model import (
     in_order,
     key_part,
 )
-from reconciler.planning import keep_parts
+from reconciler.planning import keep_leader_parts, keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
 from reconciler.text import amount, amount_part, count_of, list_some, shares_text
 from reconciler.workflows.connect import read_state
@@ -95,10 +95,11 @@ def at_brokers(intent: Intent, current: CurrentState | None, *, attended: bool =
     adjusted_findings = in_order((*known, *adjusted(findings, intent.lint)))
     stop_on(adjusted_findings, intent.fail_on)
     keeps = intent.spec.rebalance is RebalancePolicy.NEVER or (intent.spec.rebalance is RebalancePolicy.CONFIRM and not attended)
-    kept = 0
+    kept = kept_by_leaders = 0
     if keeps and current is not None:
         desired, kept = keep_parts(desired, current.entities)
-    notes = tuple(_notes(intent.spec, current, kept)) if current is not None else ()
+        desired, kept_by_leaders = keep_leader_parts(desired, current.entities)
+    notes = tuple(_notes(intent.spec, current, kept, kept_by_leaders)) if current is not None else ()
     notes += tuple(proportional_notes(desired, brokers))
     log_event(
         _log,
@@ -107,7 +108,7 @@ def at_brokers(intent: Intent, current: CurrentState | None, *, attended: bool =
         cluster=intent.spec.name,
         entities=len(with_units),
         brokers=list(brokers),
-        kept=kept,
+        kept=kept + kept_by_leaders,
     )
     return replace(intent, desired=desired, findings=adjusted_findings, notes=(*intent.notes, *notes), has_totals=True)
 
@@ -120,6 +121,7 @@ def declared_values(desired: DesiredState, current: CurrentState | None) -> dict
     if current is not None and desired.with_units:
         desired, _ = compute_units(desired, BrokerFacts(brokers=current.brokers, leaders=current.leaders))
         desired, _ = keep_parts(desired, current.entities)
+        desired, _ = keep_leader_parts(desired, current.entities)
     return {
         entity: {key.value: quota.value for key, quota in declared.quotas.items()}
         for entity, declared in desired.entities.items()
@@ -160,7 +162,14 @@ def _unknown_brokers(desired: DesiredState) -> Iterator[Finding]:
         yield finding("unknown-brokers", message, written.source, entity=entity, key=key.value)
 
 
-def _notes(spec: ClusterSpec, current: CurrentState, kept: int) -> Iterator[Message]:
+def _notes(spec: ClusterSpec, current: CurrentState, kept: int, kept_by_leaders: int) -> Iterator[Message]:
+    if kept_by_leaders:
+        yield compose(
+            "{values} computed for other leaders of partitions and {stay}, because of {policy}.",
+            values=f"{count_of(kept_by_leaders, 'value')} {'was' if kept_by_leaders == 1 else 'were'}",
+            stay="stays" if kept_by_leaders == 1 else "stay",
+            policy=flag_part(f"rebalance: {spec.rebalance.value}"),
+        )
     if kept:
         yield compose(
             "{values} computed for another number of brokers than {brokers} and {stay}, because of {policy}.",

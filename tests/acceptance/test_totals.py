@@ -220,6 +220,17 @@ def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path
     assert "one number for all brokers: the largest part" in text
 
 
+def test_parts_for_other_leaders_stay_where_the_cluster_never_rebalances(folder: Path) -> None:
+    by_leaders(folder, to="leaders")
+    live(folder, 20 * MIB, 1, 2, 3, leaders=LeaderSpread(partitions=((1, 6), (2, 3), (3, 3))))
+    assert "20 MiB/s -> 30 MiB/s" in plan(folder).out
+    (folder / "quotas" / "prod.yaml").write_text(cluster(rebalance="never"))
+    text = " ".join(plan(folder).out.split())
+
+    assert "1 value was computed for other leaders of partitions and stays, because of rebalance: never." in text
+    assert plan(folder, "--format", "json").json()["changes"] == []
+
+
 SHARES = quotas(
     ({"user": "alice"}, {"producer_byte_rate": {"shares": 2, "of": "200MiB"}}),
     ({"user": ["bob", "carol"]}, {"producer_byte_rate": {"shares": 1, "of": "200MiB"}}),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredEntity, DesiredQuota
-from reconciler.model.units import ClusterTotal
+from reconciler.model.units import ClusterTotal, Proportional
 from reconciler.planning.diff import difference
 from reconciler.planning.drift import compare
-from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_parts, rebalances
+from reconciler.planning.rebalance import Rebalance, brokers_of_part, is_leader_part, keep_leader_parts, keep_parts, rebalances
 from tests.builders import current, desired, span, user
 
 KEY = QuotaKey.PRODUCER_BYTE_RATE
@@ -67,3 +67,34 @@ def test_a_total_that_was_not_divided_is_never_compared() -> None:
         difference(wanted, current(), scope=Scope(), prune=Prune.NEVER)
     with pytest.raises(ValueError, match="user=alice"):
         compare(wanted, {}, None, scope=Scope(), prune=Prune.NEVER)
+
+
+def by_leaders(value: float, *, leaders: tuple[tuple[int, int], ...], partitions: int) -> DesiredEntity:
+    unit = Proportional(value=value, topics=("orders",), leaders=leaders, partitions=partitions)
+    quota = DesiredQuota(value=float(int(value) * unit.most // partitions), source=span(), text="total", unit=unit)
+    return DesiredEntity(entity=user("alice"), quotas={KEY: quota}, source=span())
+
+
+@given(value=st.integers(10**6, 2**53), partitions=st.integers(1, 900), led=st.integers(1, 900))
+def test_every_part_by_leaders_is_known_as_one(value: int, partitions: int, led: int) -> None:
+    assume(led <= partitions)
+    unit = Proportional(value=float(value), partitions=partitions)
+
+    assert is_leader_part(unit, float(value * led // partitions))
+
+
+@pytest.mark.parametrize("value", [0.0, -20.0, 61.0, 20.5, 25.0, float("nan"), float("inf")])
+def test_a_value_that_is_no_part_by_leaders_is_the_authors(value: float) -> None:
+    assert not is_leader_part(Proportional(value=60.0, partitions=3), value)
+    assert not is_leader_part(Proportional(value=60.0), 20.0)
+
+
+def test_a_part_for_other_leaders_is_kept_without_them() -> None:
+    wanted = desired(by_leaders(60.0, leaders=((1, 2), (2, 2), (3, 2)), partitions=6))
+    live = current({user("alice"): {KEY: 30.0}})
+    kept, count = keep_leader_parts(wanted, live.entities)
+
+    assert count == 1
+    assert kept.entities[user("alice")].quotas[KEY].unit == Proportional(value=60.0, topics=("orders",))
+    assert difference(kept, live, scope=Scope(), prune=Prune.NEVER).changes == ()
+    assert keep_leader_parts(wanted, current({user("alice"): {KEY: 25.0}}).entities) == (wanted, 0)
