@@ -117,7 +117,8 @@ def _callback_notes(reader: QuotaReader, spec: ClusterSpec, *, reserved: bool) -
             yield compose("By the Cluster manifest, the brokers have the plugin of groups.")
         elif reserved:
             yield compose(
-                "A snapshot does not show whether the brokers have the plugin of groups. Without it these quotas have no effect."
+                "Snapshots and ZooKeeper do not show whether the brokers have the plugin of groups. Without it these quotas have "
+                "no effect."
             )
         return
     try:

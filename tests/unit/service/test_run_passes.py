@@ -12,6 +12,7 @@ from reconciler.apply.executor import ApplySettings
 from reconciler.apply.writing import ChunkLimits
 from reconciler.errors import LockedError, UnreachableError
 from reconciler.model.state import ClusterIdentity
+from reconciler.model.units import LeaderSpread
 from reconciler.ports import BrokerNode, QuotaCluster
 from tests.builders import user
 from tests.fakes import FakeCluster
@@ -344,3 +345,27 @@ def test_another_total_is_written_whatever_the_policy_about_brokers(tmp_path: Pa
     world.run(50)
 
     assert world.cluster.entities == {ALICE: {RATE: 4 * MIB}}
+
+
+class WithLeaders(FakeCluster):
+    """Broker 1 leads six of twelve partitions."""
+
+    def leader_spread(self) -> LeaderSpread:
+        return LeaderSpread(partitions=((1, 6), (2, 3), (3, 3)), by_topic={"orders": ((1,) * 6 + (2,) * 3 + (3,) * 3, 12)})
+
+
+@pytest.mark.parametrize(
+    ("policy", "results", "part"),
+    [("always", ["applied", "in_sync"], 6), ("confirm", ["differs", "differs"], 4), ("never", ["in_sync", "in_sync"], 4)],
+)
+def test_leaders_that_moved_change_a_total_only_where_the_policy_is_always(
+    tmp_path: Path, policy: str, results: list[str], part: int
+) -> None:
+    folder = with_total(tmp_path, rebalance=policy)
+    value = {"proportional": "12MiB", "topics": ["orders"]}
+    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {RATE: value})))
+    world = ServiceWorld(folder, WithLeaders({ALICE: {RATE: 4 * MIB}}, brokers=brokers(3)))
+
+    world.run(150)
+
+    assert (world.results, world.cluster.entities) == (results, {ALICE: {RATE: part * MIB}})
