@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 HELP: Final = "print this help"
+_MOST_PARALLEL: Final = 200
+
 SECTIONS: Final = (
     "Arguments",
     "Actions",
@@ -168,8 +170,22 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
 def add_all_clusters_option(parser: argparse.ArgumentParser, verb: str) -> None:
     """``--all-clusters``, in place of ``--cluster``; ``verb``: what the command does to each."""
     section(parser, "Cluster").add_argument(
-        "--all-clusters", action="store_true", help=f"{verb} every cluster, one after the other (not with --cluster)"
+        "--all-clusters", action="store_true", help=f"{verb} every cluster (not with --cluster)"
     )
+
+
+def add_parallel_option(parser: argparse.ArgumentParser) -> None:
+    """``--parallel``, beside ``--all-clusters``."""
+    section(parser, "Cluster").add_argument(
+        "--parallel", type=int, default=8, metavar="N", help="with --all-clusters: N clusters at once [default: %(default)s]"
+    )
+
+
+def check_parallel(number: int) -> int:
+    """Raise ``UsageError`` for a number of clusters that is not sensible."""
+    if not 1 <= number <= _MOST_PARALLEL:
+        raise UsageError(f"--parallel takes a number from 1 to {_MOST_PARALLEL}, not {number}")
+    return number
 
 
 def add_owner_option(parser: argparse.ArgumentParser, verb: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from reconciler.manifest.discovery import (
         REPOSITORY_FILE,
         Discovery,
+        IncludedFiles,
         ManifestFile,
         UnreadableError,
         discover,
@@ -63,6 +64,7 @@ __all__ = [
     "Export",
     "ExportedFile",
     "FileContent",
+    "IncludedFiles",
     "ManifestFile",
     "Owner",
     "OwnerBudget",

@@ -326,6 +326,11 @@ _OWNERS: Final = (
         "above-limit", "A value is above the largest that the Repository document allows, on a cluster and with its overrides."
     ),
     _error(
+        "withheld-in-stage",
+        "An earlier stage of apply --all-clusters withheld the changes of an owner, so later stages withhold them too: they were "
+        "never tried. Resolve the reason at the cluster that is named.",
+    ),
+    _error(
         "below-limit", "A value is below the smallest that the Repository document allows, on a cluster and with its overrides."
     ),
 )

@@ -79,8 +79,13 @@ def _root_of(path: str, is_root: Callable[[str], bool], within: str | None) -> s
         folder = parent
 
 
-def discover(paths: Sequence[str], *, root: str | None, excluded: Callable[[str], bool]) -> Discovery:
-    """The files to read. Paths that do not exist, loops and things that are not files come back as findings."""
+def discover(
+    paths: Sequence[str], *, root: str | None, excluded: Callable[[str], bool], include: IncludedFiles | None = None
+) -> Discovery:
+    """The files to read: with ``include`` and a root, only those and the Repository file.
+
+    Paths that do not exist, loops and things that are not files come back as findings.
+    """
     walk = _Walk(excluded)
     if root is None:
         folders = [path for path in paths if os.path.isdir(path)]
@@ -91,6 +96,7 @@ def discover(paths: Sequence[str], *, root: str | None, excluded: Callable[[str]
             if path not in folders:
                 walk.add_file(os.path.normpath(path), os.path.basename(path))
         return walk.result(root=None, selected=None, filtered=len(folders) < len(paths))
+    walk.include = include
     shown_root = root if any(os.path.isabs(path) for path in paths) else os.path.relpath(root)
     walk.tops = frozenset({os.path.realpath(root)})
     walk.add_tree(shown_root)
@@ -98,6 +104,35 @@ def discover(paths: Sequence[str], *, root: str | None, excluded: Callable[[str]
         return walk.result(root=shown_root, selected=None, filtered=False)
     chosen = frozenset(walk.chosen_by(paths))
     return walk.result(root=shown_root, selected=chosen, filtered=True)
+
+
+class IncludedFiles:
+    """The files that the Repository manifest includes, such as ``services/*/kafka-quotas.yaml`` in a repository of other things.
+
+    Folders that can have none of them are not entered.
+    """
+
+    def __init__(self, patterns: Sequence[str], matches: Callable[[str], bool]) -> None:
+        self._matches = matches
+        self._starts = tuple(_literal_start(pattern) for pattern in patterns)
+
+    def wants(self, relative: str, *, is_folder: bool) -> bool:
+        """True for a file to read, and for a folder that may have one."""
+        if not is_folder:
+            return relative == REPOSITORY_FILE or self._matches(relative)
+        inner = f"{relative}/"
+        return any(inner.startswith(start) or start.startswith(inner) for start in self._starts)
+
+
+def _literal_start(pattern: str) -> str:
+    """The folders that a pattern begins with, up to the first that has a wildcard."""
+    parts = [part for part in pattern.removeprefix("./").split("/") if part]
+    literal: list[str] = []
+    for part in parts:
+        if "*" in part or "?" in part:
+            break
+        literal.append(f"{part}/")
+    return "".join(literal)
 
 
 Identity: TypeAlias = tuple[int, int]
@@ -117,6 +152,7 @@ class _Walk:
 
     def __init__(self, excluded: Callable[[str], bool]) -> None:
         self.excluded = excluded
+        self.include: IncludedFiles | None = None
         self.tops: frozenset[str] = frozenset()
         self.files: dict[str, ManifestFile] = {}
         self.findings: list[Finding] = []
@@ -162,6 +198,8 @@ class _Walk:
     def child(self, entry: os.DirEntry[str], path: str, relative: str, above: tuple[Identity, ...]) -> None:
         is_folder = _is_folder(entry)
         if entry.name.startswith(".") if is_folder else not entry.name.endswith(_SUFFIXES):
+            return
+        if self.include is not None and not self.include.wants(relative, is_folder=is_folder):
             return
         if entry.is_symlink() and self.leads_out(path):
             self.note("link-out-of-tree", "this symbolic link leads out of the folder that is read; it is not followed", path)

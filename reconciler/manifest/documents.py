@@ -136,18 +136,22 @@ class BudgetRule:
 class RepositoryDocument:
     """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off.
 
-    Without ``owners`` every folder may declare anything. ``cluster_paths``: patterns of where Cluster manifests may lie.
+    Without ``owners`` every folder may declare anything. ``include``: patterns of the files to read, or
+    empty for all. ``cluster_paths``: patterns of where Cluster manifests may lie.
     """
 
     file: str
     span: Span
     exclude: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
     cluster_paths: tuple[str, ...] | None = None
     owners: Mapping[str, Owner] = field(default_factory=dict)
     limits: tuple[ValueLimit, ...] = ()
     lint: Mapping[str, Severity | None] = field(default_factory=dict)
     profiles: Mapping[str, QuotaProfile] = field(default_factory=dict)
     budgets: tuple[BudgetRule, ...] = ()
+    stages: tuple[str, ...] = ()
+    """Values of the label ``stage`` of clusters, in the order in which they are applied."""
 
 
 Document: TypeAlias = ClientQuotasDocument | ClusterDocument | RepositoryDocument

@@ -48,6 +48,7 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
         file=out.file,
         span=out.span(root),
         exclude=texts(spec, "exclude"),
+        include=texts(spec, "include"),
         # A field that is there and cannot be used allows nothing.
         cluster_paths=texts(spec, "clusterPaths") if spec is not None and "clusterPaths" in spec.items else None,
         owners=owners,
@@ -55,6 +56,7 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
         lint=severities,
         profiles=parse_profiles(mapping(spec, "profiles"), out),
         budgets=tuple(_budgets(items(spec, "budgets"), owners, out)),
+        stages=texts(spec, "stages"),
     )
 
 

@@ -93,6 +93,15 @@ if TYPE_CHECKING:
         resolve_known,
     )
     from reconciler.workflows.revert import Undoing, load_undoing, revert_report
+    from reconciler.workflows.rollout import (
+        NOT_BEGUN,
+        Rollout,
+        RolloutPlan,
+        RolloutResult,
+        Withheld,
+        is_failure,
+        plan_rollout,
+    )
     from reconciler.workflows.sandbox import run_in_sandbox, sandbox_spec, sandbox_status, start_sandbox, stop_sandbox
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.simulate import SimulationRequest, run_simulation
@@ -109,6 +118,7 @@ __all__ = [
     "CLUSTER_FOLDER",
     "EVERYTHING",
     "MANIFESTS",
+    "NOT_BEGUN",
     "PLANNED",
     "SNAPSHOT",
     "Access",
@@ -144,6 +154,9 @@ __all__ = [
     "QuotaSources",
     "References",
     "ReportRequest",
+    "Rollout",
+    "RolloutPlan",
+    "RolloutResult",
     "Screen",
     "SessionRequest",
     "Setting",
@@ -156,6 +169,7 @@ __all__ = [
     "Undoing",
     "Validation",
     "Where",
+    "Withheld",
     "alter_entity",
     "alter_plan",
     "apply_manifests",
@@ -190,6 +204,7 @@ __all__ = [
     "has_failed",
     "import_files",
     "is_clean",
+    "is_failure",
     "is_page",
     "is_prometheus",
     "is_unknown",
@@ -210,6 +225,7 @@ __all__ = [
     "open_page",
     "parse_clients",
     "parse_workflows",
+    "plan_rollout",
     "plan_with",
     "post_comment",
     "principal",

@@ -1,8 +1,9 @@
-"""The same work for every cluster of the manifests, one after the other; one that fails does not stop the others."""
+"""The same work for every cluster of the manifests, some at a time. One that fails, or hangs, does not stop the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Final, TypeVar
 
 from reconciler.errors import ManifestError, ReconcilerError, UntrustedError, UsageError
@@ -47,18 +48,41 @@ def load_every_intent(
     return tuple(made)
 
 
-def for_every(intents: Sequence[Intent | ClusterFailure], work: Callable[[Intent], T]) -> tuple[T | ClusterFailure, ...]:
-    """Do the work for each intent. The text of an error takes the place of a result."""
-    done: list[T | ClusterFailure] = []
-    for intent in intents:
+def for_every(
+    intents: Sequence[Intent | ClusterFailure],
+    work: Callable[[Intent], T],
+    *,
+    parallel: int = 1,
+    done: Callable[[T | ClusterFailure], None] = lambda _: None,
+) -> tuple[T | ClusterFailure, ...]:
+    """Do the work for each intent, at most ``parallel`` at once. The text of an error takes the place of a result.
+
+    ``done`` gets each result as soon as it is there, one at a time; the results themselves are in the order of the intents.
+    An interrupt ends the wait; work that has begun goes on until it ends by itself.
+    """
+
+    def result_of(intent: Intent | ClusterFailure) -> T | ClusterFailure:
         if isinstance(intent, ClusterFailure):
-            done.append(intent)
-            continue
+            return intent
         try:
-            done.append(work(intent))
+            return work(intent)
         except ReconcilerError as error:
-            done.append(_failure(intent.spec.name, intent.spec.cluster_id, error))
-    return tuple(done)
+            return _failure(intent.spec.name, intent.spec.cluster_id, error)
+
+    if parallel <= 1:
+        results = []
+        for intent in intents:
+            results.append(result_of(intent))
+            done(results[-1])
+        return tuple(results)
+    pool = ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="cluster")
+    try:
+        futures = [pool.submit(result_of, intent) for intent in intents]
+        for future in as_completed(futures):
+            done(future.result())
+        return tuple(future.result() for future in futures)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _failure(name: str | None, cluster_id: str | None, error: ReconcilerError, *, skipped: bool = False) -> ClusterFailure:

@@ -22,6 +22,7 @@ from reconciler.manifest import (
     Discovery,
     Document,
     FileContent,
+    IncludedFiles,
     ManifestFile,
     Owner,
     RepositoryDocument,
@@ -156,7 +157,8 @@ def _load(paths: Sequence[str], trust: Trust | None, within: str | None) -> Load
     contents: dict[str, FileContent] = {}
     root = _root(paths, trust, within, contents)
     repository = _repository_of(root, contents)
-    discovered = discover(paths, root=root, excluded=path_matcher(repository.exclude if repository else ()))
+    include = IncludedFiles(repository.include, path_matcher(repository.include)) if repository and repository.include else None
+    discovered = discover(paths, root=root, excluded=path_matcher(repository.exclude if repository else ()), include=include)
     findings = list(discovered.findings)
     documents: list[Document] = []
     for file in discovered.files:

@@ -14,6 +14,7 @@ from reconciler.workflows.load import LoadedManifests, desired_for, stop_on
 from reconciler.workflows.validate import lint_offline
 
 _MOST_NAMED = 5
+WITHHELD_IN_STAGE = "withheld-in-stage"
 
 
 def check_owners(loaded: LoadedManifests, chosen: Sequence[str]) -> frozenset[str] | None:
@@ -147,6 +148,14 @@ def errors_by_owner(
             owner = owner_of(finding.entity)
             wrong[owner] = (*wrong.get(owner, ()), finding)
     return wrong
+
+
+def withheld_in_stage(cluster: str) -> Finding:
+    """Why an owner is withheld whose changes an earlier stage withheld: they were never tried."""
+    message = compose(
+        "The changes of this owner are withheld on cluster {cluster}, in an earlier stage.", cluster=name_part(cluster)
+    )
+    return Finding(id=WITHHELD_IN_STAGE, severity=Severity.ERROR, message=message)
 
 
 def isolation_notes(*, unread: Iterable[str], chosen: frozenset[str] | None, unselected: int) -> Iterator[Message]:

@@ -50,6 +50,7 @@ from reconciler.workflows.owners import (
     may_isolate,
     owner_lookup,
     sound_manifests,
+    withheld_in_stage,
 )
 from reconciler.workflows.references import Before, ReadReferences, References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
@@ -90,6 +91,10 @@ class Intent:
     """True once totals of the cluster were divided among its brokers."""
     chosen: frozenset[str] | None = None
     """The owners whose changes are wanted; ``None``: all."""
+    stages: tuple[str, ...] = ()
+    """Of the Repository document that applies."""
+    withheld_before: Mapping[str | None, str] = field(default_factory=dict)
+    """Owners that an earlier stage withheld, with the cluster where it did: their changes are withheld here, too."""
     errors: Mapping[str | None, tuple[Finding, ...]] = field(default_factory=dict)
     """By owner, the errors of manifests that are left out, where owners are isolated."""
 
@@ -171,6 +176,7 @@ def intent_of(
         budgets=budgets_of(loaded.budgets, spec),
         chosen=chosen,
         errors=errors,
+        stages=loaded.repository.stages if loaded.repository is not None else (),
     )
 
 
@@ -284,6 +290,8 @@ def _judged(
     errors = errors_by_owner(linted, owner_of, intent.fail_on)
     for owner, findings in intent.errors.items():
         errors[owner] = (*findings, *errors.get(owner, ()))
+    for owner in {owner_of(change.entity) for change in context.changes} & intent.withheld_before.keys():
+        errors[owner] = (*errors.get(owner, ()), withheld_in_stage(intent.withheld_before[owner]))
     unread = frozenset(owner for owner in intent.errors if owner is not None)
     view = OwnerView(owner_of=owner_of, selected=intent.chosen, errors=errors, unread=unread)
     judged = judge_owners(context, view, accepted=accepted, advice=advice)

@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
 WITHOUT_EXAMPLE = {
+    "withheld-in-stage",
     "duplicate-group",
     "member-of-two-groups",
     "group-needs-plugin",

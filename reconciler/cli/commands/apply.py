@@ -26,6 +26,9 @@ class ApplyArguments(LongRunArguments):
     record_baseline: str | None
     fail_on: str
     owner: tuple[str, ...]
+    all_clusters: bool
+    parallel: int
+    keep_going: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,6 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--record-baseline", metavar="FILE", help="write a baseline for drift to this file, after a complete run"
     )
     options.add_cluster_options(parser)
+    options.add_all_clusters_option(parser, "apply to")
+    options.add_parallel_option(parser)
+    options.section(parser, "Cluster").add_argument(
+        "--keep-going", action="store_true", help="with --all-clusters: go on after a cluster that failed"
+    )
     options.add_output_options(parser)
 
 
@@ -69,6 +77,10 @@ def run(args: ApplyArguments) -> int:
     )
 
     check_guard_ids(args.accept)
+    if args.all_clusters:
+        from reconciler.cli.apply_rollout import apply_to_every
+
+        return apply_to_every(args)
     with run_outputs.audited(args, "apply") as audit, PatientProgress(args) as progress:
         approval = _approval(args)
         try:

@@ -26,6 +26,7 @@ class DriftArguments(ClusterArguments):
     """The command line of ``drift``."""
 
     all_clusters: bool
+    parallel: int
     baseline: str | None
     current: str | None
     trusted_ref: str | None
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_baseline_option(parser)
     options.add_cluster_options(parser)
     options.add_all_clusters_option(parser, "compare")
+    options.add_parallel_option(parser)
     options.add_current_option(parser, "compare with this snapshot instead of the live cluster")
     options.add_detailed_exitcode_option(parser, "exit 2 on drift, to which unmanaged entities do not belong")
     options.add_output_options(parser, formats=renderings.DRIFT_FORMATS, out=True)
@@ -92,7 +94,11 @@ def run(args: DriftArguments) -> int:
                 intents = load_every_intent(args.paths, fail_on=fail_on, references=references, by_owner=True)
                 # A baseline file is refused here, so no file of the work tree is read.
                 given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
-                drifts = for_every(intents, lambda intent: _drift(args, intent, given, ignore, progress))
+                drifts = for_every(
+                    intents,
+                    lambda intent: _drift(args, intent, given, ignore, progress),
+                    parallel=options.check_parallel(args.parallel),
+                )
                 with progress.silent():
                     every_cluster.print_every(
                         args,

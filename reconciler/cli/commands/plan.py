@@ -25,6 +25,7 @@ class PlanArguments(ClusterArguments):
     """The command line of ``plan``."""
 
     all_clusters: bool
+    parallel: int
     owner: tuple[str, ...]
     current: str | None
     trusted_ref: str | None
@@ -63,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_baseline_option(parser)
     options.add_cluster_options(parser)
     options.add_all_clusters_option(parser, "plan")
+    options.add_parallel_option(parser)
     options.add_current_option(parser, "compare with this snapshot instead of the live cluster")
     options.add_detailed_exitcode_option(parser, "exit 2 when there are changes")
     options.add_output_options(parser, formats=renderings.PLAN_FORMATS, out=True)
@@ -167,7 +169,9 @@ def _every(
     fail_on = Severity(args.fail_on)
     intents = load_every_intent(args.paths, fail_on=fail_on, references=references, by_owner=True, owners=args.owner)
     given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
-    plans = for_every(intents, lambda intent: _plan(args, intent, given, extras, progress))
+    plans = for_every(
+        intents, lambda intent: _plan(args, intent, given, extras, progress), parallel=options.check_parallel(args.parallel)
+    )
     with progress.silent():
         every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
     made = [plan for plan in plans if not isinstance(plan, ClusterFailure)]

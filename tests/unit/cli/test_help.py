@@ -84,7 +84,15 @@ def test_the_options_of_a_command_stand_in_the_sections_that_they_are_about(tmp_
         "Steps": ["--step-down", "--step-wait", "--deadline"],
         "Safety": ["--expect-digest", "--accept", "--auto-approve", "--validate-only", "--fail-on"],
         "Git": ["--trusted-ref", "--base", "--baseline", "--record-baseline"],
-        "Cluster": ["--cluster", "--bootstrap-server", "--zookeeper", "--command-config"],
+        "Cluster": [
+            "--cluster",
+            "--bootstrap-server",
+            "--zookeeper",
+            "--command-config",
+            "--all-clusters",
+            "--parallel",
+            "--keep-going",
+        ],
         "Output": ["--report", "--audit", "--format", "--color", "--quiet", "--verbose", "--log-format", "--help"],
     }.items():
         section = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]

@@ -1,0 +1,191 @@
+"""``apply --all-clusters``: each cluster's report as soon as it is there, a file for each, and one exit code for all."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reconciler.cli import exit_codes, options, output, run_outputs, writing
+from reconciler.errors import ManifestError, NotConfirmedError, UsageError
+
+if TYPE_CHECKING:
+    from reconciler.cli.commands.apply import ApplyArguments
+    from reconciler.cli.progress import PatientProgress
+    from reconciler.formats import Json
+    from reconciler.model import ApplyReport
+    from reconciler.workflows import Intent, RolloutResult, Withheld
+
+
+def apply_to_every(args: ApplyArguments) -> int:
+    """Write every cluster, stage by stage. There is no one plan to ask about, so ``--auto-approve`` or a validation is needed."""
+    from reconciler.cli.progress import PatientProgress
+    from reconciler.model import Severity
+    from reconciler.workflows import References, Rollout, load_every_intent, plan_rollout
+
+    _check(args)
+    with PatientProgress(args) as progress:
+        progress.step("reading the manifests")
+        try:
+            intents = load_every_intent(
+                args.paths,
+                fail_on=Severity(args.fail_on),
+                references=References(trusted=args.trusted_ref, base=args.base),
+                by_owner=True,
+                owners=args.owner,
+            )
+        except ManifestError as error:
+            output.print_findings(args, error.findings, to_stdout=True)
+            raise
+        planned = plan_rollout(intents)
+        run = _EachCluster(args, progress)
+        rollout = Rollout(
+            work=run.apply,
+            ended=run.ended,
+            parallel=options.check_parallel(args.parallel),
+            keep_going=args.keep_going,
+            stop=run.stop,
+        )
+        try:
+            results = rollout.run(planned)
+        except KeyboardInterrupt:
+            run.interrupt()
+            raise
+    return run.finish(results)
+
+
+def _check(args: ApplyArguments) -> None:
+    options.check_all_clusters(
+        all_clusters=True,
+        cluster=args.cluster,
+        bootstrap_server=args.bootstrap_server,
+        zookeeper=args.zookeeper,
+        plan=args.plan,
+        expect_digest=args.expect_digest,
+        record_baseline=args.record_baseline,
+    )
+    if not args.auto_approve and not args.validate_only:
+        raise NotConfirmedError("--all-clusters asks for no confirmation. Review plan --all-clusters and pass --auto-approve")
+    if args.report and Path(args.report).is_file():
+        raise UsageError("with --all-clusters, --report names a folder for a report of each cluster, and this is a file")
+
+
+class _EachCluster:
+    """Writes one cluster, and keeps what is printed and recorded of all."""
+
+    def __init__(self, args: ApplyArguments, progress: PatientProgress) -> None:
+        self._args = args
+        self._progress = progress
+        self._given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
+        self._settings = writing.settings(args)
+        self._steps = writing.step_down(args)
+        self._printing = threading.Lock()
+        self.stop = threading.Event()
+        self._interrupted = threading.Event()
+        self._outputs_failed = False
+
+    def interrupt(self) -> None:
+        """Begin no further cluster, and send no further request to those that are being written."""
+        self.stop.set()
+        self._interrupted.set()
+
+    def apply(self, intent: Intent, earlier: Withheld) -> ApplyReport:
+        """Raises ``ReconcilerError``, only when nothing was written."""
+        from reconciler.model import display_name
+        from reconciler.workflows import Approval, SystemClock, apply_manifests, open_cluster, source_of
+
+        args = self._args
+        intent = dataclasses.replace(intent, withheld_before=earlier)
+        quiet = dataclasses.replace(args, format="text", report=None)
+        with run_outputs.audited(quiet, "apply") as audit:
+            audit.about(intent.spec, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
+            self._progress.step(f"applying to cluster {display_name(intent.spec.name or '')}")
+            cluster = open_cluster(intent.spec, options.access(args), trusted=intent.trusted)
+            with writing.given_back(cluster):
+                report = apply_manifests(
+                    intent,
+                    cluster,
+                    Approval(
+                        accepted=args.accept,
+                        settings=dataclasses.replace(self._settings, stop_wanted=self._interrupted.is_set),
+                        step_down=self._steps,
+                    ),
+                    confirm=lambda _: True,
+                    clock=SystemClock(),
+                    progress=self._progress,
+                    given=self._given,
+                )
+            audit.ended(report)
+        return report
+
+    def ended(self, stage: str | None, result: RolloutResult) -> None:
+        """Print the report of one cluster, and write its file, while others go on."""
+        from reconciler.documents import apply_report_to_json
+        from reconciler.files import write_whole
+        from reconciler.formats import document_text
+        from reconciler.model import ClusterFailure, display_name, escaped, slug_of
+        from reconciler.render import Style, apply_report_lines, failure_lines, line
+
+        if self._args.report and not isinstance(result, ClusterFailure):
+            folder = Path(self._args.report)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / f"{slug_of(result.cluster.name or 'kafka')}.json", [document_text(apply_report_to_json(result))])
+        if self._args.format == "json":
+            return
+        where = f" (stage {escaped(stage)})" if stage is not None else ""
+        if isinstance(result, ClusterFailure):
+            lines = failure_lines(result)
+        else:
+            lines = (
+                line((f"Cluster {display_name(result.cluster.name or '')}{where}", Style.STRONG)),
+                *apply_report_lines(result),
+            )
+        with self._printing, self._progress.silent():
+            output.print_result(self._args, document=lambda: None, lines=lambda: lines)
+
+    def finish(self, results: Sequence[RolloutResult]) -> int:
+        """Print the document, or a count, and return the exit code."""
+        from reconciler.documents import apply_report_to_json, cluster_failure_to_json, clusters_to_json
+        from reconciler.model import ClusterFailure
+        from reconciler.render import line
+
+        def document() -> Json:
+            return clusters_to_json(
+                cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else apply_report_to_json(r) for r in results
+            )
+
+        if self._args.format == "json":
+            output.print_result(self._args, document=document, lines=lambda: ())
+        else:
+            output.print_result(self._args, document=lambda: None, lines=lambda: (line(), line(_counted(results))))
+        return exit_code(results)
+
+
+def _counted(results: Sequence[RolloutResult]) -> str:
+    from reconciler.model import ClusterFailure
+    from reconciler.text import count_of
+    from reconciler.workflows import NOT_BEGUN, is_failure
+
+    done = sum(not isinstance(r, ClusterFailure) and not is_failure(r) for r in results)
+    withheld = sum(not isinstance(r, ClusterFailure) and not is_failure(r) and bool(r.withheld) for r in results)
+    failed = sum(is_failure(r) for r in results)
+    left = sum(isinstance(r, ClusterFailure) and r.failure_reason == NOT_BEGUN for r in results)
+    counts = f"{done} applied ({withheld} with withheld owners), {failed} failed, {left} not begun"
+    return f"{count_of(len(results), 'cluster')}: {counts}."
+
+
+def exit_code(results: Sequence[RolloutResult]) -> int:
+    """0; 3 for withheld owners, or where all failures are refusals; 1 when nothing was written; 4 when some of it was."""
+    from reconciler.model import ApplyResult, ClusterFailure
+    from reconciler.workflows import is_failure
+
+    failures = [result for result in results if is_failure(result)]
+    reports = [result for result in results if not isinstance(result, ClusterFailure)]
+    if not failures:
+        return exit_codes.REFUSED if any(report.withheld for report in reports) else exit_codes.DONE
+    if any(report.wrote for report in reports):
+        return exit_codes.PARTIAL
+    refused = all(not isinstance(each, ClusterFailure) and each.result is ApplyResult.REFUSED for each in failures)
+    return exit_codes.REFUSED if refused else exit_codes.NOT_DONE
