@@ -31,6 +31,7 @@ from reconciler.resolution import (
 from reconciler.text import amount, count_of, list_some
 
 _SHOWN: Final = 5
+_WITH_PREFIX: Final = " that begin with "
 _PREFIXES: Final = {MemberKind.USER_PREFIX: EntityType.USER, MemberKind.CLIENT_ID_PREFIX: EntityType.CLIENT_ID}
 
 
@@ -80,7 +81,7 @@ def _group(group: str, quotas: Quotas | None, members: list[str]) -> Message:
         return compose(
             "{members} {are} in group {group}, whose limits are not among these entities.",
             members=named,
-            are="is" if len(members) == 1 else "are",
+            are="is" if _is_one(members) else "are",
             group=display_name(group),
         )
     shared = list_some([f"{key} {amount(key, value)}" for key, value in sorted(quotas.items())], _SHOWN)
@@ -89,10 +90,15 @@ def _group(group: str, quotas: Quotas | None, members: list[str]) -> Message:
     return compose(
         "{members} {share} {limits} on each broker, as group {group}.",
         members=named,
-        share="has" if len(members) == 1 else "share",
+        share="has" if _is_one(members) else "share",
         limits=shared,
         group=display_name(group),
     )
+
+
+def _is_one(members: list[str]) -> bool:
+    """Whether a single name is the member, and not those with a prefix."""
+    return len(members) == 1 and _WITH_PREFIX not in members[0]
 
 
 def _total(subject: Entity | str, topic: str | None, quotas: Quotas) -> Message:
@@ -106,7 +112,7 @@ def _total(subject: Entity | str, topic: str | None, quotas: Quotas) -> Message:
 
 def _member(kind: MemberKind, name: str) -> str:
     if kind in _PREFIXES:
-        return f"{_PREFIXES[kind].value}s that begin with {display_name(name)}"
+        return f"{_PREFIXES[kind].value}s{_WITH_PREFIX}{display_name(name)}"
     return str(Entity.of({kind.value: name}))
 
 
