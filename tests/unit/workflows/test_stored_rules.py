@@ -1,0 +1,99 @@
+"""Notes of ``describe`` on quotas of reserved users, and on the callback class of the brokers."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.errors import AuthorizationError
+from reconciler.model.cluster import CallbackClass, ClusterSpec
+from reconciler.model.entity import Entity
+from reconciler.resolution.group_callback import GROUP_CALLBACK
+from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, ProportionalTotal, reserved_entity
+from reconciler.workflows.stored_rules import stored_rule_notes
+from tests.builders import current, user
+from tests.fakes import FakeCluster
+
+KEY = "producer_byte_rate"
+LIMIT = reserved_entity(GroupLimit(group="g"))
+
+
+def member(name: str, kind: MemberKind = MemberKind.USER, group: str = "g") -> Entity:
+    return reserved_entity(GroupMember(group=group, kind=kind, name=name))
+
+
+class Broker(FakeCluster):
+    def __init__(self, answer: str | AuthorizationError | None) -> None:
+        super().__init__()
+        self._callback = answer
+        self.asked = 0
+
+    def quota_callback(self) -> str | None:
+        self.asked += 1
+        if isinstance(self._callback, AuthorizationError):
+            raise self._callback
+        return self._callback
+
+
+def notes(broker: Broker, *entities: Entity, spec: ClusterSpec | None = None) -> list[str]:
+    state = current({entity: {KEY: 2048.0} for entity in entities})
+    return [str(note) for note in stored_rule_notes(state, broker, spec or ClusterSpec())]
+
+
+def test_a_cluster_without_reserved_users_is_not_asked() -> None:
+    broker = Broker(GROUP_CALLBACK)
+    assert notes(broker, user("alice")) == []
+    assert broker.asked == 0
+
+
+def test_groups_and_totals_are_named_with_what_they_limit() -> None:
+    total = reserved_entity(ProportionalTotal(subject=user("etl"), topic="orders"))
+    shown = notes(Broker(GROUP_CALLBACK), LIMIT, member("alice"), member("svc-", MemberKind.USER_PREFIX), total)
+    assert shown == [
+        "user=alice, users that begin with svc- share producer_byte_rate 2 KiB/s on each broker, as group g.",
+        "user=etl has producer_byte_rate 2 KiB/s on all brokers together, by the leaders of topic orders.",
+        "The brokers have the plugin of groups.",
+    ]
+
+
+def test_parts_of_rules_are_named_as_such() -> None:
+    assert notes(Broker(GROUP_CALLBACK), member("alice"))[0] == (
+        "user=alice is in group g, whose limits are not among these entities."
+    )
+    assert notes(Broker(GROUP_CALLBACK), LIMIT)[0] == (
+        "Group g has producer_byte_rate 2 KiB/s on each broker. No member is here."
+    )
+    odd = user("kafka-quotas:something")
+    assert notes(Broker(GROUP_CALLBACK), odd)[0] == (
+        "The plugin of groups ignores user=kafka-quotas:something: their names follow none of its rules."
+    )
+
+
+def test_names_of_strangers_are_escaped() -> None:
+    (note, _) = notes(Broker(GROUP_CALLBACK), LIMIT, member("\x1b[31mx"))
+    assert "\x1b" not in note
+    assert "\\u001b[31mx" in note
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (None, "The brokers do not have the plugin of groups, so quotas of reserved users have no effect."),
+        ("io.example.Own", "The brokers find limits with their own class io.example.Own"),
+        (AuthorizationError("not allowed", operation="DescribeConfigs"), "could not be read: not allowed"),
+    ],
+)
+def test_the_class_of_the_brokers_decides(answer: str | AuthorizationError | None, words: str) -> None:
+    assert words in notes(Broker(answer), LIMIT)[-1]
+
+
+def test_a_class_of_the_manifest_is_compared_with_that_of_the_brokers() -> None:
+    spec = ClusterSpec(quota_callback=CallbackClass(name=GROUP_CALLBACK))
+    assert "do not have the plugin" in notes(Broker(None), user("alice"), spec=spec)[-1]
+    assert notes(Broker(GROUP_CALLBACK), user("alice"), spec=spec) == ["The brokers have the plugin of groups."]
+
+
+def test_many_groups_are_counted() -> None:
+    groups = [reserved_entity(GroupLimit(group=f"g{number}")) for number in range(8)]
+    shown = notes(Broker(GROUP_CALLBACK), *groups)
+    assert len(shown) == 7
+    assert "3 more" in shown[5]
