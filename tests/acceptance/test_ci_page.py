@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -15,7 +14,7 @@ import yaml
 
 from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
 from reconciler.sandbox.spec import Sandbox
-from tests.support.command import environment
+from tests.support.command import environment, warm_process
 from tests.support.manifests import cluster, quotas
 
 ROOT = Path(__file__).parents[2]
@@ -59,11 +58,7 @@ def test_the_commands_for_anything_else_work_one_after_the_other(tmp_path: Path,
         cluster("prod", connection={"bootstrapServers": [clean_kafka.bootstrap_servers]}), encoding="utf-8"
     )
     (tmp_path / "quotas/all.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "9GiB"})), encoding="utf-8")
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "kafka-quotas").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reconciler "$@"\n', encoding="utf-8")
-    (programs / "kafka-quotas").chmod(0o755)
-    extra = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    extra = {"PATH": f"{warm_process().programs()}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [shutil.which("sh") or "sh", "-e", "-c", script],
         cwd=tmp_path,

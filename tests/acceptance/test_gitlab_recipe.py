@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import yaml
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
-from tests.support.command import environment, run
+from tests.support.command import environment, run, warm_process
 from tests.support.git_repository import GitRepository
 
 CLICKS = frozenset({("user", "analytics-clickstream")})
@@ -39,10 +38,6 @@ class Pipeline:
         self.main.commit()
         self.main.git("clone", "-q", ".", str(folder / "clone"))
         self.clone = GitRepository(folder / "clone")
-        programs = folder / "bin"
-        programs.mkdir()
-        (programs / "kafka-quotas").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reconciler "$@"\n', encoding="utf-8")
-        (programs / "kafka-quotas").chmod(0o755)
         properties = folder / "client.properties"
         properties.write_text("client.id=pipeline\n", encoding="utf-8")
         self.variables = {
@@ -53,7 +48,7 @@ class Pipeline:
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
             "CI_PROJECT_ID": "1",
             "CLUSTER": "staging",
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{warm_process().programs()}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(Path(__file__).parents[2]),
             "QUOTAS_PROPERTIES": str(properties),
         }

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from reconciler.sandbox.cluster import runtime_for
+from reconciler.sandbox.java import class_reading_options
 from reconciler.sandbox.spec import Sandbox
 
 RawEntity = frozenset[tuple[str, str | None]]
@@ -64,7 +65,8 @@ def _values(text: str) -> dict[str, float]:
 
 def _run(sandbox: Sandbox, options: Sequence[str]) -> str:
     runtime = runtime_for(sandbox.kafka_version)
-    command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"]
+    command = [str(runtime.java), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *class_reading_options(runtime)]
+    command += ["-cp", ":".join(map(str, runtime.jars)), "kafka.admin.ConfigCommand"]
     command += ["--bootstrap-server", sandbox.bootstrap_servers, *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

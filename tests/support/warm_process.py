@@ -13,6 +13,7 @@ import contextlib
 import gc
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -94,15 +95,23 @@ class WarmProcess:
                     os.kill(pid, signal.SIGKILL)
                     raise subprocess.TimeoutExpired(list(arguments), timeout) from None
 
+    def programs(self) -> Path:
+        """A folder for the ``PATH`` of a script: its ``kafka-quotas`` has its command run here."""
+        program = Path(self._folder) / "bin" / "kafka-quotas"
+        if not program.exists():
+            program.parent.mkdir()
+            client = Path(__file__).with_name("warm_client.py")
+            program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{client}" "{self._at}" "$@"\n', encoding="utf-8")
+            program.chmod(0o755)
+        return program.parent
+
     def close(self) -> None:
         """End the server; commands that still run go on."""
         if os.getpid() != self._owner or self._server.poll() is not None:
             return
         self._server.kill()
         self._server.wait()
-        with contextlib.suppress(OSError):
-            Path(self._at).unlink()
-            Path(self._folder).rmdir()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _text(file: Any) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from tests.support.command import environment
+from tests.support.command import environment, warm_process
 from tests.support.workflow_expressions import Expressions, text_of
 
 ANNOTATION = re.compile(r"^::(error|warning|notice)\b[^\n]*$", re.MULTILINE)
@@ -264,11 +264,6 @@ class _Job:
             assert sum(line.startswith(f"::{kind}") for line in ran.annotations) <= _OF_A_KIND
 
     def _environment(self, extra: Mapping[str, str]) -> dict[str, str]:
-        programs = self._home / "bin"
-        if not programs.exists():
-            programs.mkdir()
-            (programs / "kafka-quotas").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reconciler "$@"\n', encoding="utf-8")
-            (programs / "kafka-quotas").chmod(0o755)
         ours = {
             "CI": "true",
             "GIT_CONFIG_GLOBAL": os.devnull,
@@ -276,7 +271,7 @@ class _Job:
             "GITHUB_ACTIONS": "true",
             "GITHUB_SHA": str(self._machine.github["sha"]),
             "GITHUB_WORKSPACE": str(self._workspace),
-            "PATH": f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": f"{warm_process().programs()}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(Path(__file__).parents[2]),
             "RUNNER_TEMP": str(self._temp),
         }
