@@ -56,6 +56,10 @@ _NO_CLUSTER: Final = (
     "the paths have no Cluster manifest to report on. Add one, or name the cluster with --bootstrap-server, --zookeeper or "
     "--current"
 )
+_WITH_GROUPS: Final = (
+    "the brokers have the plugin of groups, and this page does not resolve groups. 'kafka-quotas resolve' shows the limits of "
+    "clients"
+)
 _NO_DIFFERENCE: Final = (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
 
 
@@ -175,7 +179,7 @@ def _of_cluster(text: str, cluster: str | None) -> str:
 
 def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline: GivenBaseline | None = None) -> ClusterOverview:
     """A cluster that was read from ``source``. Raises ``BaselineError`` for a baseline of another cluster."""
-    view = current_view(state, source=source, name=intent.spec.name)
+    view = current_view(state, source=source, name=intent.spec.name, spec=intent.spec)
     intent = at_brokers(intent, state)
     given = baseline.of(intent.spec.name, state) if baseline is not None else None
     spec, declared_then = intent.spec, given.entities if given else None
@@ -190,7 +194,7 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
         baseline=given.origin if given else None,
         counts=compared.counts,
         entities=tuple(_entities(intent, state.entities, given, classes)),
-        callback=view.caveats.callback,
+        callback=_WITH_GROUPS if view.caveats.groups else view.caveats.callback,
         static_defaults=view.caveats.static_defaults,
         notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes))),
         findings=intent.findings,

@@ -8,11 +8,13 @@ import pytest
 
 from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import BaselineError, UnreachableError
+from reconciler.model.cluster import CallbackClass
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import ForeignText
 from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity
+from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.report import ReportInputs, ReportRequest, declared_only, has_failed, make_report, overview_of
 from tests.builders import current, declared, user
@@ -105,6 +107,12 @@ def test_quotas_that_brokers_resolve_in_their_own_way_are_in_doubt() -> None:
     assert found.callback is not None
     assert "com.example.Quotas" in found.callback
     assert overview_of(intent("c"), current({}), source=FakeCluster()).callback is None
+
+
+def test_limits_of_clients_are_in_doubt_where_the_brokers_have_the_plugin_of_groups() -> None:
+    wanted = intent("c")
+    written = replace(wanted, spec=replace(wanted.spec, quota_callback=CallbackClass(name=GROUP_CALLBACK)))
+    assert "this page does not resolve groups" in (overview_of(written, current({}), source=FakeCluster()).callback or "")
 
 
 @pytest.mark.parametrize(
