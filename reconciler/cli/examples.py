@@ -146,8 +146,9 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
         ),
     ),
     "doctor": CommandExamples(
-        page="metrics.md",
+        page="doctor.md",
         lines=(
+            ("Check everything that work on a cluster needs", "doctor prod"),
             ("Examine the last hour of a Prometheus server", "doctor --traffic prometheus+https://prometheus.example.org"),
             ("Look clients up by the names of manifests", "doctor quotas --traffic prometheus+http://127.0.0.1:9090"),
         ),

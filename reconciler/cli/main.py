@@ -54,7 +54,7 @@ COMMAND_GROUPS: Final = {
         "drift": "Compare a cluster with the manifests and the last apply",
         "report": "Write one page about every cluster",
         "rules": "Write Prometheus rules and a Grafana dashboard of the limits",
-        "doctor": "Examine a source of traffic, and print repairs",
+        "doctor": "Check manifests, cluster and machine, or traffic",
     },
     "Pull requests and CI": {
         "comment": "Post and update the comment on a GitHub pull request",

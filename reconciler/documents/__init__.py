@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reconciler.documents.backtest_headline import Tone, headline
     from reconciler.documents.baseline import RecordedBaseline, baseline_to_json, read_baseline
     from reconciler.documents.bucket_names import bucket_tags
+    from reconciler.documents.checkup import checkup_to_json
     from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
     from reconciler.documents.doctor import traffic_health_to_json
     from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json
@@ -48,6 +49,7 @@ __all__ = [
     "backtest_to_json",
     "baseline_to_json",
     "bucket_tags",
+    "checkup_to_json",
     "cluster_failure_to_json",
     "clusters_to_json",
     "comparison_to_json",

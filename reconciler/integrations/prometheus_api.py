@@ -123,6 +123,14 @@ class PrometheusApi:
             raise TooManySamplesError(f"{url} refuses the query (HTTP status {status}){words}")
         raise TrafficError(f"{url} answers with HTTP status {status}{words}. {_ADVICE.get(status, '')}".rstrip())
 
+    def now_s(self) -> float:
+        """The time by the server's clock, in seconds since 1970. Raises ``TrafficError``."""
+        _, body = self._post("query", {"query": "time()"})
+        try:
+            return float(json.loads(body)["data"]["result"][1])
+        except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+            raise self.foreign("no result of time()") from None
+
     def can_read_raw(self) -> bool:
         """Whether remote read shows the same as queries do: a Prometheus itself, whose configuration adds nothing to its series.
 

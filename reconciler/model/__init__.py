@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         broker_words,
         worst_of_buckets,
     )
+    from reconciler.model.checkup import CheckStatus, Checkup, DoctorCheck
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
         WEEKDAYS,
@@ -259,6 +260,8 @@ __all__ = [
     "ChangeStatus",
     "ChangedCluster",
     "CheckState",
+    "CheckStatus",
+    "Checkup",
     "ClientName",
     "ClusterChange",
     "ClusterFailure",
@@ -276,6 +279,7 @@ __all__ = [
     "DesiredQuota",
     "DesiredState",
     "Direction",
+    "DoctorCheck",
     "Drift",
     "DriftClass",
     "Effect",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from reconciler.render.backtest_page import backtest_html
     from reconciler.render.backtest_sentences import answer
     from reconciler.render.backtest_text import backtest_lines
+    from reconciler.render.checkup_text import checkup_lines
     from reconciler.render.ci_reports import (
         drift_outputs,
         findings_annotations,
@@ -80,6 +81,7 @@ __all__ = [
     "apply_report_lines",
     "backtest_html",
     "backtest_lines",
+    "checkup_lines",
     "comment_heading",
     "comparison_lines",
     "content_for",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reconciler.sandbox.clients import TrafficReport, consume_all, create_topic, produce_steadily
     from reconciler.sandbox.cluster import running, runtime_for
     from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
+    from reconciler.sandbox.java import find_java
     from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "ZooKeeperSpec",
     "consume_all",
     "create_topic",
+    "find_java",
     "produce_steadily",
     "running",
     "runtime_for",

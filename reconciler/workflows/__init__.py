@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.broker_model import ModelOptions
     from reconciler.workflows.callback_leaders import uses_leaders
     from reconciler.workflows.changed_clusters import find_changed_clusters
+    from reconciler.workflows.checkup import CheckupRequest, examine_everything
     from reconciler.workflows.comment import (
         GitHubTarget,
         PullRequestOutcome,
@@ -129,6 +130,7 @@ __all__ = [
     "AuditFile",
     "BacktestOptions",
     "Checker",
+    "CheckupRequest",
     "CompactOptions",
     "CompactResult",
     "DaysOptions",
@@ -189,6 +191,7 @@ __all__ = [
     "current_view",
     "describe_cluster",
     "difference_between",
+    "examine_everything",
     "examine_traffic",
     "explain_id",
     "explain_incident",

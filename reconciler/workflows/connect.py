@@ -118,6 +118,19 @@ def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trus
     return principal_name(_client_properties(properties, trusted).security)
 
 
+def transport_security(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str:
+    """Kafka's word for how ``open_cluster`` connects (``SASL_SSL``), or ``ZooKeeper``. Its settings are read, nothing is asked.
+
+    Raises ``UsageError``, ``FileAccessError`` or ``UntrustedError``.
+    """
+    place, properties = _chosen(spec, access, trusted)
+    if place.zookeeper is not None:
+        if properties is not None:
+            _zookeeper_security(properties, trusted)
+        return "ZooKeeper"
+    return "PLAINTEXT" if properties is None else _client_properties(properties, trusted).security.protocol
+
+
 def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSecurity:
     from reconciler.backends import parse_zookeeper_properties, read_zookeeper_properties
 

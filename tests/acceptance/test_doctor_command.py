@@ -208,7 +208,7 @@ def test_the_server_login_and_mapping_are_those_of_the_trusted_reference(changed
 
 
 def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -> None:
-    done = invoke("doctor", cwd=tmp_path)
+    done = invoke("doctor", "--mapping", "mapping.yaml", cwd=tmp_path)
     assert (done.code, "PATH of a Cluster manifest that has spec.traffic" in done.err) == (64, True)
 
 

@@ -57,7 +57,9 @@ def set_one() -> Alteration:
 
 
 @contextmanager
-def scripted(*others: int, **answers: Callable[[int], Any]) -> Iterator[tuple[BrokerCluster, ScriptedBroker]]:
+def scripted(
+    *others: int, cluster_id: str = "scripted", **answers: Callable[[int], Any]
+) -> Iterator[tuple[BrokerCluster, ScriptedBroker]]:
     """A client of broker 7, which answers as told (``describe``, ``alter``), and has no quota requests when told nothing.
 
     ``others`` are the ports of brokers 8, 9 and so on.
@@ -76,7 +78,7 @@ def scripted(*others: int, **answers: Callable[[int], Any]) -> Iterator[tuple[Br
     def metadata(_version: int) -> Any:
         node = MetadataResponse.MetadataResponseBroker
         brokers = [node(node_id=7 + n, host="127.0.0.1", port=port, rack=None) for n, port in enumerate((*ports, *others))]
-        return MetadataResponse(throttle_time_ms=0, brokers=brokers, cluster_id="scripted", controller_id=7, topics=[])
+        return MetadataResponse(throttle_time_ms=0, brokers=brokers, cluster_id=cluster_id, controller_id=7, topics=[])
 
     broker = ScriptedBroker({API_VERSIONS: api_versions, METADATA: metadata, **{keys[n]: a for n, a in answers.items()}})
     with serving(broker) as port:
@@ -174,6 +176,51 @@ def test_a_broker_from_before_client_quotas_is_unsupported():
             cluster.describe(EntityFilter())
         with pytest.raises(UnsupportedClusterError, match=r"since Kafka 2.6"):
             cluster.alter([set_one()], validate_only=False)
+
+
+def test_a_service_without_these_requests_brings_a_sentence_about_what_works_there():
+    with scripted(cluster_id="redpanda.0a1b") as (cluster, _):
+        cluster.identity()
+        with pytest.raises(UnsupportedClusterError, match=r"since Kafka 2.6\. Redpanda has byte rates"):
+            cluster.describe(EntityFilter())
+
+
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("pkc-1.eu-west-1.aws.confluent.cloud", "Confluent Cloud keeps quotas of service accounts in its own API"),
+        ("kafka-1.project.aivencloud.com", "Aiven sets client quotas through its own API"),
+        ("kafka.internal", "--operation DescribeConfigs --cluster$"),
+    ],
+)
+def test_a_service_that_refuses_to_describe_brings_a_sentence_about_what_works_there(host, words):
+    with scripted(describe=described(31)) as (opened, _):
+        cluster = BrokerCluster(opened._transport, name=None, security=PLAINTEXT, hosts=(host,))
+        with pytest.raises(AuthorizationError, match=words):
+            cluster.current_state()
+
+
+def test_quotas_of_types_that_kafka_does_not_have_are_kept_and_noted():
+    from kafka.protocol.admin import DescribeClientQuotasResponse
+
+    entry = DescribeClientQuotasResponse.EntryData
+    rows = [
+        entry(
+            entity=[entry.EntityData(entity_type=kind, entity_name="app")],
+            values=[entry.ValueData(key="producer_byte_rate", value=1.0)],
+        )
+        for kind in ("client-id", "client-id-prefix")
+    ]
+
+    def answer(_: int) -> Any:
+        return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=0, error_message=None, entries=rows)
+
+    with scripted(cluster_id="redpanda.0a1b", describe=answer) as (cluster, _):
+        state = cluster.current_state()
+    assert len(state.entities) == 2
+    assert state.notes == (
+        "The cluster has quotas of types that Kafka does not have: client-id-prefix. They are left as they are.",
+    )
 
 
 def test_reading_is_tried_once_more_and_no_further_when_the_connection_breaks():

@@ -346,3 +346,50 @@ def command_line(folder: Path) -> str:
 
 
 SASL_SSL = {"security.protocol": "SASL_SSL"}
+
+
+def checks(done: Done) -> dict[str, str]:
+    return {check["id"]: check["status"] for check in done.json()["checks"]}
+
+
+def of_cluster(done: Done) -> list[str]:
+    found = checks(done)
+    return [found[name] for name in ("settings", "connection", "tls", "login", "identity", "describe", "alter", "callback")]
+
+
+def test_doctor_distinguishes_readers_from_writers_and_writes_nothing(kafka, runs):
+    expected = {"writer": (0, ["pass", "pass"]), "reader": (0, ["pass", "warn"]), "stranger": (1, ["fail", "skip"])}
+    before = raw_quotas.describe(kafka.sandbox.bootstrap_servers)
+    for user, (code, rights) in expected.items():
+        done = runs("doctor", "LOGIN", login("PLAIN", user), "--format", "json")
+        assert done.code == code, done.err
+        statuses = of_cluster(done)
+        assert statuses[:4] == ["pass"] * 4
+        assert statuses[5:7] == rights
+    assert raw_quotas.describe(kafka.sandbox.bootstrap_servers) == before
+
+
+@pytest.mark.parametrize(
+    ("listener", "settings", "statuses"),
+    [
+        ("LOGIN", lambda kafka: login("PLAIN", "writer", secret=WRONG), ["pass", "pass", "pass", "fail"]),
+        ("LOGIN", lambda kafka: login("PLAIN", "writer") | not_trusting(kafka), ["pass", "pass", "fail", "skip"]),
+        ("EXPIRED", lambda _: TLS, ["pass", "pass", "fail", "skip"]),
+        ("SASL", lambda _: login("PLAIN", "writer"), ["pass", "pass", "fail", "skip"]),
+        ("LOGIN", lambda _: {"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, ["fail", "skip", "skip", "skip"]),
+    ],
+    ids=["password", "authority", "expired", "no TLS", "settings"],
+)
+def test_doctor_names_the_step_that_fails_and_a_remedy(listener, settings, statuses, kafka, runs):
+    done = runs("doctor", listener, settings(kafka), "--format", "json")
+
+    assert done.code == 1
+    assert of_cluster(done) == [*statuses, "skip", "skip", "skip", "skip"]
+    (failed,) = [check for check in done.json()["checks"] if check["status"] == "fail"]
+    assert failed["remedy"]
+
+
+def test_doctor_warns_of_a_login_without_tls(kafka, runs):
+    done = runs("doctor", "SASL", login("PLAIN", "writer", protocol="SASL_PLAINTEXT"), "--format", "json")
+
+    assert of_cluster(done)[:4] == ["pass", "pass", "warn", "pass"]

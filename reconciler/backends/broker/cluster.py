@@ -17,6 +17,7 @@ from reconciler.backends.broker.error_messages import (
     UNKNOWN_SERVER_ERROR,
     request_refusal,
 )
+from reconciler.backends.broker.hosted import foreign_types_notes, service_of
 from reconciler.backends.broker.msk_iam import IamLogin
 from reconciler.backends.broker.quota_messages import DescribeAnswer, read_alter_answer, read_describe_answer
 from reconciler.backends.broker.requests import FullDescribe, alter_request, broker_setting_request, describe_request
@@ -57,8 +58,9 @@ _T = TypeVar("_T")
 class BrokerCluster:
     """A ``QuotaCluster``. Use ``open`` to connect; the object is for one thread at a time."""
 
-    def __init__(self, transport: Transport, *, name: str | None, security: Security) -> None:
+    def __init__(self, transport: Transport, *, name: str | None, security: Security, hosts: tuple[str, ...] = ()) -> None:
         self._transport = transport
+        self._hosts = hosts
         self._name = name
         self._security = security
         self._full_describe = FullDescribe(self.describe)
@@ -68,7 +70,7 @@ class BrokerCluster:
         """Connect. Raises ``UnreachableError``, ``AuthenticationError`` or ``UnsupportedClusterError``."""
         transport = Transport(settings)
         transport.open()
-        return cls(transport, name=name, security=settings.security)
+        return cls(transport, name=name, security=settings.security, hosts=settings.hosts)
 
     def identity(self) -> ClusterIdentity:
         """Name as configured, the cluster's own id, and the Kafka release that its API versions fit best."""
@@ -101,7 +103,7 @@ class BrokerCluster:
             cluster=self._identity_in(metadata),
             observed=observed,
             entities=entities,
-            notes=self._full_describe.notes if everything else (),
+            notes=(*(self._full_describe.notes if everything else ()), *foreign_types_notes(entities)),
             brokers=tuple(sorted(broker.node_id for broker in metadata.brokers)),
         )
 
@@ -155,7 +157,7 @@ class BrokerCluster:
             )
         if not validate_only:
             _require_known_outcome(alterations, answer)
-        _require_not_refused_whole(answer, self._security)
+        self._require_not_refused_whole(answer)
         return tuple(_result(alteration.entity, answer) for alteration in alterations)
 
     def quota_callback(self) -> str | None:
@@ -178,7 +180,7 @@ class BrokerCluster:
         answer = self._read(lambda: broker_setting_request(broker, name), _unchanged, broker=broker)
         result = answer.results[0]
         if result.error_code:
-            raise _refusal(result.error_code, result.error_message, DESCRIBE, self._security)
+            raise self._refusal(result.error_code, result.error_message, DESCRIBE)
         value: str | None = {setting.name: setting.value for setting in result.configs}.get(name)
         return value
 
@@ -209,10 +211,28 @@ class BrokerCluster:
         """Give back connections; safe to call twice."""
         self._transport.close()
 
+    def _refusal(self, code: int, message: str | None, operation: str) -> BackendError:
+        service = service_of(self._hosts, self._transport.cluster_id)
+        return request_refusal(
+            code,
+            _escape_text(message),
+            operation=operation,
+            principal=principal_name(self._security),
+            is_iam=isinstance(self._security.sasl, IamLogin),
+            advice=service.advice if service is not None else "",
+        )
+
+    def _require_not_refused_whole(self, answer: Mapping[Entity, tuple[int, str | None]]) -> None:
+        answers = set(answer.values())
+        if len(answers) == 1:
+            code, message = answers.pop()
+            if code in OF_THE_WHOLE_REQUEST:
+                raise self._refusal(code, message, ALTER)
+
     def _require_entities(self, answer: DescribeAnswer) -> Mapping[Entity, Quotas]:
         log_event(_log, "quotas read", entities=len(answer.entities), error_code=answer.error_code)
         if answer.error_code:
-            raise _refusal(answer.error_code, answer.error_message, DESCRIBE, self._security)
+            raise self._refusal(answer.error_code, answer.error_message, DESCRIBE)
         return answer.entities
 
     def _read_each(self, answer: Any) -> Mapping[Entity, Quotas] | BackendError:
@@ -271,19 +291,6 @@ def _require_known_outcome(alterations: Sequence[Alteration], answer: Mapping[En
         text = f": {_escape_text(message)}" if message else ""
         msg = f"the cluster answered a write to {unclear[0]} with error {code}{text}; it may or may not have been done"
         raise OutcomeUnknownError(msg)
-
-
-def _require_not_refused_whole(answer: Mapping[Entity, tuple[int, str | None]], security: Security) -> None:
-    answers = set(answer.values())
-    if len(answers) == 1:
-        code, message = answers.pop()
-        if code in OF_THE_WHOLE_REQUEST:
-            raise _refusal(code, message, ALTER, security)
-
-
-def _refusal(code: int, message: str | None, operation: str, security: Security) -> BackendError:
-    is_iam = isinstance(security.sasl, IamLogin)
-    return request_refusal(code, _escape_text(message), operation=operation, principal=principal_name(security), is_iam=is_iam)
 
 
 def _result(entity: Entity, answer: Mapping[Entity, tuple[int, str | None]]) -> AlterationResult:

@@ -134,20 +134,20 @@ def connection_hint(error: BaseException | None, protocol: str) -> str:
 
 
 def request_refusal(
-    code: int, message: str | None, *, operation: str, principal: str | None = None, is_iam: bool = False
+    code: int, message: str | None, *, operation: str, principal: str | None = None, is_iam: bool = False, advice: str = ""
 ) -> BackendError:
     """The error for a request that the cluster refused as a whole.
 
     ``operation`` is the ACL operation that it needs, ``principal`` the one that the brokers probably see. With ``is_iam`` the
-    rights are those of an IAM policy instead of ACLs.
+    rights are those of an IAM policy instead of ACLs. ``advice``: a sentence about the service that the cluster belongs to.
     """
+    advice = f". {advice}" if advice else ""
     if code == CLUSTER_AUTHORIZATION_FAILED:
-        return AuthorizationError(
-            _not_in_policy(operation) if is_iam else _not_allowed(operation, principal), operation=operation
-        )
+        text = _not_in_policy(operation) if is_iam else _not_allowed(operation, principal)
+        return AuthorizationError(text + advice, operation=operation)
     text = message or _ERROR_TEXTS.get(code, "no reason given")
     extra = f" ({_ERROR_TEXTS[code]})" if message and code in _ERROR_TEXTS else ""
-    text = f"the cluster refused the request with error {code}: {text.rstrip('.')}{extra}"
+    text = f"the cluster refused the request with error {code}: {text.rstrip('.')}{extra}{advice}"
     if code == UNSUPPORTED_VERSION:
         return UnsupportedClusterError(text)
     return RequestRefusedError(text, error_code=code)

@@ -60,6 +60,11 @@ class ConnectionSettings:
     connect_seconds: float = 10.0
     request_seconds: float = 30.0
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names of the servers."""
+        return tuple(host for host, _ in self.servers)
+
 
 def parse_servers(texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     """``("b1:9092,b2:9092", "[::1]:9092")`` as pairs of host and port. Raises ``UsageError`` naming the part that is neither."""

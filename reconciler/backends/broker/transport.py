@@ -20,6 +20,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.backends.broker.error_messages import REFUSED_CERTIFICATE, connection_hint, describe_error, is_tls_failure
+from reconciler.backends.broker.hosted import service_of
 from reconciler.backends.broker.mechanisms import LoginStoppedError, login_settings
 from reconciler.backends.broker.quota_messages import RawAnswer
 from reconciler.backends.broker.settings import ConnectionSettings, refused_certificate, server_text
@@ -54,6 +55,7 @@ class Transport:
         self._net = NetworkSelector(client_id=settings.client_id)
         self._manager = KafkaConnectionManager(self._net, **_library_settings(settings, self._tls))
         self._home: Any = None
+        self._cluster_id: str | None = None
         self._closed = False
 
     def open(self) -> None:
@@ -134,6 +136,11 @@ class Transport:
         """The Kafka release that the library infers from the API versions, e.g. ``(4, 3)``."""
         return self._manager.broker_version  # type: ignore[no-any-return]  # the library has no types here
 
+    @property
+    def cluster_id(self) -> str | None:
+        """The id in the last answer about brokers, ``None`` before the first."""
+        return self._cluster_id
+
     def offers(self, api_key: int) -> bool:
         """Whether the connected broker has a request of this number."""
         versions = self._manager.broker_version_data
@@ -185,6 +192,7 @@ class Transport:
         if not answer.brokers:
             raise AnswerLostError("the broker knows no live broker")
         self._manager.cluster.update_metadata(answer)
+        self._cluster_id = answer.cluster_id
         return answer
 
     async def _exchange(self, node: Any, message: Any, seconds: float) -> Any:
@@ -284,8 +292,10 @@ class Transport:
         ) as error:
             raise AuthenticationError(f"{self._name(node)} refused the login: {describe_error(error)}") from error
         except kafka_errors.IncompatibleBrokerVersion as error:
+            service = service_of(self._settings.hosts, self.cluster_id)
+            advice = f". {service.advice}" if service is not None else ""
             raise UnsupportedClusterError(
-                f"{self._name(node)} has no requests for client quotas; they exist since Kafka 2.6"
+                f"{self._name(node)} has no requests for client quotas; they exist since Kafka 2.6{advice}"
             ) from error
         except kafka_errors.UnknownBrokerIdError as error:
             raise UnreachableError(f"the cluster has no broker {node}") from error

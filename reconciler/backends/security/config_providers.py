@@ -37,6 +37,7 @@ class ConfigProviders:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
+        self._values: set[str] = set()
         self.files: list[str] = []
 
     def resolve(self, text: str) -> str:
@@ -45,9 +46,17 @@ class ConfigProviders:
 
     def _value(self, match: re.Match[str]) -> str:
         try:
-            return self._kind(match[1])(match[1], match[2] or "", match[3])
+            value = self._kind(match[1])(match[1], match[2] or "", match[3])
         except ValueError as error:
             raise UnresolvedReferenceError(f"{match[0]} has no value: {error}") from None
+        self._values.add(value.strip())
+        return value
+
+    def without_values(self, text: str) -> str:
+        """A message without the values that references were replaced by, in whatever case."""
+        for value in sorted(filter(None, self._values), key=len, reverse=True):
+            text = re.sub(re.escape(value), "...", text, flags=re.IGNORECASE)
+        return text
 
     def _kind(self, provider: str) -> Callable[[str, str, str], str]:
         """How references to a provider are read."""

@@ -73,7 +73,7 @@ class JavaProperties:
 
     def refused(self, key: str, why: str) -> UsageError:
         """The error that names a setting."""
-        return UsageError(f"{self._source}: {self.name(key)}: {escaped(why)}")
+        return UsageError(f"{self._source}: {self.name(key)}: {escaped(self._providers.without_values(why))}")
 
 
 def file_content(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""``kafka-quotas doctor``: what a source of traffic shows, what is missing, and how to repair it."""
+"""``kafka-quotas doctor``: checks of everything that the tool needs, or of a source of traffic, each with its remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli.arguments import ClusterArguments, typed
 from reconciler.cli.traffic_options import (
     add_known_clients_option,
     add_prometheus_options,
@@ -27,11 +27,9 @@ _HOURS: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoctorArguments(OutputArguments):
+class DoctorArguments(ClusterArguments):
     """The command line of ``doctor``."""
 
-    paths: tuple[str, ...]
-    cluster: str | None
     current: str | None
     traffic: tuple[str, ...]
     since: datetime.datetime | None
@@ -49,23 +47,26 @@ class DoctorArguments(OutputArguments):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``doctor``."""
     parser.add_argument(
-        "paths", nargs="*", default=[], metavar="PATH", help="manifests that name clients and quotas [default: none]"
+        "paths",
+        nargs="*",
+        default=[],
+        metavar="CLUSTER|PATH",
+        help="check this Cluster manifest of the current folder, or these manifests [default: the current folder]",
     )
     options.section(parser, "Traffic").add_argument(
         "--traffic",
         action="append",
         default=[],
         metavar="SOURCE",
-        help="examine a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), pages of exporters "
-        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable), or files as backtest reads them (repeatable) "
-        "[default: spec.traffic of the Cluster manifest]",
+        help="examine this source instead: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), pages of exporters "
+        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable), or files as backtest reads them (repeatable)",
     )
     add_prometheus_options(parser, hours=_HOURS, store=False)
     add_known_clients_option(parser)
     add_reading_options(parser)
     options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
-    options.add_cluster_option(parser)
+    options.add_cluster_options(parser)
     options.add_current_option(parser, "take brokers, quotas and names of clients from this snapshot [default: none]")
     options.add_output_options(parser)
 
@@ -76,7 +77,31 @@ def parse(namespace: argparse.Namespace) -> DoctorArguments:
 
 
 def run(args: DoctorArguments) -> int:
-    """Examine and print; 0, or 1 for a finding at or above ``--fail-on``."""
+    """Check and print; 0, or 1 for a check that failed. Of traffic: 1 for a finding at or above ``--fail-on``."""
+    return _examine_traffic(args) if _asks_about_traffic(args) else _examine_everything(args)
+
+
+def _asks_about_traffic(args: DoctorArguments) -> bool:
+    """Whether an option makes sense for a source of traffic alone."""
+    asked = (args.traffic, args.since, args.until, args.match, args.http_config, args.known_clients, args.mapping)
+    return any(asked) or args.current is not None or args.trusted_ref is not None
+
+
+def _examine_everything(args: DoctorArguments) -> int:
+    from reconciler.documents import checkup_to_json
+    from reconciler.render import checkup_lines
+    from reconciler.workflows import CheckupRequest, examine_everything
+
+    paths, cluster = args.paths or (".",), args.cluster
+    if len(paths) == 1 and cluster is None and not Path(paths[0]).exists():
+        paths, cluster = (".",), paths[0]
+    request = CheckupRequest(paths=paths, cluster=cluster, access=options.access(args))
+    checkup = examine_everything(request, progress=output.StderrProgress(args))
+    output.print_result(args, document=lambda: checkup_to_json(checkup), lines=lambda: checkup_lines(checkup))
+    return exit_codes.NOT_DONE if checkup.has_failed else exit_codes.DONE
+
+
+def _examine_traffic(args: DoctorArguments) -> int:
     from reconciler.documents import traffic_health_to_json
     from reconciler.model import Severity
     from reconciler.render import traffic_health_lines

@@ -111,3 +111,16 @@ def test_a_reference_without_a_value_is_named_with_its_line_and_no_value_is_repe
 
 def test_a_reference_in_a_setting_that_is_not_read_does_not_matter():
     assert password_of(read("p", "ssl.keystore.password=${env:NOT_SET}", "acks=${vault:a:b}")) == "p"
+
+
+@pytest.mark.parametrize("name", ["security.protocol", "sasl.mechanism", "ssl.truststore.type", "ssl.truststore.location"])
+def test_a_value_that_cannot_be_used_is_not_repeated(name, secrets):
+    settings = {"security.protocol": "SASL_SSL", "ssl.truststore.location": "/nowhere", name: "${env:KAFKA_PASSWORD}"}
+    text = "\n".join(f"{key}={value}" for key, value in settings.items())
+    if name != "sasl.mechanism":
+        text += f'\nsasl.mechanism=PLAIN\nsasl.jaas.config={PLAIN} required username="a" password="b";'
+    with pytest.raises(UsageError) as refused:
+        parse_client_properties(text.encode(), source="client.properties")
+
+    assert name in str(refused.value)
+    assert SECRET not in str(refused.value).lower()
