@@ -24,7 +24,7 @@ class BacktestFrames:
     ``document``: the report, as ``kafka-quotas backtest --format json`` prints it. ``verdicts``: a row for each quota group on
     each broker (``VERDICTS_SCHEMA``). ``seconds``: a row for each second with traffic of a quota group on a broker
     (``SECONDS_SCHEMA``). Each action on it reads the traffic once more, so cache what you use twice. ``recommendations``: a row
-    for each quota group with a recommended limit (``RECOMMENDATIONS_SCHEMA``).
+    for each quota group with a recommended limit (``RECOMMENDATIONS_SCHEMA``). ``release``: what ``close`` calls.
     """
 
     document: Mapping[str, Any]

@@ -74,11 +74,15 @@ def backtest_in_session(spark: Any, request: SessionRequest) -> tuple[BacktestRe
         if request.in_shards:
             return _in_shards(frame, mapping, between, request, question, proposal)
         recorded = open_frame(frame, mapping=mapping, between=between, max_unreadable=request.max_unreadable)
-        if request.exact and not recorded.of_requests:
-            raise UsageError("exact needs single requests, and this traffic has none: leave exact out")
+        _require_requests(request, of_requests=recorded.of_requests)
         run = Backtest(recorded, question)
         report = apply_rules(run.report(), proposal)
         return report, frames_of_report(report, recorded, run, question.window)
+
+
+def _require_requests(request: SessionRequest, *, of_requests: bool) -> None:
+    if request.exact and not of_requests:
+        raise UsageError("exact needs single requests, and this traffic has none: leave exact out")
 
 
 def _in_shards(
@@ -94,6 +98,7 @@ def _in_shards(
     with contextlib.ExitStack() as stack:
         sharded = open_sharded_frame(frame, mapping=mapping, between=between, max_unreadable=request.max_unreadable)
         stack.callback(sharded.close)
+        _require_requests(request, of_requests=sharded.has_topics)
         run = ShardedBacktest(sharded, question, failing_rows(proposal), advises=True)
         stack.callback(run.close)
         report = apply_rules(run.report(), proposal)

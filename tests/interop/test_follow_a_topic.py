@@ -16,7 +16,7 @@ import pytest
 from reconciler.sandbox.clients import create_topic
 from reconciler.sandbox.spec import Sandbox
 from tests.support.command import run
-from tests.support.lake_days import compact_process, kill_when, manifest, rows_of
+from tests.support.lake_days import compact_process, has_manifest, kill_when, manifest, rows_of
 from tests.support.lake_tables import kafka_connector, pyspark_variables
 from tests.support.polling import wait_until
 from tests.support.recorded_parquet import SCHEMA, START
@@ -54,8 +54,7 @@ def send(servers: str, topic: str, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def counted(out: Path) -> int:
-    folder = out / "_kafka-quotas" / "manifests"
-    return sum(day["requests"] for day in manifest(out)["days"]) if folder.is_dir() and any(folder.iterdir()) else 0
+    return sum(day["requests"] for day in manifest(out)["days"]) if has_manifest(out) else 0
 
 
 def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(clean_kafka: Sandbox, tmp_path: Path) -> None:

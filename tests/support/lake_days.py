@@ -30,6 +30,11 @@ def manifest(out: Path) -> dict[str, Any]:
     return document
 
 
+def has_manifest(out: Path) -> bool:
+    """Whether a run has ended its first batch. A manifest has another name until it is whole."""
+    return any((out / "_kafka-quotas" / "manifests").glob("*.json"))
+
+
 def rows_of(out: Path) -> list[dict[str, Any]]:
     """The rows that the manifest names, in order."""
     folders = [out / day["folder"] for day in manifest(out)["days"]]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.command import Command
-from tests.support.lake_days import compact_process, kill_when, log_of, manifest, rows_of
+from tests.support.lake_days import compact_process, has_manifest, kill_when, log_of, manifest, rows_of
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.spark
@@ -63,8 +63,7 @@ def test_what_is_there_is_added_once_and_a_daily_run_finds_nothing_more(
 
 
 def written(tmp_path: Path, sources: int) -> bool:
-    folder = tmp_path / "lake" / "_kafka-quotas" / "manifests"
-    return folder.is_dir() and any(folder.iterdir()) and manifest(tmp_path / "lake")["days"][0]["sources"] >= sources
+    return has_manifest(tmp_path / "lake") and manifest(tmp_path / "lake")["days"][0]["sources"] >= sources
 
 
 @pytest.mark.large

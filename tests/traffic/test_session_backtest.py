@@ -343,6 +343,8 @@ def refusals(session: SparkSession, recorded: DataFrame) -> Iterator[tuple[dict[
     yield {"since": datetime.datetime(2026, 11, 20)}, UsageError, "without a time zone"
     yield {"since": START, "until": START}, UsageError, "is empty"
     yield {"max_unreadable": 2.0}, UsageError, "from 0 to 1"
+    deltas = recorded.withColumn("semantics", F.lit("delta")).withColumn("interval_ms", F.lit(1000))
+    yield {"traffic": deltas, "in_shards": True, "exact": True}, UsageError, "leave exact out"
     gauges = recorded.withColumn("semantics", F.lit("gauge"))
     yield {"traffic": gauges, "in_shards": True}, UsageError, "in_shards is for requests and sums of seconds"
     yield {"cluster": "prod"}, UsageError, "no manifest declares cluster"

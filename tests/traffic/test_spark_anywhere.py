@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import COMMAND, Command, Done, environment, run
+from tests.support.manifests import quotas
 from tests.support.polling import wait_until
 from tests.support.spark_servers import SPARK_BIN, connect_server, executors_below, spark_environment, standalone_cluster
 from tests.traffic.conftest import RECORDINGS
@@ -193,44 +194,55 @@ def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
     assert reports[server] == reports["here"]
 
 
-RETRIES = ("--conf", "spark.speculation=true", "--conf", "spark.speculation.interval=100ms")
+SPECULATION = ("--conf", "spark.speculation=true", "--conf", "spark.speculation.interval=100ms")
+EVERYONE = quotas(
+    ({"user": {"default": True}}, {"producer_byte_rate": "4MiB"}), ({"user": "user-7"}, {"producer_byte_rate": "99GB"})
+)
 
 
 @pytest.mark.large
 def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_rows(
-    folder: Path, standalone: tuple[str, ...], cluster_folder: Path
+    tmp_path: Path, standalone: tuple[str, ...], cluster_folder: Path
 ) -> None:
     """It takes the blocks along that it has written, so others read their part of the traffic anew."""
-    write_traffic(folder / "rows")
-    backtest = ("backtest", "quotas", "--traffic", "rows", "--exact", "--format", "json")
-    expected = run(*backtest, "--out", "parquet=here", cwd=folder)
+    write_traffic(tmp_path / "rows")
+    (tmp_path / "quotas.yaml").write_text(EVERYONE, encoding="utf-8")
+    backtest = ("backtest", "quotas.yaml", "--traffic", "rows", "--exact", "--format", "json")
+    expected = run(*backtest, "--out", "parquet=here", cwd=tmp_path)
     assert expected.code == 0, expected.err
 
     killed: list[int] = []
-    with subprocess.Popen(
-        [*COMMAND, *backtest, "--out", "parquet=there", "-v", *RETRIES, *standalone],
-        cwd=folder,
-        env=environment(spark_environment(folder)),
-        text=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
+    lines = []
+    with (
+        (tmp_path / "report.json").open("w") as report_file,
+        subprocess.Popen(
+            [*COMMAND, *backtest, "--out", "parquet=there", "-v", *SPECULATION, *standalone],
+            cwd=tmp_path,
+            env=environment(spark_environment(tmp_path)),
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=report_file,
+            stderr=subprocess.PIPE,
+        ) as process,
+    ):
         assert process.stderr is not None
-        lines = []
         for line in process.stderr:
             lines.append(line)
             if "shuffle planned" in line and not killed:
                 killed = wait_until(lambda: executors_below(cluster_folder))[:1]
                 os.kill(killed[0], signal.SIGKILL)
-        out, _ = process.communicate(timeout=PATIENCE_S)
+        process.wait(PATIENCE_S)
 
     assert killed
     assert process.returncode == 0, "".join(lines)
     assert any("time spent" in line and "shards judged" in line for line in lines)
-    assert rows_in(folder / "there") == rows_in(folder / "here")
+    rows = rows_in(tmp_path / "there")
+    assert rows == rows_in(tmp_path / "here")
+    assert (len(rows), sum("'verdict': 'throttled'" in row for row in rows)) == (50, 49)
     left_out = ("verdicts", "notes")
-    documents = [{**json.loads(text), **dict.fromkeys(left_out)} for text in (out, expected.out)]
+    documents = [
+        {**json.loads(text), **dict.fromkeys(left_out)} for text in ((tmp_path / "report.json").read_text(), expected.out)
+    ]
     assert documents[0] == documents[1]
 
 

@@ -99,9 +99,7 @@ def open_sharded_frame(
 
     opened = _opened(rows, make, max_unreadable)
     if opened is None:
-        raise UsageError(
-            "in_shards needs requests or sums of seconds, and this traffic has samples of metrics: leave in_shards out"
-        )
+        raise UsageError("in_shards is for requests and sums of seconds, and this traffic has metrics: leave in_shards out")
     return opened
 
 

@@ -96,7 +96,9 @@ class ShardedBacktest:
     ) -> None:
         """``advises``: rows of recommendations are wanted. Raises ``UsageError`` for ``exact`` with sums of seconds."""
         if question.rule.callback is not None:
-            raise UsageError("--out parquet= judges quota groups on workers, where no quota callback runs: leave one of both out")
+            raise UsageError(
+                "--out parquet= and in_shards judge quota groups on workers, where no quota callback runs: leave one of both out"
+            )
         if question.exact and not traffic.facts_source.of_requests:
             raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
         self._traffic, self._question, self._failing = traffic, question, failing
