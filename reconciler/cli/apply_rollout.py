@@ -23,7 +23,7 @@ def apply_to_every(args: ApplyArguments) -> int:
     """Write every cluster, stage by stage. There is no one plan to ask about, so ``--auto-approve`` or a validation is needed."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
-    from reconciler.workflows import References, Rollout, load_every_intent, plan_rollout
+    from reconciler.workflows import References, Rollout, load_every_intent, only_changed, plan_rollout
 
     _check(args)
     with PatientProgress(args) as progress:
@@ -39,7 +39,7 @@ def apply_to_every(args: ApplyArguments) -> int:
         except ManifestError as error:
             output.print_findings(args, error.findings, to_stdout=True)
             raise
-        planned = plan_rollout(intents)
+        planned = plan_rollout(only_changed(intents, args.paths, since=args.changed_since, trusted_ref=args.trusted_ref))
         run = _EachCluster(args, progress)
         rollout = Rollout(
             work=run.apply,

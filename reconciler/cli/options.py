@@ -181,6 +181,21 @@ def add_parallel_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_changed_since_option(parser: argparse.ArgumentParser, verb: str) -> None:
+    """``--changed-since``, beside ``--all-clusters``; ``verb``: what the command does to a cluster."""
+    section(parser, "Git").add_argument(
+        "--changed-since",
+        metavar="REF",
+        help=f"with --all-clusters: {verb} only clusters whose manifests differ from this git reference",
+    )
+
+
+def check_changed_since(*, all_clusters: bool, since: str | None) -> None:
+    """Raise ``UsageError`` for ``--changed-since`` where one cluster is named already."""
+    if since is not None and not all_clusters:
+        raise UsageError("--changed-since needs --all-clusters")
+
+
 def check_parallel(number: int) -> int:
     """Raise ``UsageError`` for a number of clusters that is not sensible."""
     if not 1 <= number <= _MOST_PARALLEL:

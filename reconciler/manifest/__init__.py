@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     )
     from reconciler.manifest.reading import FileContent, read_documents
     from reconciler.manifest.repository_document import path_matcher
+    from reconciler.manifest.splitting import REST, FilePlace, owners_by_prefix, owners_yaml, places_of_owners
     from reconciler.manifest.unit_limits import BrokerFacts, compute_units, part_of_total
     from reconciler.manifest.yaml_output import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit, emit_clusters, entries_document
 
@@ -52,6 +53,7 @@ __all__ = [
     "MANIFEST_EXAMPLES",
     "MARK",
     "REPOSITORY_FILE",
+    "REST",
     "RULES",
     "SCHEMA_FOLDER",
     "UNREAD",
@@ -64,6 +66,7 @@ __all__ = [
     "Export",
     "ExportedFile",
     "FileContent",
+    "FilePlace",
     "IncludedFiles",
     "ManifestFile",
     "Owner",
@@ -91,10 +94,13 @@ __all__ = [
     "misplaced_clusters",
     "name_problems",
     "owner_of_entity",
+    "owners_by_prefix",
     "owners_of_file",
+    "owners_yaml",
     "ownership_findings",
     "part_of_total",
     "path_matcher",
+    "places_of_owners",
     "read_documents",
     "read_file",
 ]

@@ -114,7 +114,7 @@ class IncludedFiles:
 
     def __init__(self, patterns: Sequence[str], matches: Callable[[str], bool]) -> None:
         self._matches = matches
-        self._starts = tuple(_literal_start(pattern) for pattern in patterns)
+        self._starts = tuple(literal_start(pattern) for pattern in patterns)
 
     def wants(self, relative: str, *, is_folder: bool) -> bool:
         """True for a file to read, and for a folder that may have one."""
@@ -124,7 +124,7 @@ class IncludedFiles:
         return any(inner.startswith(start) or start.startswith(inner) for start in self._starts)
 
 
-def _literal_start(pattern: str) -> str:
+def literal_start(pattern: str) -> str:
     """The folders that a pattern begins with, up to the first that has a wildcard."""
     parts = [part for part in pattern.removeprefix("./").split("/") if part]
     literal: list[str] = []

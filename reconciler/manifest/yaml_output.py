@@ -7,7 +7,7 @@ declared entity loses the known keys that its manifest does not give.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +16,7 @@ from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.discovery import REPOSITORY_FILE
 from reconciler.manifest.names import name_problems
 from reconciler.manifest.reading import API_VERSION
+from reconciler.manifest.splitting import FilePlace
 from reconciler.model import (
     DEFAULT,
     KNOWN_KEYS,
@@ -39,6 +40,7 @@ SCHEMA_FOLDER: Final = ".schemas"
 """Where an export puts the schemas that its modelines name; hidden, so never read as manifests."""
 
 MARK: Final = "# Written by kafka-quotas export."
+_TOP: Final = FilePlace()
 _ENTRIES_PER_FILE: Final = 2000
 _BYTES_PER_FILE: Final = 4 * 1024 * 1024
 _GROUPS: Final = {
@@ -70,10 +72,19 @@ class Export:
     cluster_name: str
 
 
-def emit(state: CurrentState, *, connection: Connection | None = None) -> Export:
-    """The manifests of a state. The cluster is called by its name, else by its id, else ``kafka``."""
+def emit(
+    state: CurrentState,
+    *,
+    connection: Connection | None = None,
+    place: Callable[[Entity], FilePlace] = lambda _: _TOP,
+    isolate: bool = False,
+) -> Export:
+    """The manifests of a state. The cluster is called by its name, else by its id, else ``kafka``.
+
+    ``place``: the folder and the owner of each entity. ``isolate``: let the Cluster manifest isolate owners.
+    """
     name = state.cluster.name or state.cluster.id or "kafka"
-    groups: dict[str, list[str]] = {}
+    groups: dict[tuple[FilePlace, str], list[str]] = {}
     left_out: list[str] = []
     findings: list[Finding] = []
     lowered: set[str] = set()
@@ -86,16 +97,16 @@ def emit(state: CurrentState, *, connection: Connection | None = None) -> Export
             left_out += _commented(entity, quotas, problems)
             continue
         declared += 1
-        groups.setdefault(_GROUPS[entity.types], []).append(_entry(entity, quotas))
+        groups.setdefault((place(entity), _GROUPS[entity.types]), []).append(_entry(entity, quotas))
         lowered.update(rule_id for rule_id, _ in _problems_of_names(entity) if RULES[rule_id].severity is Severity.ERROR)
     for node in state.unreadable:
         rule = LINT_RULES["unreadable-node"]
         findings.append(Finding(id=rule.id, severity=rule.severity, message=node.message, entity=node.entity))
         left_out.append(f"#   {node.message}")
-    files = [file for group, entries in groups.items() for file in _quota_files(group, entries, name)]
+    files = [file for (at, group), entries in groups.items() for file in _quota_files(group, entries, name, at=at)]
     if lowered:
         files.append(_repository_file(sorted(lowered)))
-    files.append(_cluster_file(state, name, connection, left_out))
+    files.append(_cluster_file(state, name, connection, left_out, isolate=isolate))
     return Export(files=tuple(files), findings=tuple(findings), declared=declared, cluster_name=name)
 
 
@@ -221,17 +232,20 @@ def _name(name: EntityName) -> str:
     return "{default: true}" if name is DEFAULT else scalar_text(name)
 
 
-def _head(kind: str, schema: str, mark: str = MARK) -> str:
-    modeline = f"# yaml-language-server: $schema={SCHEMA_FOLDER}/{schema}.v1.schema.json"
+def _head(kind: str, schema: str, mark: str = MARK, *, folder: str = "") -> str:
+    modeline = f"# yaml-language-server: $schema={'../' * folder.count('/')}{SCHEMA_FOLDER}/{schema}.v1.schema.json"
     return f"{modeline}\n{mark}\napiVersion: {API_VERSION}\nkind: {kind}\n"
 
 
-def _quota_files(group: str, entries: Sequence[str], cluster: str | None, mark: str = MARK) -> Iterator[ExportedFile]:
+def _quota_files(
+    group: str, entries: Sequence[str], cluster: str | None, mark: str = MARK, *, at: FilePlace = _TOP
+) -> Iterator[ExportedFile]:
+    owner = "" if at.owner is None else f", owner: {scalar_text(at.owner)}"
     for number, part in enumerate(_parts(entries), start=1):
         stem = group if number == 1 else f"{group}-{number}"
-        head = f"{_head('ClientQuotas', 'client-quotas', mark)}metadata: {{name: {stem}}}\nspec:\n"
+        head = f"{_head('ClientQuotas', 'client-quotas', mark, folder=at.folder)}metadata: {{name: {stem}{owner}}}\nspec:\n"
         clusters = "" if cluster is None else f"  clusters: [{scalar_text(cluster)}]\n"
-        yield ExportedFile(path=f"{stem}.yaml", text=f"{head}{clusters}  quotas:\n{''.join(part)}")
+        yield ExportedFile(path=f"{at.folder}{stem}.yaml", text=f"{head}{clusters}  quotas:\n{''.join(part)}")
 
 
 def _parts(entries: Sequence[str]) -> Iterator[list[str]]:
@@ -253,13 +267,17 @@ def _repository_file(rule_ids: Iterable[str], mark: str = MARK) -> ExportedFile:
     return ExportedFile(path=REPOSITORY_FILE, text=_head("Repository", "repository", mark) + settings)
 
 
-def _cluster_file(state: CurrentState, name: str, connection: Connection | None, left_out: Sequence[str]) -> ExportedFile:
+def _cluster_file(
+    state: CurrentState, name: str, connection: Connection | None, left_out: Sequence[str], *, isolate: bool
+) -> ExportedFile:
     lines = [f"metadata: {{name: {scalar_text(name)}}}", "spec:"]
     if state.cluster.id:
         lines.append(f"  clusterId: {scalar_text(state.cluster.id)}")
     if connection is not None:
         lines += _connection(connection)
     lines.append("  prune: never")
+    if isolate:
+        lines.append("  isolate: owner")
     if left_out:
         lines += ["# On the cluster, and not declared:", *left_out]
     return ExportedFile(path="cluster.yaml", text=_head("Cluster", "cluster") + "\n".join(lines) + "\n")

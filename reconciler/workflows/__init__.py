@@ -49,9 +49,18 @@ if TYPE_CHECKING:
     from reconciler.workflows.doctor import DoctorRequest, examine_traffic
     from reconciler.workflows.drift import find_drift
     from reconciler.workflows.entity_lines import AskedClient, parse_clients, read_clients
-    from reconciler.workflows.every_cluster import for_every, load_every_intent
+    from reconciler.workflows.every_cluster import for_every, load_every_intent, only_changed
     from reconciler.workflows.explain import explain_id, explanations
-    from reconciler.workflows.export import ExportResult, cluster_to_export, connection_to_write, export_cluster, require_free
+    from reconciler.workflows.export import (
+        ExportResult,
+        Split,
+        SplitBy,
+        cluster_to_export,
+        connection_to_write,
+        export_cluster,
+        owners_to_split,
+        require_free,
+    )
     from reconciler.workflows.exporters import (
         ExporterTarget,
         exporter_rules,
@@ -164,6 +173,8 @@ __all__ = [
     "Setting",
     "SimulationRequest",
     "Sources",
+    "Split",
+    "SplitBy",
     "StoredReference",
     "SystemClock",
     "TrafficCheckRequest",
@@ -223,9 +234,11 @@ __all__ = [
     "name_warnings",
     "notes_about",
     "observe",
+    "only_changed",
     "open_cluster",
     "open_headroom",
     "open_page",
+    "owners_to_split",
     "parse_clients",
     "parse_workflows",
     "plan_rollout",

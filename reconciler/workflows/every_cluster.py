@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from reconciler.errors import ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.model import ClusterFailure, ClusterIdentity, Severity
+from reconciler.workflows.changed_clusters import find_changed_clusters
 from reconciler.workflows.load import load_manifests, stop_on
 from reconciler.workflows.owners import may_isolate
 from reconciler.workflows.plan import Intent, intent_of
@@ -46,6 +47,18 @@ def load_every_intent(
         except ReconcilerError as error:
             made.append(_failure(name, None, error, skipped=isinstance(error, UntrustedError)))
     return tuple(made)
+
+
+def only_changed(
+    intents: Sequence[Intent | ClusterFailure], paths: Sequence[str], *, since: str | None, trusted_ref: str | None
+) -> tuple[Intent | ClusterFailure, ...]:
+    """The clusters whose manifests differ from those at ``since`` (``None``: all). Raises ``GitError`` and ``ManifestError``."""
+    if since is None:
+        return tuple(intents)
+    changed = {each.name for each in find_changed_clusters(paths, since=since, trusted_ref=trusted_ref) if each.to_do}
+    return tuple(
+        each for each in intents if (each.cluster.name if isinstance(each, ClusterFailure) else each.spec.name) in changed
+    )
 
 
 def for_every(

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import enum
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.formats import schema_folder
-from reconciler.manifest import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit
-from reconciler.model import ClusterSpec, Connection, CurrentState
+from reconciler.manifest import (
+    MARK,
+    SCHEMA_FOLDER,
+    Export,
+    ExportedFile,
+    FilePlace,
+    Owner,
+    emit,
+    owners_by_prefix,
+    places_of_owners,
+)
+from reconciler.model import ClusterSpec, Connection, CurrentState, Entity
 from reconciler.ports import QuotaReader
+from reconciler.text import did_you_mean, shown
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.units import with_leaders
@@ -29,6 +41,50 @@ class ExportResult:
     export: Export | None = None
     folder: Path | None = None
     snapshot: Path | None = None
+
+
+class SplitBy(enum.StrEnum):
+    """What decides about the folder of an exported entity."""
+
+    OWNER = "owner"
+    PREFIX = "prefix"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """How entities are divided among owners. ``only``: the owners whose entities are written; empty for all."""
+
+    by: SplitBy
+    owners: Mapping[str, Owner]
+    only: tuple[str, ...] = ()
+
+    def _known(self, state: CurrentState) -> Mapping[str, Owner]:
+        return self.owners if self.by is SplitBy.OWNER else owners_by_prefix(state.entities)
+
+    def place(self, state: CurrentState) -> Callable[[Entity], FilePlace]:
+        """The folder and owner of each entity."""
+        return places_of_owners(self._known(state))
+
+    def narrowed(self, state: CurrentState) -> CurrentState:
+        """The state with the entities of the wanted owners. Raises ``UsageError`` for an owner that does not exist."""
+        if not self.only:
+            return state
+        known = self._known(state)
+        for name in self.only:
+            if name not in known:
+                raise UsageError(f"no manifest has the owner {shown(name)}{did_you_mean(name, known)}")
+        place = self.place(state)
+        return replace(state, entities={e: q for e, q in state.entities.items() if place(e).owner in self.only})
+
+
+def owners_to_split(paths: Sequence[str]) -> Mapping[str, Owner]:
+    """The owners of the Repository manifest. Raises ``UsageError`` without one."""
+    loaded = load_manifests(list(paths) or ["."])
+    if loaded.repository is None or not loaded.repository.owners:
+        raise UsageError(
+            "--split-by owner needs a PATH with a Repository manifest that declares owners; or use --split-by prefix"
+        )
+    return loaded.repository.owners
 
 
 def cluster_to_export(paths: Sequence[str], cluster: str | None) -> ClusterSpec:
@@ -77,6 +133,7 @@ def export_cluster(
     overwrite: bool = False,
     snapshot: Path | None = None,
     connection: Connection | None = None,
+    split: Split | None = None,
 ) -> ExportResult:
     """Read the cluster once, then write manifests to ``folder``, a snapshot to ``snapshot``, or both.
 
@@ -94,7 +151,11 @@ def export_cluster(
         state = replace(state, cluster=state.cluster.named(spec.name))
     made = None
     if folder is not None:
-        made = emit(state, connection=connection)
+        made = (
+            emit(split.narrowed(state), connection=connection, place=split.place(state))
+            if split
+            else emit(state, connection=connection)
+        )
         write_files(made.files, folder)
     if snapshot is not None:
         from reconciler.documents import write_snapshot
@@ -128,6 +189,7 @@ def write_files(files: Sequence[ExportedFile], folder: Path, *, mark: str = MARK
         folder.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=".export-", dir=folder))
         for file in files:
+            (stage / file.path).parent.mkdir(parents=True, exist_ok=True)
             (stage / file.path).write_text(file.text, encoding="utf-8", newline="\n")
         schemas = folder / SCHEMA_FOLDER
         schemas.mkdir(exist_ok=True)
@@ -139,6 +201,7 @@ def write_files(files: Sequence[ExportedFile], folder: Path, *, mark: str = MARK
         written = {file.path for file in files}
         stale = [path for path in folder.glob("*.yaml") if path.name not in written and _is_ours(path, mark)]
         for file in files:
+            (folder / file.path).parent.mkdir(parents=True, exist_ok=True)
             (stage / file.path).replace(folder / file.path)
         for path in stale:
             path.unlink()

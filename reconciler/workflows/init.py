@@ -14,7 +14,16 @@ from typing import Final
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.files import bundled_folder
 from reconciler.formats import schema_folder
-from reconciler.manifest import REPOSITORY_FILE, SCHEMA_FOLDER, Export, ExportedFile, emit
+from reconciler.manifest import (
+    REPOSITORY_FILE,
+    SCHEMA_FOLDER,
+    Export,
+    ExportedFile,
+    emit,
+    owners_by_prefix,
+    owners_yaml,
+    places_of_owners,
+)
 from reconciler.model import Connection, CurrentState, escaped, slug_of
 from reconciler.yaml import scalar_text
 
@@ -155,6 +164,7 @@ def make_repository(
     overwrite: bool = False,
     state: CurrentState | None = None,
     connection: Connection | None = None,
+    adopt: bool = False,
 ) -> Made:
     """Write the template, or with ``state`` a repository whose plan for that cluster is empty.
 
@@ -166,9 +176,11 @@ def make_repository(
     export = None
     clusters: tuple[str, ...] = ("staging", "production")
     if state is not None:
-        export = emit(state, connection=connection)
+        owners = owners_by_prefix(state.entities) if adopt else {}
+        place = places_of_owners(owners)
+        export = emit(state, connection=connection, place=place, isolate=adopt)
         clusters = (export.cluster_name,)
-        files = tuple(_adopted(files, export, forge=setting.forge))
+        files = tuple(_adopted(files, export, forge=setting.forge, owners=owners_yaml(owners) if adopt else ""))
     files = tuple(sorted(files, key=lambda file: file.path))
     _write(files, folder)
     return Made(
@@ -180,7 +192,7 @@ def make_repository(
     )
 
 
-def _adopted(files: Sequence[ExportedFile], export: Export, *, forge: str) -> Iterator[ExportedFile]:
+def _adopted(files: Sequence[ExportedFile], export: Export, *, forge: str, owners: str = "") -> Iterator[ExportedFile]:
     """The template's pipelines and words, with the quotas of the cluster in place of its example."""
     for file in files:
         if not file.path.startswith(_OF_TEMPLATE_ONLY):
@@ -192,9 +204,10 @@ def _adopted(files: Sequence[ExportedFile], export: Export, *, forge: str) -> It
         if file.path == REPOSITORY_FILE:
             lint = file.text.partition("spec:\n")[2]
             continue
-        path = f"{CLUSTER_FOLDER}/{slug_of(export.cluster_name)}.yaml" if file.path == "cluster.yaml" else f"quotas/{file.path}"
+        quotas = file.path if owners else f"quotas/{file.path}"
+        path = f"{CLUSTER_FOLDER}/{slug_of(export.cluster_name)}.yaml" if file.path == "cluster.yaml" else quotas
         yield ExportedFile(path=path, text=with_schema_place(file.text, path))
-    yield ExportedFile(path=REPOSITORY_FILE, text=_REPOSITORY + lint)
+    yield ExportedFile(path=REPOSITORY_FILE, text=_REPOSITORY + owners + lint)
 
 
 def _write(files: Sequence[ExportedFile], folder: Path) -> None:

@@ -28,6 +28,7 @@ class ApplyArguments(LongRunArguments):
     owner: tuple[str, ...]
     all_clusters: bool
     parallel: int
+    changed_since: str | None
     keep_going: bool
 
 
@@ -50,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cluster_options(parser)
     options.add_all_clusters_option(parser, "apply to")
     options.add_parallel_option(parser)
+    options.add_changed_since_option(parser, "apply to")
     options.section(parser, "Cluster").add_argument(
         "--keep-going", action="store_true", help="with --all-clusters: go on after a cluster that failed"
     )
@@ -77,6 +79,7 @@ def run(args: ApplyArguments) -> int:
     )
 
     check_guard_ids(args.accept)
+    options.check_changed_since(all_clusters=args.all_clusters, since=args.changed_since)
     if args.all_clusters:
         from reconciler.cli.apply_rollout import apply_to_every
 

@@ -25,6 +25,8 @@ class ExportArguments(ClusterArguments):
     folder: str | None
     overwrite: bool
     snapshot: str | None
+    split_by: str | None
+    owner: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_folder_option(parser, text="write a Cluster manifest and its quotas into this folder")
     parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
     parser.add_argument("--snapshot", metavar="FILE", help="write a snapshot for plan --current and backtest --current")
+    parser.add_argument(
+        "--split-by",
+        choices=("owner", "prefix"),
+        metavar="WHAT",
+        help="write a folder for each owner of the Repository manifest (owner), or for each prefix of names (prefix)",
+    )
+    parser.add_argument(
+        "--owner",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --split-by: write only entities of this owner (repeatable)",
+    )
     options.add_cluster_options(parser)
     options.add_output_options(parser)
 
@@ -46,7 +61,16 @@ def run(args: ExportArguments) -> int:
     """Read the cluster, write the files, print what was done."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json
-    from reconciler.workflows import cluster_to_export, connection_to_write, export_cluster, open_cluster, require_free
+    from reconciler.workflows import (
+        Split,
+        SplitBy,
+        cluster_to_export,
+        connection_to_write,
+        export_cluster,
+        open_cluster,
+        owners_to_split,
+        require_free,
+    )
 
     if args.folder is None and args.snapshot is None:
         msg = "name an output: --folder DIR for manifests, --snapshot FILE for a snapshot"
@@ -54,6 +78,12 @@ def run(args: ExportArguments) -> int:
     folder = Path(args.folder) if args.folder is not None else None
     if folder is not None:
         require_free(folder, overwrite=args.overwrite)
+    if (args.split_by and folder is None) or (args.owner and not args.split_by):
+        raise UsageError("--split-by needs --folder, and --owner needs --split-by")
+    split = None
+    if args.split_by:
+        by = SplitBy(args.split_by)
+        split = Split(by=by, owners=owners_to_split(args.paths) if by is SplitBy.OWNER else {}, only=args.owner)
     spec = cluster_to_export(args.paths, args.cluster)
     connection = None
     if folder is not None:
@@ -73,6 +103,7 @@ def run(args: ExportArguments) -> int:
                 spec,
                 folder=folder,
                 overwrite=args.overwrite,
+                split=split,
                 snapshot=Path(args.snapshot) if args.snapshot is not None else None,
                 connection=connection,
             )

@@ -37,6 +37,7 @@ class InitArguments(OutputArguments):
     ci: str
     workflows: str | None
     overwrite: bool
+    adopt: bool
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let pipelines take kafka-quotas from this repository on github.com [default: a placeholder]",
     )
     parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
+    parser.add_argument(
+        "--adopt",
+        action="store_true",
+        help="make an owner with a folder for each prefix of names on the cluster, and isolate owners",
+    )
     options.add_connection_options(parser)
     options.add_current_option(parser, "begin with the quotas of this snapshot instead of a live cluster")
     options.add_output_options(parser)
@@ -81,12 +87,15 @@ def run(args: InitArguments) -> int:
     state = _state(args)
     if args.name is not None and state is None:
         raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current; give one")
+    if args.adopt and state is None:
+        raise UsageError("--adopt adopts the quotas of --bootstrap-server, --zookeeper or --current; give one")
     made = make_repository(
         folder,
         Setting(forge=args.ci, version=reconciler.__version__, workflows=workflows),
         overwrite=args.overwrite,
         state=state,
         connection=_connection(args, folder),
+        adopt=args.adopt,
     )
     if made.export is not None and made.export.findings and args.format == "text":
         from reconciler.render import findings_lines

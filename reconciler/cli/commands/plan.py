@@ -26,6 +26,7 @@ class PlanArguments(ClusterArguments):
 
     all_clusters: bool
     parallel: int
+    changed_since: str | None
     owner: tuple[str, ...]
     current: str | None
     trusted_ref: str | None
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cluster_options(parser)
     options.add_all_clusters_option(parser, "plan")
     options.add_parallel_option(parser)
+    options.add_changed_since_option(parser, "plan")
     options.add_current_option(parser, "compare with this snapshot instead of the live cluster")
     options.add_detailed_exitcode_option(parser, "exit 2 when there are changes")
     options.add_output_options(parser, formats=renderings.PLAN_FORMATS, out=True)
@@ -92,6 +94,7 @@ def run(args: PlanArguments) -> int:
         zookeeper=args.zookeeper,
         current=args.current,
     )
+    options.check_changed_since(all_clusters=args.all_clusters, since=args.changed_since)
     extras = _extras(args)
     references = References(trusted=args.trusted_ref, base=args.base)
     with PatientProgress(args) as progress:
@@ -163,11 +166,12 @@ def _every(
     from reconciler.documents import plan_to_json
     from reconciler.model import ClusterFailure, Severity
     from reconciler.render import plan_lines
-    from reconciler.workflows import for_every, load_every_intent
+    from reconciler.workflows import for_every, load_every_intent, only_changed
 
     every_cluster.check_formats(args, files)
     fail_on = Severity(args.fail_on)
     intents = load_every_intent(args.paths, fail_on=fail_on, references=references, by_owner=True, owners=args.owner)
+    intents = only_changed(intents, args.paths, since=args.changed_since, trusted_ref=args.trusted_ref)
     given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
     plans = for_every(
         intents, lambda intent: _plan(args, intent, given, extras, progress), parallel=options.check_parallel(args.parallel)

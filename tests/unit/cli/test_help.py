@@ -83,7 +83,7 @@ def test_the_options_of_a_command_stand_in_the_sections_that_they_are_about(tmp_
         "Options": ["--plan", "--owner"],
         "Steps": ["--step-down", "--step-wait", "--deadline"],
         "Safety": ["--expect-digest", "--accept", "--auto-approve", "--validate-only", "--fail-on"],
-        "Git": ["--trusted-ref", "--base", "--baseline", "--record-baseline"],
+        "Git": ["--trusted-ref", "--base", "--baseline", "--record-baseline", "--changed-since"],
         "Cluster": [
             "--cluster",
             "--bootstrap-server",

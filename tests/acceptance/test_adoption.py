@@ -1,0 +1,84 @@
+"""Adoption of a real cluster in one command: owners by prefixes, nothing to edit, and a plan that changes nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.command import invoke
+from tests.support.manifests import cluster, repository
+
+pytestmark = pytest.mark.kafka
+
+RATE = "producer_byte_rate"
+LIVE: dict[raw_quotas.RawEntity, dict[str, float | None]] = {
+    frozenset({("user", "payments-api")}): {RATE: 1000.0},
+    frozenset({("user", "payments-batch"), ("client-id", "orders-x")}): {RATE: 2000.0},
+    frozenset({("client-id", "orders-etl")}): {RATE: 3000.0},
+    frozenset({("user", "orders.web")}): {RATE: 500.0},
+    frozenset({("user", "Orders-1")}): {RATE: 500.0},
+    frozenset({("user", "Orders-2")}): {RATE: 500.0},
+    frozenset({("client-id", "orders-ui")}): {RATE: 3000.0},
+    frozenset({("user", "zoe")}): {RATE: 10.0},
+    frozenset({("user", None)}): {RATE: 50.0},
+    frozenset({("user", None), ("client-id", "payments-x")}): {RATE: 60.0},
+    frozenset({("ip", "10.0.0.1")}): {"connection_creation_rate": 5.0},
+}
+
+
+@pytest.fixture
+def server(clean_kafka: Sandbox) -> str:
+    raw_quotas.alter(clean_kafka.bootstrap_servers, LIVE)
+    raw_quotas.settled(clean_kafka.bootstrap_servers)
+    return clean_kafka.bootstrap_servers
+
+
+def test_init_adopts_a_cluster_without_edits(server: str, tmp_path: Path) -> None:
+    made = invoke("init", "repo", "--adopt", "--ci", "none", "--name", "prod", "--bootstrap-server", server, cwd=tmp_path)
+    assert (made.code, "Replace" in made.out) == (0, False)
+    folder = tmp_path / "repo"
+    teams = sorted(path.name for path in (folder / "teams").iterdir())
+    assert teams == ["orders", "orders-2", "payments", "platform"]
+    assert invoke("validate", cwd=folder).code == 0
+    planned = invoke("plan", "--detailed-exitcode", "--format", "json", cwd=folder)
+    assert (planned.code, planned.json()["changes"], planned.json()["summary"]["unmanaged"]) == (0, [], 0)
+    assert "isolate: owner" in (folder / "clusters" / "prod.yaml").read_text()
+    text = (folder / "teams" / "payments" / "users.yaml").read_text()
+    changed = re.sub(r"producer_byte_rate: \w+", "producer_byte_rate: 900", text)
+    (folder / "teams" / "payments" / "users.yaml").write_text(changed)
+    plan = invoke("plan", "--owner", "payments", "--format", "json", cwd=folder).json()
+    assert [change["entity"] for change in plan["changes"]] == [{"user": "payments-api"}]
+
+
+def test_export_writes_each_owner_to_its_folder(server: str, tmp_path: Path) -> None:
+    owners = {
+        "pay": {"paths": ["teams/pay/**"], "entities": [{"user": {"prefix": "payments-"}}]},
+        "rest": {"paths": ["shared/**"]},
+    }
+    folder = tmp_path / "repo"
+    folder.mkdir()
+    (folder / "kafka-quotas.yaml").write_text(repository(owners=owners))
+    (folder / "prod.yaml").write_text(cluster("prod", connection={"bootstrapServers": [server]}))
+    assert invoke("export", ".", "--folder", ".", "--overwrite", "--split-by", "owner", cwd=folder).code == 0
+    assert sorted(path.name for path in (folder / "teams" / "pay").iterdir()) == ["users-with-client-ids.yaml", "users.yaml"]
+    (folder / "cluster.yaml").unlink()
+    planned = invoke("plan", "--detailed-exitcode", "--format", "json", cwd=folder)
+    assert (planned.code, planned.json()["changes"]) == (0, [])
+
+    one = invoke("export", ".", "--folder", "../one", "--split-by", "owner", "--owner", "pay", cwd=folder)
+    assert one.code == 0
+    assert sorted(path.name for path in (tmp_path / "one").rglob("*.yaml") if path.name != "cluster.yaml") == [
+        "users-with-client-ids.yaml",
+        "users.yaml",
+    ]
+    assert invoke("export", ".", "--folder", "../two", "--split-by", "owner", "--owner", "pai", cwd=folder).code == 64
+    by_prefix = invoke("export", "--bootstrap-server", server, "--folder", "../three", "--split-by", "prefix", cwd=folder)
+    assert by_prefix.code == 0
+    assert (tmp_path / "three" / "teams" / "payments" / "users.yaml").is_file()
+    assert invoke("export", "--owner", "pay", "--folder", "../four", "--bootstrap-server", server, cwd=folder).code == 64
+    modeline = (tmp_path / "three" / "teams" / "payments" / "users.yaml").read_text().splitlines()[0]
+    assert modeline.endswith("=../../.schemas/client-quotas.v1.schema.json")
