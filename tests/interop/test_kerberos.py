@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,4 +200,15 @@ def test_a_kdc_that_is_down_is_one_sentence(realm, tmp_path):
     finally:
         realm.kdc.start()
 
-    assert "no KDC of the realm answers" in line
+    assert "no KDC of the realm answers: check that it is up" in line
+
+
+def test_a_kdc_that_is_silent_is_waited_for_ten_seconds(realm, tmp_path):
+    realm.kdc.stop()
+    try:
+        with socket.create_server(("127.0.0.1", realm.kdc.port)):
+            line = said(command(realm, tmp_path, "plan", realm.by_keytab()))
+    finally:
+        realm.kdc.start()
+
+    assert "no KDC of the realm answers within 10 s" in line
