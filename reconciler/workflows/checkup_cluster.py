@@ -93,7 +93,9 @@ class ClusterChecks:
     def _examine(self, cluster: QuotaCluster, protocol: str) -> None:
         self._pass("connection", "A server answers.")
         self._add_tls(protocol)
-        if protocol == "ZooKeeper" or protocol.startswith("SASL") or protocol == "SSL":
+        if protocol.startswith("ZooKeeper"):
+            self._pass("login", f"The server opened a session ({protocol}).")
+        elif protocol.startswith("SASL") or protocol == "SSL":
             self._pass("login", f"The server accepts us ({protocol}).")
         else:
             self._add("login", CheckStatus.WARN, "The connection has no login.", "Use a login where others reach the listener")
@@ -174,7 +176,7 @@ class ClusterChecks:
         return True
 
     def _add_tls(self, protocol: str) -> None:
-        if protocol.endswith("SSL"):
+        if protocol.endswith(("SSL", "TLS")):
             self._pass("tls", "The connection is encrypted, and the server's certificate is trusted.")
         elif protocol == "SASL_PLAINTEXT":
             remedy = "Use a listener with TLS: security.protocol=SASL_SSL"

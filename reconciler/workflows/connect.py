@@ -119,15 +119,14 @@ def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trus
 
 
 def transport_security(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str:
-    """Kafka's word for how ``open_cluster`` connects (``SASL_SSL``), or ``ZooKeeper``. Its settings are read, nothing is asked.
+    """Kafka's word for how ``open_cluster`` connects (``SASL_SSL``), or ``ZooKeeper``, perhaps ``over TLS``. Nothing is asked.
 
     Raises ``UsageError``, ``FileAccessError`` or ``UntrustedError``.
     """
     place, properties = _chosen(spec, access, trusted)
     if place.zookeeper is not None:
-        if properties is not None:
-            _zookeeper_security(properties, trusted)
-        return "ZooKeeper"
+        is_encrypted = properties is not None and _zookeeper_security(properties, trusted).tls is not None
+        return "ZooKeeper over TLS" if is_encrypted else "ZooKeeper"
     return "PLAINTEXT" if properties is None else _client_properties(properties, trusted).security.protocol
 
 

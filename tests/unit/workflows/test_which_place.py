@@ -6,7 +6,7 @@ import pytest
 
 from reconciler.errors import FileAccessError, UnreachableError, UsageError
 from reconciler.model.cluster import ClusterSpec, Connection
-from reconciler.workflows.connect import Access, open_cluster, principal
+from reconciler.workflows.connect import Access, open_cluster, principal, transport_security
 from reconciler.workflows.export import connection_to_write
 from tests.builders import cluster_spec
 
@@ -65,3 +65,23 @@ def test_an_export_names_the_zookeeper_that_was_read(tmp_path: Path) -> None:
     )
 
     assert written == Connection(zookeeper="zk1:2181/kafka", properties="p")
+
+
+@pytest.mark.parametrize(
+    ("lines", "by_brokers", "by_zookeeper"),
+    [
+        ("", "PLAINTEXT", "ZooKeeper"),
+        ("security.protocol=SSL\n", "SSL", "ZooKeeper"),
+        ("zookeeper.ssl.client.enable=true\n", "PLAINTEXT", "ZooKeeper over TLS"),
+    ],
+)
+def test_the_encryption_of_a_connection_is_known_before_it_is_made(
+    lines: str, by_brokers: str, by_zookeeper: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(lines)
+
+    access = Access(bootstrap_server=NOWHERE, command_config=str(file))
+    assert transport_security(cluster_spec(), access) == by_brokers
+    access = Access(zookeeper=NOWHERE, command_config=str(file))
+    assert transport_security(cluster_spec(), access) == by_zookeeper
