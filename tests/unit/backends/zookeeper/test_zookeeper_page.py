@@ -18,12 +18,19 @@ def test_the_properties_log_in_over_tls(tmp_path: Path) -> None:
     authority = Authority()
     (tmp_path / "ca.pem").write_text(authority.pem)
     (tmp_path / "quotas.pem").write_text(authority.sign("kafka").pem())
-    (text,) = blocks("properties")
+    text, _ = blocks("properties")
     there = text.replace("/etc/kafka-quotas", str(tmp_path))
     security = parse_zookeeper_properties(there.encode(), source="docs/zookeeper.md")
 
     assert security.principal == "kafka"
     assert {Path(file).name for file in security.files} == {"ca.pem", "quotas.pem"}
+
+
+def test_the_kerberos_line_names_the_brokers_principal_and_their_keytab() -> None:
+    _, text = blocks("properties")
+    security = parse_zookeeper_properties(text.encode(), source="docs/zookeeper.md")
+
+    assert (security.principal, security.files) == ("kafka@EXAMPLE.COM", ("/etc/kafka-quotas/kafka.keytab",))
 
 
 def test_the_cluster_document_is_good(tmp_path: Path) -> None:
