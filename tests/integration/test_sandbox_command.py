@@ -296,7 +296,12 @@ def test_an_interrupt_during_run_leaves_no_process_and_no_folder(
 
 @pytest.mark.parametrize(
     ("options", "moment"),
-    [((), "while it starts"), ((), "while it runs"), (("--zookeeper",), "while it starts"), (("--zookeeper",), "while it runs")],
+    [
+        ((), "while it starts"),
+        pytest.param((), "while it runs", marks=pytest.mark.large),
+        pytest.param(("--zookeeper",), "while it starts", marks=pytest.mark.large),
+        (("--zookeeper",), "while it runs"),
+    ],
 )
 def test_even_a_killed_owner_leaves_no_broker_and_no_folder(
     environ: dict[str, str], tmp_path: Path, options: tuple[str, ...], moment: str

@@ -21,9 +21,10 @@ pytestmark = pytest.mark.kafka
 
 Start = Callable[[SandboxSpec], Sandbox]
 ALICE = frozenset({("user", "alice@corp")})
+NEWEST, *OLDER = ZOOKEEPER_VERSIONS
 
 
-@pytest.mark.parametrize("version", ZOOKEEPER_VERSIONS)
+@pytest.mark.parametrize("version", [NEWEST, *(pytest.param(version, marks=pytest.mark.large) for version in OLDER)])
 def test_quotas_of_a_broker_are_in_the_zookeeper_that_the_sandbox_names(version: str, start_kafka: Start) -> None:
     spec = SandboxSpec(kafka_version=version, zookeeper=True, zookeeper_server=ZooKeeperSpec(chroot="/one"))
     sandbox = start_kafka(spec)

@@ -24,9 +24,11 @@ RECORDINGS = Path(__file__).parent / "recordings"
 def spark() -> Iterator[SparkSession]:
     from reconciler.traffic.session import SessionOptions, spark_session
 
+    # Options of Java from the user leave the archive of its classes alone. Written at the end of a run, it would serve no test.
+    java = (("spark.driver.extraJavaOptions", "-XX:-UsePerfData"),)
     with (
         warnings.catch_warnings(),
-        spark_session(SessionOptions(master="local[2]", memory="1g", small=True)) as session,
+        spark_session(SessionOptions(master="local[2]", memory="1g", small=True, settings=java)) as session,
     ):
         yield session
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import time
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.traffic.seconds.folder import SegmentFolder
-from tests.support.command import Command, running
+from tests.support.command import Command
 from tests.support.full_disk import run_with_room
 
 pytestmark = pytest.mark.spark
@@ -57,6 +57,7 @@ def write_traffic(folder: Path) -> None:
         pq.write_table(table.slice(number * ROWS // 2, ROWS // 2), folder / f"{number}.parquet")
 
 
+@pytest.mark.large
 def test_a_disk_that_is_full_is_named_and_no_report_is_left(tmp_path: Path) -> None:
     write_traffic(tmp_path / "rows")
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -85,26 +86,39 @@ def test_a_worker_that_is_killed_ends_the_run_with_a_sentence_and_the_next_one_d
 ) -> None:
     write_traffic(tmp_path / "rows")
     compact = ("compact", "--traffic", "rows", "--folder", "cells", "--master", "local[2]")
-    with running(*compact, cwd=tmp_path) as process:
-        deadline = time.monotonic() + 300
-        killed = 0
-        while process.poll() is None and time.monotonic() < deadline:
-            for worker in workers_below(process.pid):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-                    killed += 1
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(LOOKING_S)
-        out, err = process.communicate(timeout=300)
+    with killing_workers() as killed:
+        done = warm_command(*compact, cwd=tmp_path)
     assert killed
-    assert (process.returncode, out) == (1, "")
-    assert err.splitlines()[-1] == (
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[-1] == (
         "kafka-quotas: Spark on local[2] could not finish: a Python process of a worker ended, perhaps for want of memory"
     )
     assert SegmentFolder(tmp_path / "cells").segments() == ()
     again = warm_command(*compact, cwd=tmp_path)
     assert (again.code, again.err) == (0, "")
     assert sum(segment.requests for segment in SegmentFolder(tmp_path / "cells").segments()) == ROWS
+
+
+@contextlib.contextmanager
+def killing_workers() -> Iterator[list[int]]:
+    """Inside the block, each Python process that works for this process's Spark ends at once; the processes killed so far."""
+    killed: list[int] = []
+    ended = threading.Event()
+
+    def kill() -> None:
+        while not ended.wait(LOOKING_S):
+            for worker in workers_below(os.getpid()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                    killed.append(worker)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()
 
 
 def workers_below(pid: int) -> list[int]:

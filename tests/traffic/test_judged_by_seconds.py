@@ -25,6 +25,7 @@ def resolvers(quotas: dict[Entity, dict[str, float]]) -> dict[str, Resolver]:
     return {KEY_OF_KIND[kind].value: Resolver(quotas, KEY_OF_KIND[kind].value) for kind in BYTES}
 
 
+@pytest.mark.parametrize("recording", ["kafka-4.3.1", pytest.param("kafka-3.9.2", marks=pytest.mark.large)], indirect=True)
 def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity, dict[str, float]]], tmp_path: Path) -> None:
     from reconciler.traffic.judging.grouping import group_series
     from reconciler.traffic.seconds.compact import Compaction, SourceFile

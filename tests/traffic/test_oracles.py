@@ -213,7 +213,7 @@ def partitions(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("partitions")
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     # Each of them is a dozen Spark jobs: too many to look for a smaller one.
     phases=[Phase.explicit, Phase.generate],

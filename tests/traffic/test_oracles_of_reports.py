@@ -14,7 +14,7 @@ from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
-from tests.support.command import invoke, run
+from tests.support.command import Command, invoke, run
 from tests.support.random_traffic import Flow, arrivals_of, write_files
 from tests.traffic.conftest import RECORDINGS
 
@@ -86,7 +86,7 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: Spa
     arrivals = arrivals_of(FLOWS)
     assert sum(one.client_id == "app" for one in arrivals) > 0.85 * len(arrivals)
     found: dict[str, dict[int, str]] = {"seconds": {}, "exact": {}, "sql": {}}
-    for partitions, files in ((1, 1), (2, 3), (7, 5), (64, 2)):
+    for partitions, files in ((1, 1), (2, 3), (7, 5), (16, 2)):
         spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
         folder = tmp_path / str(partitions)
         write_files(folder, arrivals, files=files, seed=partitions)
@@ -97,7 +97,7 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: Spa
             return open_traffic(find_traffic([str(folder)]), lambda: spark, log_timezone="UTC")
 
         found["seconds"][partitions] = report(opened())
-        if partitions in (1, 64):
+        if partitions in (1, 16):
             found["exact"][partitions] = report(opened(), exact=True)
         if partitions in (1, 7):
             found["sql"][partitions] = report(opened(in_sql=True))
@@ -153,7 +153,19 @@ def test_the_removed_option_names_what_to_use_instead(tmp_path: Path) -> None:
     assert "PYSPARK_PYTHON" in done.err
 
 
-def test_workers_without_python_are_a_sentence_where_they_are_needed(tmp_path: Path) -> None:
+def test_workers_without_python_are_a_sentence(
+    tmp_path: Path, spark: SparkSession, warm_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (file,) = write_files(tmp_path / "rows", arrivals_of(FLOWS[1:3]), files=1, seed=1)
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python")
+    done = warm_command("backtest", "quotas.yaml", "--traffic", str(file), "--master", "local[2]", cwd=tmp_path)
+    assert (done.code, done.out) == (1, "")
+    assert "/nowhere/python" in done.err
+
+
+@pytest.mark.large
+def test_the_environment_chooses_the_python_of_workers(tmp_path: Path) -> None:
     (file,) = write_files(tmp_path / "rows", arrivals_of(FLOWS[1:3]), files=1, seed=1)
     (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
     done = run(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import shutil
+import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 from reconciler.formats.schema_check import load_schema
-from tests.support.command import Command, Done, run
+from tests.support.command import Command, Done, invoke, run
 from tests.support.git_repository import GitRepository
 from tests.traffic.log_lines import line, produce_request
 
@@ -65,8 +66,12 @@ def backtest(repository: GitRepository, log: Path, *arguments: str, classes: str
 
 
 @pytest.mark.spark
-def test_a_group_is_over_its_limit_that_none_of_its_users_is_over(merged: GitRepository, log: Path) -> None:
-    done = backtest(merged, log, "--trusted-ref", "main", "--format", "json", "--exact")
+def test_a_group_is_over_its_limit_that_none_of_its_users_is_over(
+    merged: GitRepository, log: Path, warm_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(merged.folder.parent / "site")
+    monkeypatch.delitem(sys.modules, CLASS.partition(":")[0], raising=False)
+    done = backtest(merged, log, "--trusted-ref", "main", "--format", "json", "--exact", command=warm_command)
     assert done.code == 0, done.err
     document = done.json()
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
@@ -182,11 +187,13 @@ def test_a_package_of_the_work_tree_is_refused_before_its_first_line_runs(merged
     ],
 )
 def test_a_class_that_cannot_be_used_is_one_sentence(
-    merged: GitRepository, log: Path, source: str | None, name: str, said: str
+    merged: GitRepository, log: Path, monkeypatch: pytest.MonkeyPatch, source: str | None, name: str, said: str
 ) -> None:
     if source is not None:
         (merged.folder.parent / "site" / "mine.py").write_text(source, encoding="utf-8")
-    done = backtest(merged, log, "--quota-callback", name)
+    monkeypatch.syspath_prepend(merged.folder.parent / "site")
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    done = backtest(merged, log, "--quota-callback", name, command=invoke)
     assert (done.code, done.out) == (1, "")
     assert said in done.err
 

@@ -58,7 +58,7 @@ def work(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["as it is", "of a platform"])
+@pytest.fixture(params=[pytest.param("as it is", marks=pytest.mark.large), "of a platform"])
 def session(spark: SparkSession, request: pytest.FixtureRequest) -> SparkSession:
     """Of a program that has started Spark."""
     own = spark.newSession()
@@ -86,7 +86,16 @@ def commands_report(command: Command, work: Path, *options: str) -> dict[str, An
     return document
 
 
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(
+    ("session", "exact"),
+    [
+        ("as it is", False),
+        pytest.param("as it is", True, marks=pytest.mark.large),
+        ("of a platform", False),
+        ("of a platform", True),
+    ],
+    indirect=["session"],
+)
 def test_the_numbers_are_those_of_the_command(session: SparkSession, work: Path, warm_command: Command, exact: bool) -> None:
     expected = commands_report(warm_command, work, *(["--exact"] if exact else []))
 

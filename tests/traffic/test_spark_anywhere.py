@@ -97,10 +97,15 @@ FORMS = {"seconds": (), "exact": ("--requests", "requests.jsonl")}
 
 
 def report(command: Sequence[str], hostile: tuple[Path, Path], *where: str, form: str, env: Mapping[str, str]) -> tuple[str, str]:
-    """The report on the traffic below the hostile directory, and the requests when they are asked for.
+    """The report on the traffic below the hostile directory, and the requests when they are asked for."""
+    done = run_in(hostile, command, *where, form=form, env=env)
+    return done.stdout, requests_in(hostile[0])
 
-    The command runs in that directory, and nothing of the directory runs.
-    """
+
+def run_in(
+    hostile: tuple[Path, Path], command: Sequence[str], *where: str, form: str, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """The command in the hostile directory, of which nothing runs."""
     tree, marker = hostile
     for file in (marker, tree / "requests.jsonl"):
         file.unlink(missing_ok=True)
@@ -116,7 +121,7 @@ def report(command: Sequence[str], hostile: tuple[Path, Path], *where: str, form
     )
     assert not marker.exists(), marker.read_text()
     assert done.returncode == 0, done.stderr
-    return done.stdout, requests_in(tree)
+    return done
 
 
 def requests_in(tree: Path) -> str:
@@ -152,7 +157,12 @@ def test_spark_connect_says_the_same_and_runs_no_module_of_the_working_directory
 
 
 def test_no_module_of_the_working_directory_runs_on_this_machine(hostile: tuple[Path, Path], expected) -> None:
-    assert report(CONSOLE_SCRIPT, hostile, "--master", "local[2]", form="seconds", env={}) == expected["seconds"]
+    logged = ("-v", "--log-format", "json")
+    done = run_in(hostile, CONSOLE_SCRIPT, "--master", "local[2]", *logged, form="seconds", env={})
+
+    assert (done.stdout, requests_in(hostile[0])) == expected["seconds"]
+    events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
+    assert [event for event in events if event.startswith("Spark st")] == ["Spark started", "Spark stopped"]
 
 
 @pytest.mark.parametrize("where", [(), pytest.param(("--master", "local[2]"), marks=pytest.mark.large)], ids=["here", "Spark"])

@@ -113,6 +113,7 @@ def test_a_report_does_not_depend_on_stored_totals(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.usefixtures("spark")
 def test_spark_gives_the_same_report(tmp_path: Path) -> None:
     history(tmp_path / "some", totals=(True, False, True))
 
