@@ -87,7 +87,7 @@ def logged_stages(log: logging.Logger, session: SparkSession, message: str, **da
     """Log one event at the end of the block, with figures of the stages that ran in it, as ``logs.timed_event`` does.
 
     Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds. Figures: ``tasks`` that ended,
-    ``read_bytes`` of files by Spark's own readers, ``shuffled_blocks`` and ``shuffled_bytes`` written for other tasks, and
+    ``read_rows`` of files by Spark's own readers, ``shuffled_blocks`` and ``shuffled_bytes`` written for other tasks, and
     ``spilled_bytes`` written to disk for want of memory. A Spark Connect server gives none. Nothing is asked of Spark while the
     level is off.
     """
@@ -145,7 +145,7 @@ def _described(session: SparkSession, name: str) -> Iterator[None]:
 
 _FIGURES: Final[dict[str, Callable[[Any], int]]] = {
     "tasks": lambda stage: stage.numCompleteTasks(),
-    "read_bytes": lambda stage: stage.inputBytes(),
+    "read_rows": lambda stage: stage.inputRecords(),
     "shuffled_blocks": lambda stage: stage.shuffleWriteRecords(),
     "shuffled_bytes": lambda stage: stage.shuffleWriteBytes(),
     "spilled_bytes": lambda stage: stage.diskBytesSpilled(),
