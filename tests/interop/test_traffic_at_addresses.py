@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import run
@@ -24,10 +25,11 @@ MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """Where files are put, and the arguments with which Spark reaches it."""
+    """Where files are put, and fetched from, and the arguments with which Spark reaches it."""
 
     address: str
     put: Callable[[Path, str], None]
+    get: Callable[[str, Path], None]
     settings: tuple[str, ...] = ()
 
 
@@ -47,9 +49,9 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def store(request: pytest.FixtureRequest) -> Store:
     if request.param == "hdfs":
         hdfs: HdfsServer = request.getfixturevalue("hdfs")
-        return Store(address=hdfs.address, put=hdfs.put)
+        return Store(address=hdfs.address, put=hdfs.put, get=hdfs.get)
     s3: S3Server = request.getfixturevalue("s3")
-    return Store(address=s3.address, put=s3.put, settings=("--properties-file", str(s3.properties)))
+    return Store(address=s3.address, put=s3.put, get=s3.get, settings=("--properties-file", str(s3.properties)))
 
 
 def report_of(work: Path, traffic: str, *settings: str) -> dict[str, Any]:
@@ -76,6 +78,28 @@ def test_request_logs_there_give_the_report_of_the_local_file(store: Store, tmp_
     store.put(log, "/traffic/kafka-request.log.gz")
     report = report_of(tmp_path, f"7={store.address}/traffic/kafka-request.log.gz", *store.settings)
     assert report == report_of(tmp_path, f"7={log}")
+
+
+def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: Store, tmp_path: Path) -> None:
+    traffic = tmp_path / "traffic.parquet"
+    write_traffic(traffic, [Flow(user="alice", every_s=0.5), Flow(user="bob", broker=2)])
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
+    backtest = ("backtest", "quotas.yaml", "--traffic", str(traffic), "--format", "json")
+    local = run(*backtest, "--out", "parquet=local", cwd=tmp_path)
+    assert local.code == 0, local.err
+
+    place = f"{store.address}/verdicts/today"
+    there = run(*backtest, "--out", f"parquet={place}", "--master", "local[2]", *store.settings, cwd=tmp_path)
+    again = run(*backtest, "--out", f"parquet={place}", "--master", "local[2]", *store.settings, cwd=tmp_path)
+
+    assert there.code == 0, there.err
+    assert json.loads(there.out)["summary"] == json.loads(local.out)["summary"]
+    assert (again.code, again.out) == (64, "")
+    assert f"--out parquet={place}: there are files already" in again.err
+    (tmp_path / "copy").mkdir()
+    store.get("/verdicts/today/part-*.parquet", tmp_path / "copy")
+    rows = [sorted(map(repr, pq.read_table(folder).to_pylist())) for folder in (tmp_path / "local", tmp_path / "copy")]
+    assert rows[0] == rows[1] != []
 
 
 def test_a_name_node_that_is_away_is_a_sentence(tmp_path: Path) -> None:

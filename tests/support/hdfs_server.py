@@ -39,7 +39,15 @@ class HdfsServer:
 
     def put(self, local: Path, remote: str) -> None:
         """Copy a file or a folder into it, with Hadoop's own shell."""
-        run = [*self.command, "org.apache.hadoop.fs.FsShell", "-fs", self.address, "-put", str(local), remote]
+        self.shell("-put", str(local), remote)
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file or a folder from there."""
+        self.shell("-get", remote, str(local))
+
+    def shell(self, *arguments: str) -> None:
+        """One command of Hadoop's own shell."""
+        run = [*self.command, "org.apache.hadoop.fs.FsShell", "-fs", self.address, *arguments]
         subprocess.run(run, check=True, capture_output=True, timeout=300)
 
 

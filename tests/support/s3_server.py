@@ -62,7 +62,15 @@ class S3Server:
 
     def put(self, local: Path, remote: str) -> None:
         """Copy a file or a folder into it, with Hadoop's own shell."""
-        run = [*self.command, "org.apache.hadoop.fs.FsShell", "-put", str(local), f"{self.address}{remote}"]
+        self.shell("-put", str(local), f"{self.address}{remote}")
+
+    def get(self, remote: str, local: Path) -> None:
+        """Copy a file or a folder from there."""
+        self.shell("-get", f"{self.address}{remote}", str(local))
+
+    def shell(self, *arguments: str) -> None:
+        """One command of Hadoop's own shell."""
+        run = [*self.command, "org.apache.hadoop.fs.FsShell", *arguments]
         subprocess.run(run, check=True, capture_output=True, timeout=300)
 
 
