@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.command import run
 from tests.support.hdfs_server import HdfsServer, hdfs_server
+from tests.support.lake_days import days_of_parquet
 from tests.support.manifests import quotas
 from tests.support.recorded_parquet import Flow, write_traffic
 from tests.support.s3_server import S3Server, s3_server
@@ -100,6 +101,27 @@ def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: Store, tmp_pa
     store.get("/verdicts/today/part-*.parquet", tmp_path / "copy")
     rows = [sorted(map(repr, pq.read_table(folder).to_pylist())) for folder in (tmp_path / "local", tmp_path / "copy")]
     assert rows[0] == rows[1] != []
+
+
+def test_access_that_is_denied_halfway_is_a_sentence_and_writes_nothing(hdfs: HdfsServer, tmp_path: Path) -> None:
+    days_of_parquet(tmp_path / "traffic", 2)
+    hdfs.put(tmp_path / "traffic", "/denied")
+    second = "/denied/dt=2026-11-21/part-0.parquet"
+    hdfs.shell("-chmod", "000", second)
+    arguments = ("compact", "--traffic", f"{hdfs.address}/denied", "--out", "written", "--master", "local[2]")
+
+    # Listing the days is allowed, and reading the first one is.
+    denied = run(*arguments, cwd=tmp_path, env={"HADOOP_USER_NAME": "reader"})
+
+    assert (denied.code, denied.out) == (1, "")
+    assert "Permission denied" in denied.err
+    assert second in denied.err
+    assert "Traceback" not in denied.err
+    assert not list((tmp_path / "written").rglob("*.parquet"))
+    hdfs.shell("-chmod", "644", second)
+    allowed = run(*arguments, cwd=tmp_path, env={"HADOOP_USER_NAME": "reader"})
+    assert allowed.code == 0, allowed.err
+    assert list((tmp_path / "written").rglob("*.parquet"))
 
 
 def test_a_name_node_that_is_away_is_a_sentence(tmp_path: Path) -> None:
