@@ -44,7 +44,7 @@ from reconciler.ports import Clock, Progress
 from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.changed_clusters import PLACEHOLDER
 from reconciler.workflows.connect import Access, quota_reader
-from reconciler.workflows.every_cluster import load_every_intent
+from reconciler.workflows.every_cluster import for_every, load_every_intent
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.plan import Intent, load_intent
 from reconciler.workflows.references import References
@@ -61,6 +61,10 @@ _WITH_GROUPS: Final = (
     "clients"
 )
 _NO_DIFFERENCE: Final = (DriftClass.IN_SYNC, DriftClass.UNMANAGED)
+
+
+_PARALLEL: Final = 8
+"""Clusters that are read at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,13 +116,14 @@ def make_report(
     clock: Clock,
     progress: Progress,
 ) -> Overview:
-    """Read every cluster, one after the other; one that cannot be read is in the result with the reason, and stops no other.
+    """Read every cluster, some at once. One that cannot be read is in the result with the reason, and stops no other.
 
     Of a baseline of all: raises ``GitError``, ``ManifestError``, ``BaselineError`` or ``UntrustedError``, and ``UsageError`` for
     a file, which is of one cluster. A cluster's own baseline that cannot be used is a note of the cluster.
     """
     baseline = _baseline_of_all(intents, asked)
-    overviews = (_overview(intent, asked, baseline, progress) for intent in intents)
+    read = for_every(intents, lambda intent: _overview(intent, asked, baseline, progress), parallel=_PARALLEL)
+    overviews = (_overview(each, asked, baseline, progress) if isinstance(each, ClusterFailure) else each for each in read)
     clusters = tuple(with_use(overview, recorded.traffic, recorded.headroom) for overview in overviews)
     return Overview(
         at=clock.now(),
