@@ -160,12 +160,15 @@ class WithheldOwner:
             for guard in self.guards
         )
         findings = (WithheldReason(kind="finding", id=each.id, message=_with_place(each)) for each in self.findings)
-        others = [name_part(owner) if owner is not None else compose("entities without an owner") for owner in self.waits_for]
+        if not self.waits_for:
+            return (*guards, *findings)
         waits = compose(
             "Must wait for the changes of {owners}. Written alone, they would give clients a limit that is in no plan.",
-            owners=join_messages(Message([part]) if not isinstance(part, Message) else part for part in others),
+            owners=join_messages(
+                compose("entities without an owner") if owner is None else Message([name_part(owner)]) for owner in self.waits_for
+            ),
         )
-        return (*guards, *findings, *((WithheldReason(kind="waits", message=waits),) if others else ()))
+        return (*guards, *findings, WithheldReason(kind="waits", message=waits))
 
 
 def _with_place(finding: Finding) -> str:

@@ -142,7 +142,7 @@ def test_an_addition_that_overrides_a_declared_limit_is_drift_in_every_form(chec
     assert (unmanaged["class"], unmanaged["in_scope"]) == ("unmanaged", True)
     assert "::warning title=drift/added::user=alice client-id=loader" in files["github"]
     assert "| added |" in files["summary"]
-    assert "overrides `user=alice` (1 `MiB/s`)" in files["summary"]
+    assert "overrides `user=alice` (1 MiB/s)" in files["summary"]
     assert "client-id=stranger" in files["summary"]
     assert [one["check_name"] for one in json.loads(files["code-quality"])] == ["drift/added"]
     assert ET.fromstring(files["junit"])[0].get("skipped") == "1"
