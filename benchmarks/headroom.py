@@ -69,12 +69,11 @@ def _refresh(what: str, view: object, traffic: str, bare: float) -> None:
     from reconciler.render.headroom_text import headroom_lines
     from reconciler.render.layout import write
     from reconciler.resolution.views import QuotaView
-    from reconciler.traffic.sources.metric_layouts import SeriesReader
     from reconciler.workflows.headroom import HeadroomReader
-    from reconciler.workflows.headroom_sources import open_load_source
+    from reconciler.workflows.headroom_sources import LoadOptions, open_load_source
 
     assert isinstance(view, QuotaView)
-    reader = HeadroomReader(view, {}, open_load_source([traffic], http_config=None, reader=SeriesReader()))
+    reader = HeadroomReader(view, {}, open_load_source(LoadOptions(traffic=(traffic,))))
 
     def draw() -> None:
         write(headroom_lines(reader.read(), top=40, above=1.0), io.StringIO(), color=True, width=120)

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import functools
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from benchmarks.manifests import values_of, write_manifests, write_units
 from benchmarks.measure import cpu_seconds, machine, process, row
 from benchmarks.validate import COMPOSE, RUN
+from reconciler.workflows import SystemClock
 
 DESCRIBE = """
 import sys
@@ -24,11 +24,6 @@ cluster = connect(ClusterSpec(), Access(bootstrap_server=sys.argv[1]))
 print(len(cluster.current_state().entities))
 cluster.close()
 """
-
-
-class _Clock:
-    def now(self) -> datetime.datetime:
-        return datetime.datetime.now(datetime.UTC)
 
 
 def pure(entities: int, folder: Path, *, times: int) -> None:
@@ -48,19 +43,19 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
         if number % 100 == 0:
             values["producer_byte_rate"] *= 1.5
         live[Entity.of({"user": f"team-{number % 200}-service-{number}"})] = values
-    observed = Observed(at=_Clock().now(), origin=ObservedFrom.SNAPSHOT)
+    observed = Observed(at=SystemClock().now(), origin=ObservedFrom.SNAPSHOT)
     current = CurrentState(cluster=ClusterIdentity(id="bench"), observed=observed, entities=live)
 
     def diffed() -> str:
         found = difference(intent.desired, current, scope=intent.spec.scope, prune=intent.spec.prune)
         return plan_digest("bench", sort_for_writing(found.changes, live))
 
-    plan = plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=_Clock())
+    plan = plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=SystemClock())
     print(f"{entities} entities on both sides, {len(plan.changes)} changes")
     row("difference, order and digest", cpu_seconds(diffed, times=times))
     row(
         "the plan: the same with guards and lint",
-        cpu_seconds(lambda: plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=_Clock()), times=times),
+        cpu_seconds(lambda: plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=SystemClock()), times=times),
     )
     lint = cpu_seconds(lambda: lint_change(intent.spec, intent.desired, current, plan.changes, severities={}), times=times)
     row("  of which lint", lint)
@@ -76,12 +71,12 @@ def with_units(entities: int, folder: Path, *, times: int) -> None:
     live = {}
     for number in range(entities):
         live[Entity.of({"user": f"service-{number}"})] = {"producer_byte_rate": 1048576.0, "consumer_byte_rate": 2097152.0}
-    observed = Observed(at=_Clock().now(), origin=ObservedFrom.SNAPSHOT)
+    observed = Observed(at=SystemClock().now(), origin=ObservedFrom.SNAPSHOT)
     current = CurrentState(cluster=ClusterIdentity(id="bench"), observed=observed, entities=live, brokers=(1, 2, 3, 4))
 
     def planned(manifests: Path) -> int:
         intent = load_intent([str(manifests)], cluster=None)
-        plan = plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=_Clock())
+        plan = plan_from(intent, current, accepted=(), source=ManifestCommit(), clock=SystemClock())
         return len(plan.changes)
 
     plain = write_units(folder / "plain", entries=entities, files=200, every=0)

@@ -19,7 +19,7 @@ check() {
 check 'ruff check' "$bin/ruff" check --no-fix .
 check 'ruff format' "$bin/ruff" format --check .
 check mypy "$bin/mypy"
-check 'mypy of the tests' "$bin/mypy" --config-file tests/mypy.ini tests
+check 'mypy of the tests' "$bin/mypy" --config-file tests/mypy.ini tests benchmarks
 check import-linter "$bin/lint-imports"
 check words "$bin/python" tools/words.py
 check zizmor "$bin/zizmor" --offline --no-progress --quiet .github examples/gitops-repository/.github

@@ -126,7 +126,7 @@ def recorded_bytes(sandbox: Sandbox) -> int:
 def broker(*, record: bool, classes: Path | None = None, polled: Path | None = None) -> Iterator[Sandbox]:
     """With all clients visible, as a production broker compiles."""
     properties = {"quota.recorder.flush.seconds": "10"} if record else {}
-    options = FAST
+    options: tuple[str, ...] = FAST
     if classes is not None and polled is not None:
         runtime = runtime_for("4.3.1")
         options = (*FAST, "-cp", ":".join(map(str, (*runtime.jars, recorder_jar(runtime), classes))))
