@@ -93,6 +93,10 @@ class AuthenticationError(BackendError):
     failure_reason = "authentication"
 
 
+class TlsFailedError(AuthenticationError):
+    """The TLS handshake failed: one side does not trust the other's certificate, or they have no protocol in common."""
+
+
 class AuthorizationError(BackendError):
     """The cluster knows the principal and refuses the operation. ``operation`` is the missing ACL operation."""
 

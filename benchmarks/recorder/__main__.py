@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.sandbox import Sandbox, SandboxSpec, create_topic, running, runtime_for
-from reconciler.sandbox.recorder import recorder_jar
+from reconciler.sandbox.broker_plugins import RECORDER, plugin_jar
 from tests.support import raw_quotas
 from tests.support.recorded_seconds import Client, Seconds, logged_requests, recorded_seconds, sums_of
 
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--only-cost", action="store_true", help="leave out what a charge costs, and exactness")
     args = parser.parse_args()
     runtime = runtime_for("4.3.1")
-    jar = recorder_jar(runtime)
+    jar = plugin_jar(RECORDER, runtime)
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as work:
         classes = Path(work)
@@ -129,7 +129,7 @@ def broker(*, record: bool, classes: Path | None = None, polled: Path | None = N
     options: tuple[str, ...] = FAST
     if classes is not None and polled is not None:
         runtime = runtime_for("4.3.1")
-        options = (*FAST, "-cp", ":".join(map(str, (*runtime.jars, recorder_jar(runtime), classes))))
+        options = (*FAST, "-cp", ":".join(map(str, (*runtime.jars, plugin_jar(RECORDER, runtime), classes))))
         properties = {
             "metric.reporters": "org.apache.kafka.common.metrics.JmxReporter,kafkaquotas.recorder.QuotaRecorder,"
             "kafkaquotas.benchmark.PolledRates",

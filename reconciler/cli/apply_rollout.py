@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def apply_to_every(args: ApplyArguments) -> int:
-    """Write every cluster, stage by stage. There is no one plan to ask about, so ``--auto-approve`` or a validation is needed."""
+    """Write every cluster, stage by stage.
+
+    Each has a plan of its own, so none is confirmed here: ``--auto-approve`` or ``--validate-only`` is needed.
+    """
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Severity
     from reconciler.workflows import References, Rollout, load_every_intent, only_changed, plan_rollout

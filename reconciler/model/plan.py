@@ -235,6 +235,11 @@ class Plan:
         return tuple(finding for finding in self.findings if finding.id in (NO_LONGER_DECLARED, OVERRIDES_DECLARED))
 
     @property
+    def withholding_guards(self) -> tuple[GuardResult, ...]:
+        """The guards that withhold owners, once for each owner."""
+        return tuple(guard for each in self.withheld for guard in each.guards)
+
+    @property
     def owner_errors(self) -> tuple[Finding, ...]:
         """Findings that withhold an owner, each once."""
         return tuple(dict.fromkeys(finding for each in self.withheld for finding in each.findings))

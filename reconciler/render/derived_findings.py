@@ -35,7 +35,6 @@ def findings_of_guards(plan: Plan) -> tuple[Finding, ...]:
 
     Where owners are isolated, also the findings that withhold an owner.
     """
-    withheld = tuple(guard for each in plan.withheld for guard in each.guards)
     guards = tuple(
         Finding(
             id=f"{GUARD_PREFIX}{guard.id}",
@@ -43,7 +42,7 @@ def findings_of_guards(plan: Plan) -> tuple[Finding, ...]:
             message=guard_sentence(guard),
             span=_place(guard.set_in),
         )
-        for guard in (*plan.guards, *withheld)
+        for guard in (*plan.guards, *plan.withholding_guards)
         if guard.status in _SEVERITIES
     )
     return (*guards, *plan.owner_errors)

@@ -14,14 +14,13 @@ from typing import Final
 from reconciler.errors import SandboxError
 from reconciler.ports import Progress
 from reconciler.sandbox import process, zookeeper
-from reconciler.sandbox.group_plugin import group_plugin_jar
+from reconciler.sandbox.broker_plugins import GROUPS, RECORDER, plugin_jar
 from reconciler.sandbox.guard import Guard, guarding
 from reconciler.sandbox.jars import available_fetchers, ensure_jars, jar_set
 from reconciler.sandbox.java import Runtime, find_java, keep_classes, writes_classes
 from reconciler.sandbox.launch import PortTakenError, launch
 from reconciler.sandbox.node import NODE_FOLDERS, NodeFiles
 from reconciler.sandbox.ports import assign_ports, free_ports
-from reconciler.sandbox.recorder import recorder_jar
 from reconciler.sandbox.spec import CLIENT_PROPERTIES, Sandbox, SandboxSpec
 
 _PORT_ATTEMPTS: Final = 3
@@ -87,8 +86,8 @@ def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[
 def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
     runtime = runtime_for(spec.kafka_version, progress=progress)
     # Behind Kafka's jars: a JVM takes the archive of their classes only when they come first.
-    recorder = (recorder_jar(runtime, progress=progress),) if spec.record else ()
-    groups = (group_plugin_jar(runtime, progress=progress),) if spec.groups else ()
+    recorder = (plugin_jar(RECORDER, runtime, progress=progress),) if spec.record else ()
+    groups = (plugin_jar(GROUPS, runtime, progress=progress),) if spec.groups else ()
     return replace(runtime, jars=(*runtime.jars, *recorder, *groups, *spec.plugins))
 
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from reconciler.sandbox.broker_plugins import GROUP_SETTINGS, recorder_settings
 from reconciler.sandbox.configuration import logging_file_name, logging_options, logging_text, server_properties
-from reconciler.sandbox.group_plugin import GROUP_SETTINGS
 from reconciler.sandbox.java import Runtime, class_reading_options, class_writing_options, jvm_command
 from reconciler.sandbox.ports import NodePorts
 from reconciler.sandbox.process import ProcessRef
-from reconciler.sandbox.recorder import recorder_settings
 from reconciler.sandbox.spec import SandboxNode, SandboxSpec
 
 _TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |^(Caused by: )?([\w$]+\.)+\w*(Exception|Error)\b")

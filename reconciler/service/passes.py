@@ -308,7 +308,7 @@ def _counts(observation: Observation) -> EntityCounts:
         drift=dict(observation.drift.counts),
         planned={Action.CREATE: summary.create, Action.UPDATE: summary.update, Action.DELETE: summary.delete},
         tripped=tuple(guard.id for guard in observation.plan.tripped)
-        + tuple(sorted({guard.id for each in observation.plan.withheld for guard in each.guards})),
+        + tuple(sorted({guard.id for guard in observation.plan.withholding_guards})),
         held_back=observation.withheld_prunes,
         withheld=len(observation.plan.withheld),
     )

@@ -211,7 +211,7 @@ def _require_accepted(plan: Plan) -> None:
         kind = FrozenError if refused_by == [FREEZE_WINDOW] else GuardRefusedError
         raise kind(msg, guard_ids=refused_by)
     if plan.withheld and not plan.changes:
-        guard_ids = sorted({guard.id for each in plan.withheld for guard in each.guards})
+        guard_ids = sorted({guard.id for guard in plan.withholding_guards})
         msg = "; ".join(f"changes of {each.name} are withheld" for each in plan.withheld[:_MOST_NAMED])
         raise GuardRefusedError(msg, guard_ids=guard_ids) if guard_ids else WithheldError(msg)
 

@@ -25,7 +25,7 @@ from reconciler.workflows.doctor import DoctorRequest, examine_traffic
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests
 from reconciler.workflows.prometheus_login import read_login
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, configured_server
-from reconciler.workflows.validate import validate_manifests
+from reconciler.workflows.validate import validate_loaded
 
 _CLOCKS_S: Final = 5.0
 """Clocks that differ by more make Kerberos, tokens and the times of verdicts unreliable."""
@@ -34,7 +34,7 @@ _LOOK_BACK: Final = datetime.timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckupRequest:
-    """What to examine. ``paths``: manifests. ``cluster``: the name of one of server_s."""
+    """What to examine. ``paths``: manifests. ``cluster``: the name of one of their Cluster manifests."""
 
     paths: tuple[str, ...]
     cluster: str | None
@@ -88,7 +88,7 @@ def _files(loaded: LoadedManifests) -> DoctorCheck:
 def _schema(loaded: LoadedManifests, request: CheckupRequest) -> DoctorCheck:
     if not loaded.files:
         return _skipped("schema", "No manifest was found.")
-    findings = validate_manifests(list(request.paths), cluster=request.cluster).findings
+    findings = validate_loaded(loaded, request.cluster).findings
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     remedy = f"Look at all of them with: kafka-quotas validate {shlex.join(request.paths)}"

@@ -11,6 +11,7 @@ from reconciler.errors import (
     BackendError,
     MissingDependencyError,
     ReconcilerError,
+    TlsFailedError,
     UnreachableError,
     UnsupportedClusterError,
     WrongClusterError,
@@ -31,7 +32,7 @@ from reconciler.text import count_of
 from reconciler.workflows.connect import Access, check_cluster_id, open_cluster, transport_security
 
 _IDS: Final = ("settings", "connection", "tls", "login", "identity", "describe", "alter", "callback")
-_NOBODY: Final = "kafka-quotas-doctor"
+_UNUSED_USER: Final = "kafka-quotas-doctor"
 """A user whose quotas are asked for and validated, never written."""
 _KEY: Final = "producer_byte_rate"
 
@@ -77,7 +78,7 @@ class ClusterChecks:
         if isinstance(error, UnreachableError | UnsupportedClusterError):
             self._fail("connection", str(error), "Check the address, name resolution and firewalls between this machine and it")
             return
-        if isinstance(error, AuthenticationError) and str(error).startswith(("TLS with", "the TLS handshake")):
+        if isinstance(error, TlsFailedError):
             self._pass("connection", "A server answers.")
             self._fail(
                 "tls", str(error), "Check the trust store, the names in the server's certificate, and the client certificate"
@@ -125,13 +126,13 @@ class ClusterChecks:
 
     def _describe(self, cluster: QuotaCluster) -> None:
         cluster.describe(
-            EntityFilter(components=(FilterComponent(entity_type="user", kind=FilterKind.EXACT, name=_NOBODY),), strict=True)
+            EntityFilter(components=(FilterComponent(entity_type="user", kind=FilterKind.EXACT, name=_UNUSED_USER),), strict=True)
         )
         self._pass("describe", "We may read client quotas (plan, drift, export, describe, resolve).")
 
     def _alter(self, cluster: QuotaCluster) -> None:
         """Validating needs the right to write, and writes nothing."""
-        wanted = Alteration(entity=Entity.of({"user": _NOBODY}), ops={_KEY: 1048576.0})
+        wanted = Alteration(entity=Entity.of({"user": _UNUSED_USER}), ops={_KEY: 1048576.0})
         try:
             (result,) = cluster.alter([wanted], validate_only=True)
         except AuthorizationError as error:

@@ -25,9 +25,9 @@ from reconciler.manifest import (
 )
 from reconciler.model import ClusterSpec, Connection, CurrentState, Entity
 from reconciler.ports import QuotaReader
-from reconciler.text import did_you_mean, shown
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+from reconciler.workflows.owners import require_owners
 from reconciler.workflows.units import with_leaders
 
 _SCHEMAS = ("client-quotas", "cluster", "repository")
@@ -70,9 +70,7 @@ class Split:
         if not self.only:
             return state
         known = self._known(state)
-        for name in self.only:
-            if name not in known:
-                raise UsageError(f"no manifest has the owner {shown(name)}{did_you_mean(name, known)}")
+        require_owners(self.only, known)
         place = self.place(state)
         return replace(state, entities={e: q for e, q in state.entities.items() if place(e).owner in self.only})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.errors import UsageError
@@ -21,11 +21,16 @@ def check_owners(loaded: LoadedManifests, chosen: Sequence[str]) -> frozenset[st
     """The owners of ``--owner``; ``None`` for all. Raises ``UsageError`` for one that nothing names."""
     known = {document.owner for document in loaded.documents if document.owner is not None}
     known |= set(loaded.repository.owners) if loaded.repository is not None else set()
+    require_owners(chosen, known, if_none="; neither the Repository manifest nor a document names an owner")
+    return frozenset(chosen) or None
+
+
+def require_owners(chosen: Iterable[str], known: Collection[str], *, if_none: str = "") -> None:
+    """Raises ``UsageError`` for the first of the chosen owners that is not known. ``if_none``: the hint where no owner is."""
     for name in chosen:
         if name not in known:
-            hint = did_you_mean(name, known) if known else "; neither the Repository manifest nor a document names an owner"
+            hint = did_you_mean(name, known) if known else if_none
             raise UsageError(f"no manifest has the owner {shown(name)}{hint}")
-    return frozenset(chosen) or None
 
 
 def isolates(spec: ClusterSpec, chosen: frozenset[str] | None) -> bool:

@@ -84,7 +84,7 @@ def _group(group: str, quotas: Quotas | None, members: list[str]) -> Message:
             are="is" if _is_one(members) else "are",
             group=display_name(group),
         )
-    shared = list_some([f"{key} {amount(key, value)}" for key, value in sorted(quotas.items())], _SHOWN)
+    shared = _limits(quotas)
     if not members:
         return compose("Group {group} has {limits} on each broker. No member is here.", group=display_name(group), limits=shared)
     return compose(
@@ -96,6 +96,10 @@ def _group(group: str, quotas: Quotas | None, members: list[str]) -> Message:
     )
 
 
+def _limits(quotas: Quotas) -> str:
+    return list_some([f"{key} {amount(key, value)}" for key, value in sorted(quotas.items())], _SHOWN)
+
+
 def _is_one(members: list[str]) -> bool:
     """Whether a single name is the member, and not those with a prefix."""
     return len(members) == 1 and _WITH_PREFIX not in members[0]
@@ -105,7 +109,7 @@ def _total(subject: Entity | str, topic: str | None, quotas: Quotas) -> Message:
     return compose(
         "{subject} has {limits} on all brokers together, by the leaders of {topics}.",
         subject=subject if isinstance(subject, Entity) else f"Group {display_name(subject)}",
-        limits=list_some([f"{key} {amount(key, value)}" for key, value in sorted(quotas.items())], _SHOWN),
+        limits=_limits(quotas),
         topics="all topics" if topic is None else f"topic {display_name(topic)}",
     )
 

@@ -47,7 +47,7 @@ def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trus
     checked by its own document. Raises ``UsageError`` for an unknown cluster, ``GitError`` or
     ``ManifestError`` for a reference.
     """
-    return _checked(_loaded(paths, trusted_ref), cluster)
+    return validate_loaded(_loaded(paths, trusted_ref), cluster)
 
 
 def validate_every(paths: Sequence[str], *, trusted_ref: str | None = None) -> tuple[tuple[str, Validation], ...]:
@@ -57,7 +57,7 @@ def validate_every(paths: Sequence[str], *, trusted_ref: str | None = None) -> t
     if not names:
         msg = "--all-clusters needs a Cluster manifest, and none was found"
         raise UsageError(msg)
-    return tuple((name, _checked(loaded, name)) for name in names)
+    return tuple((name, validate_loaded(loaded, name)) for name in names)
 
 
 def source_lines(findings: Iterable[Finding], read: Container[str]) -> Mapping[Span, str]:
@@ -97,7 +97,8 @@ def _names(loaded: LoadedManifests) -> list[str]:
     return sorted({*loaded.clusters, *loaded.proposed})
 
 
-def _checked(loaded: LoadedManifests, cluster: str | None) -> Validation:
+def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
+    """As ``validate_manifests``, for manifests that are read already."""
     known = _names(loaded)
     names: Sequence[str | None] = known or [None]
     if cluster is not None:

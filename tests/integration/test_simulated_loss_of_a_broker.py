@@ -28,7 +28,7 @@ REPLICAS = {0: [1, 2], 1: [1, 3], 2: [2, 3], 3: [2, 1], 4: [3, 1], 5: [3, 2]}
 EVERY_S = 0.1
 SECONDS = 25
 SETTLED_SECONDS = 12
-"""Longer than the window of eleven seconds, so that the catch-up after the loss is no longer in it."""
+"""Longer than the window of eleven seconds, so that the catch-up after the loss has left it."""
 SIZES = {"heavy": 4000, "light": 1000}
 """Bytes of a client's record to each partition, ten times a second."""
 LIMIT = 106_000.0

@@ -19,6 +19,7 @@ from tests.support import manifests, raw_quotas
 from tests.support.certificates import Authority
 from tests.support.command import Done, run
 from tests.support.polling import wait_until
+from tests.support.refused_logins import first_refusal
 from tests.support.secured_kafka import MARK, OAUTH
 from tests.support.token_server import AUDIENCE, CLIENT_ID, ISSUER, SECRET, TokenServer, token_server
 
@@ -205,23 +206,10 @@ def test_a_token_that_expired_mid_run_because_the_endpoint_refuses_is_one_senten
     try:
         assert opened.describe(EntityFilter()) is not None
         provider.endpoint.status = 401
-        refusals: list[str] = []
-
-        def refused() -> bool:
-            from reconciler.errors import AuthenticationError
-
-            try:
-                opened.describe(EntityFilter())
-            except AuthenticationError as error:
-                refusals.append(str(error))
-            return bool(refusals)
-
-        wait_until(refused, within_s=60)
+        refusal = first_refusal(opened)
     finally:
         opened.close()
-    assert refusals[0].startswith(
-        f"No token from {provider.endpoint.url}: the endpoint answers with HTTP status 401 (invalid_client"
-    )
+    assert refusal.startswith(f"No token from {provider.endpoint.url}: the endpoint answers with HTTP status 401 (invalid_client")
 
 
 def test_a_wrong_secret_is_refused_with_the_words_of_the_endpoint(provider, tmp_path):

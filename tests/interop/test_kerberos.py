@@ -11,7 +11,6 @@ import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, client_properties, parse_servers
-from reconciler.errors import AuthenticationError
 from reconciler.ports import EntityFilter
 from reconciler.sandbox.cluster import running
 from reconciler.sandbox.configuration import properties_text
@@ -20,6 +19,7 @@ from tests.support import manifests, raw_quotas
 from tests.support.command import Done, run
 from tests.support.kerberos import MODULE, REALM, Kdc, in_realm, running_kdc, server_module
 from tests.support.polling import wait_until
+from tests.support.refused_logins import first_refusal
 
 pytestmark = [pytest.mark.interop, pytest.mark.kafka]
 
@@ -120,18 +120,9 @@ def test_a_ticket_that_expires_while_the_connection_lives_is_one_sentence_and_a_
     opened = realm.open(realm.by_cache(cache), "SESSIONS")
     try:
         assert opened.describe(EntityFilter()) is not None
-        refusals: list[str] = []
-
-        def refused() -> bool:
-            try:
-                opened.describe(EntityFilter())
-            except AuthenticationError as error:
-                refusals.append(str(error))
-            return bool(refusals)
-
-        wait_until(refused, within_s=60)
-        assert "the ticket has expired: run kinit, or name a keytab in sasl.jaas.config" in refusals[0]
-        assert str(cache) in refusals[0]
+        refusal = first_refusal(opened)
+        assert "the ticket has expired: run kinit, or name a keytab in sasl.jaas.config" in refusal
+        assert str(cache) in refusal
 
         realm.kdc.ticket(realm.alice, "alice", cache=cache)
         assert opened.describe(EntityFilter()) is not None

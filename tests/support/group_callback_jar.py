@@ -6,8 +6,8 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+from reconciler.sandbox.broker_plugins import GROUP_SETTINGS, GROUPS, plugin_jar
 from reconciler.sandbox.cluster import runtime_for
-from reconciler.sandbox.group_plugin import GROUP_SETTINGS, group_plugin_jar
 from reconciler.sandbox.spec import SandboxSpec
 
 SOURCES = Path(__file__).parents[2] / "callback" / "src"
@@ -22,7 +22,7 @@ def with_callback(spec: SandboxSpec) -> SandboxSpec:
 def ask_java(kafka_version: str, folder: Path, lines: list[str], *, remembers_kinds: bool) -> list[str]:
     """The answers of the Java class, called as ``lines`` say (``Answers.java`` has their form)."""
     runtime = runtime_for(kafka_version)
-    path = ":".join(map(str, (folder, group_plugin_jar(runtime), *runtime.jars)))
+    path = ":".join(map(str, (folder, plugin_jar(GROUPS, runtime), *runtime.jars)))
     sources = [SOURCES / "test" / "java" / "kafkaquotas" / "callback" / name for name in ("Answers.java", "Entities.java")]
     compiler = runtime.java.resolve().with_name("javac")
     subprocess.run([compiler, "-proc:none", "-d", folder, "-cp", path, *sources], check=True, timeout=120)

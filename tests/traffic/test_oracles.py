@@ -263,7 +263,7 @@ def test_all_ways_agree_with_each_other_and_with_kafkas_classes(
 
     if spare:
         limits: dict[tuple[str, ...], float] = {
-            told.bucket: told.limits[1] for told in groups.values() if told.bucket and told.limits[1] is not None
+            group.bucket: group.limits[1] for group in groups.values() if group.bucket and group.limits[1] is not None
         }
         in_sql = in_duckdb(files, "broker kind user", limits)
         assert in_sql == {

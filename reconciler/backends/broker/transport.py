@@ -25,7 +25,7 @@ from reconciler.backends.broker.mechanisms import LoginStoppedError, login_setti
 from reconciler.backends.broker.quota_messages import RawAnswer
 from reconciler.backends.broker.settings import ConnectionSettings, refused_certificate, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
-from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
+from reconciler.errors import AuthenticationError, BackendError, TlsFailedError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import Datum, log_event
 
 _log: Final = logging.getLogger(__name__)
@@ -157,7 +157,7 @@ class Transport:
             except AnswerLostError as error:
                 if error.__cause__ is not None and is_tls_failure(error.__cause__):
                     # With TLS 1.3 a client learns only after its handshake that its certificate was not accepted.
-                    raise AuthenticationError(f"TLS with {where} failed: {self._tls_reason(error.__cause__)}") from error
+                    raise TlsFailedError(f"TLS with {where} failed: {self._tls_reason(error.__cause__)}") from error
                 reasons.append(f"{where}: {error}")
                 last_hint = connection_hint(error.__cause__, self._settings.security.protocol)
             except NoConnectionError as error:
@@ -301,7 +301,7 @@ class Transport:
             raise UnreachableError(f"the cluster has no broker {node}") from error
         except kafka_errors.KafkaError as error:
             if is_tls_failure(error):
-                raise AuthenticationError(f"TLS with {self._name(node)} failed: {self._tls_reason(error)}") from error
+                raise TlsFailedError(f"TLS with {self._name(node)} failed: {self._tls_reason(error)}") from error
             raise NoConnectionError(describe_error(error), where=self._name(node)) from error
 
     def _tls_reason(self, error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """kazoo's connection with SASL, and a thread that reports its errors instead of a traceback.
 
 Kerberos is the exchange that brokers take, too. The other login is the client's side of SASL DIGEST-MD5 (RFC 2831), quality of
-protection ``auth``: what ZooKeeper's servers offer. kazoo would log in with a library that is no longer kept, and that takes only
+protection ``auth``: what ZooKeeper's servers offer. kazoo would log in with an unmaintained library, which takes only
 passwords in ASCII. The digest protects a password from who listens, not well by today's measure: over untrusted networks TLS has
 to.
 """

@@ -24,7 +24,14 @@ from kazoo.retry import KazooRetry
 from reconciler.backends.zookeeper.login import LoginConnection
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, connection_text
 from reconciler.backends.zookeeper.sockets import Handler
-from reconciler.errors import AuthenticationError, AuthorizationError, BackendError, UnreachableError, UnsupportedClusterError
+from reconciler.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    BackendError,
+    TlsFailedError,
+    UnreachableError,
+    UnsupportedClusterError,
+)
 from reconciler.logs import log_event
 from reconciler.model import display_name
 
@@ -154,7 +161,7 @@ def _await_session(client: KazooClient, connection: LoginConnection, handler: Ha
     connected = client.start_async()
     while not connected.wait(_POLL_S):
         if handler.refused_tls is not None:
-            raise AuthenticationError(handler.refused_tls)
+            raise TlsFailedError(handler.refused_tls)
         _require_not_refused(connection, settings)
         if handler.rounds >= _ROUNDS or time.monotonic() > deadline:
             handler.ask_those_that_closed()

@@ -1,4 +1,4 @@
-"""A broker plugin as a jar: compiled from its sources with the JDK's compiler, and kept in the cache."""
+"""The broker plugins of the sandbox: their settings, and their jars, compiled by the JDK and kept in the cache."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from reconciler.errors import MissingDependencyError, SandboxError
-from reconciler.files import cache_folder
+from reconciler.files import bundled_folder, cache_folder
 from reconciler.logs import log_event
 from reconciler.ports import Progress
+from reconciler.resolution import GROUP_CALLBACK
 from reconciler.sandbox.jars import exclusive
 from reconciler.sandbox.java import Runtime
 
@@ -23,20 +27,49 @@ _RELEASE: Final = "11"
 _COMPILE_S: Final = 120.0
 
 
-def plugin_jar(
-    name: str, root: Path, runtime: Runtime, *, needed_by: str, progress: Progress | None = None, cache: Path | None = None
-) -> Path:
-    """The jar of all sources below ``root``, compiled unless these sources were before. ``needed_by`` is for people.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPlugin:
+    """A plugin whose sources the package carries. ``option``: of the commands that need it.
+
+    ``main``: the file of its class, below ``src/main/java``. A jar would have to be built wherever the package is built.
+    Compiling takes two seconds, once, and needs a JDK.
+    """
+
+    name: str
+    main: str
+    option: str
+
+
+RECORDER: Final = BrokerPlugin(name="recorder", main="kafkaquotas/recorder/QuotaRecorder.java", option="--record")
+GROUPS: Final = BrokerPlugin(name="callback", main=f"{GROUP_CALLBACK.replace('.', '/')}.java", option="--groups")
+GROUP_SETTINGS: Final[Mapping[str, str]] = MappingProxyType({"client.quota.callback.class": GROUP_CALLBACK})
+"""The broker settings with which a broker shares limits by group."""
+_REPORTERS: Final = "org.apache.kafka.common.metrics.JmxReporter,kafkaquotas.recorder.QuotaRecorder"
+
+
+def recorder_settings(folder: Path) -> Mapping[str, str]:
+    """The broker settings with which a broker records into ``folder``, soon readable and on a nearly full disk, too."""
+    return {
+        "metric.reporters": _REPORTERS,
+        "quota.recorder.folder": str(folder),
+        "quota.recorder.flush.seconds": "1",
+        "quota.recorder.free.bytes": str(64 * 1024 * 1024),
+    }
+
+
+def plugin_jar(plugin: BrokerPlugin, runtime: Runtime, *, progress: Progress | None = None, cache: Path | None = None) -> Path:
+    """The jar, compiled unless these sources were before.
 
     Raises ``MissingDependencyError`` without a compiler, ``SandboxError`` when it fails.
     """
-    sources = sorted(root.rglob("*.java"))
+    name = plugin.name
+    sources = sorted(bundled_folder(f"{name}/src/main/java", with_file=plugin.main).rglob("*.java"))
     digest = hashlib.sha256(b"".join(source.name.encode() + source.read_bytes() for source in sources)).hexdigest()[:16]
     home = (cache_folder() if cache is None else cache) / name
     jar = home / f"{name}-{digest}.jar"
     if jar.is_file():
         return jar
-    compiler = _compiler(runtime.java, f"{needed_by} compiles the {name}")
+    compiler = _compiler(runtime.java, f"{plugin.option} compiles the {name}")
     with exclusive(home / f"{name}.lock"):
         if not jar.is_file():
             if progress:
