@@ -33,8 +33,11 @@ from reconciler.sandbox import (
 KIBIBYTE: Final = 1024
 MEBIBYTE: Final = 1024 * KIBIBYTE
 TOPIC: Final = "events"
-_RECORD: Final = 4 * KIBIBYTE
+# Large records, so that a slow machine too sends more than the limits allow.
+_RECORD: Final = 32 * KIBIBYTE
 _AFTERWARDS_S: Final = 10.0
+_RUNS: Final = 4
+_ENOUGH: Final = 2 / 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +50,9 @@ class Team:
 
 
 TEAMS: Final = (
-    Team(user="orders", client_id="orders-service", rate=300 * KIBIBYTE),
-    Team(user="payments", client_id="settlement", rate=600 * KIBIBYTE),
-    Team(user="analytics", client_id="clickstream", rate=2 * MEBIBYTE),
+    Team(user="orders", client_id="orders-service", rate=200 * KIBIBYTE),
+    Team(user="payments", client_id="settlement", rate=400 * KIBIBYTE),
+    Team(user="analytics", client_id="clickstream", rate=1536 * KIBIBYTE),
 )
 GREEDY: Final = TEAMS[-1]
 READER: Final = Team(user="reporting", client_id="nightly-report", rate=0)
@@ -103,20 +106,34 @@ class _Demo:
         self._server = ("--bootstrap-server", sandbox.bootstrap_servers)
 
     def traffic(self, seconds: float) -> TrafficReport:
-        """Three producers and a consumer, each a user of its own; returns what the greedy one did."""
+        """Three producers and a consumer, each a user of its own; returns what the greedy one did.
+
+        A busy machine may send too little for any limit to matter: then they send again, now to a broker that is warm.
+        """
         self._screen.heading(f"2. Three teams produce and one consumes, for {seconds:.0f} s, without any quota")
         create_topic(self._sandbox.bootstrap_servers, TOPIC, partitions=3)
+        for repeats_left in reversed(range(_RUNS)):
+            reports = self._send_and_read(seconds)
+            for report, verb in zip(reports, ["wrote", "wrote", "wrote", "read"], strict=True):
+                self._screen.say(f"  {report.user:<10} {verb:<5} {report.record_bytes / MEBIBYTE:6.1f} MiB  ({_rate(report)})")
+            greedy = reports[TEAMS.index(GREEDY)]
+            if greedy.bytes_per_second >= GREEDY.rate * _ENOUGH or not repeats_left:
+                break
+            self._screen.say(
+                f"This machine is busy: {GREEDY.user} meant to write {GREEDY.rate / MEBIBYTE:.2f} MiB/s. They send again:"
+            )
+        return greedy
+
+    def _send_and_read(self, seconds: float) -> list[TrafficReport]:
+        """All teams at the same time; the consumer's report comes last."""
         stop = threading.Event()
         with ThreadPoolExecutor(max_workers=len(TEAMS) + 1) as pool:
             try:
                 sending = [pool.submit(self._produce, team, seconds, stop) for team in TEAMS]
                 reading = pool.submit(self._consume, seconds, stop)
-                reports = [future.result() for future in (*sending, reading)]
+                return [future.result() for future in (*sending, reading)]
             finally:
                 stop.set()
-        for report, verb in zip(reports, ["wrote", "wrote", "wrote", "read"], strict=True):
-            self._screen.say(f"  {report.user:<10} {verb:<5} {report.record_bytes / MEBIBYTE:6.1f} MiB  ({_rate(report)})")
-        return reports[TEAMS.index(GREEDY)]
 
     def proposal(self) -> None:
         """The files of a pull request."""
