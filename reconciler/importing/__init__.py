@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reconciler.importing.import_result import EXAMPLES, IMPORT_RULES, ImportedQuota, ImportResult
     from reconciler.importing.jikkou import read_jikkou
     from reconciler.importing.kafka_configs import read_kafka_configs
+    from reconciler.importing.strimzi import read_strimzi
     from reconciler.importing.terraform import read_terraform
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "read_helmsman",
     "read_jikkou",
     "read_kafka_configs",
+    "read_strimzi",
     "read_terraform",
 ]
 

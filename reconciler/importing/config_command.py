@@ -245,15 +245,8 @@ def _pair_names(options: Options, first: Word) -> list[tuple[str, Word, bool]]:
 
 
 def _name(word: Word, options: Options) -> EntityName:
-    if word.text != "<default>":
-        return word.text
-    if options.zookeeper:
-        return DEFAULT
-    message = (
-        "with brokers, this names an entity that is literally called '<default>', which is hardly meant. "
-        "Write --entity-default for the default"
-    )
-    raise RefusedCommandError("import-ambiguous", message, word)
+    # With brokers this is an entity of that literal name: kept, and mentioned like every name that is probably a mistake.
+    return DEFAULT if word.text == "<default>" and options.zookeeper else word.text
 
 
 def _split_list(word: Word | None) -> list[str]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from reconciler.importing.import_result import Gatherer, ImportResult, plain_number, read_value
-from reconciler.model import DEFAULT, INT_MAX, Entity, EntityName, Span, compose
+from reconciler.importing.import_result import Gatherer, ImportResult, read_value
+from reconciler.model import DEFAULT, Entity, EntityName, Span, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
@@ -147,15 +147,6 @@ class _Quotas:
     def value(self, key: str, node: YamlNode, out: Gatherer) -> Values:
         text = node.text if isinstance(node, YamlScalar) else ""
         if isinstance(node, YamlScalar) and node.data is None:
-            return {}
-        number = plain_number(text)
-        if number is not None and (not number.is_integer() or number > INT_MAX):
-            message = compose(
-                "{text} is not a whole number up to {most}, and helmsman allows no other",
-                text=shown_part(text),
-                most=int(INT_MAX),
-            )
-            out.refuse("import-ambiguous", message, node)
             return {}
         return {key: (text, out.span(node))}
 

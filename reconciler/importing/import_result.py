@@ -33,6 +33,8 @@ from reconciler.yaml import YamlNode, YamlProblem
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST: Final = 400
 _GOOD: Final = "--entity-type users --entity-name orders --add-config producer_byte_rate=1048576"
+_ALTER: Final = "kafka-configs.sh --bootstrap-server {0[0]}:9092 --alter --client {0[1]} --add-config request_percentage=50"
+_SERVERS: Final = (("b1", "orders"), ("b2", "reports"))
 _SPEC: Final = "spec: {type: CLIENT, entity: {clientId: orders}, configs: {producerByteRate: 1048576}}"
 
 
@@ -44,6 +46,8 @@ class ImportedQuota:
     quotas: Mapping[str, float]
     span: Span
     cluster: str | None = None
+    namespace: str | None = None
+    """Of Kubernetes: clusters of one name in two namespaces are two clusters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +99,15 @@ class Gatherer:
             self.refuse(problem.id, problem.message, self.at(problem.line, problem.column))
         return bool(problems)
 
-    def add(self, entity: Entity, quotas: Mapping[str, float], place: YamlNode | Span, *, cluster: str | None = None) -> None:
+    def add(
+        self,
+        entity: Entity,
+        quotas: Mapping[str, float],
+        place: YamlNode | Span,
+        *,
+        cluster: str | None = None,
+        namespace: str | None = None,
+    ) -> None:
         """Note one converted entity; one without any key declares nothing, and is only mentioned."""
         span = place if isinstance(place, Span) else self.span(place)
         if not quotas:
@@ -106,7 +118,8 @@ class Gatherer:
                 entity=entity,
             )
             return
-        self.quotas.append(ImportedQuota(entity=entity, quotas=dict(quotas), span=span, cluster=cluster))
+        quota = ImportedQuota(entity=entity, quotas=dict(quotas), span=span, cluster=cluster, namespace=namespace)
+        self.quotas.append(quota)
 
     def found(self) -> ImportResult:
         """Everything gathered so far."""
@@ -205,6 +218,12 @@ IMPORT_RULES: Final[Mapping[str, Rule]] = dict(
             "last key is deleted, credentials that stand beside quotas. It does not count as unconverted.",
             Severity.INFO,
         ),
+        _rule(
+            "import-several-servers",
+            "The commands of one script name several servers. Servers of one cluster are the common case, so all commands are "
+            "converted for one cluster. If the servers belong to several clusters, import the commands of each by themselves.",
+            Severity.WARNING,
+        ),
     )
 )
 """All of them by id."""
@@ -245,6 +264,11 @@ EXAMPLES: Final[Mapping[str, Example]] = {
     "import-nothing-found": Example(
         bad=f"{_file('quotas.sh', 'kafka-topics.sh --list')}\n{_import('kafka-configs', 'quotas.sh')}",
         good=f"{_file('quotas.sh', f'kafka-configs.sh --alter {_GOOD}')}\n{_import('kafka-configs', 'quotas.sh')}",
+        commands=True,
+    ),
+    "import-several-servers": Example(
+        bad=f"{_file('quotas.sh', *(_ALTER.format(server) for server in _SERVERS))}\n{_import('kafka-configs', 'quotas.sh')}",
+        good=f"{_file('quotas.sh', *[_ALTER.format(('b1', 'orders'))] * 2)}\n{_import('kafka-configs', 'quotas.sh')}",
         commands=True,
     ),
     "import-left-out": _jikkou(f"metadata: {{annotations: {{jikkou.io/delete: true}}}}\n{_SPEC}", _SPEC),

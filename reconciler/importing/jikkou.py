@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from reconciler.importing.import_result import Gatherer, ImportResult, read_value
+from reconciler.importing.import_result import Gatherer, ImportResult
+from reconciler.importing.yaml_fields import field_mapping, field_text, read_fields, refuse_templates
 from reconciler.model import DEFAULT, Entity, EntityName, compose
 from reconciler.text import did_you_mean, shown_part
-from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
+from reconciler.yaml import YamlMapping, YamlNode, YamlSequence, read_yaml
 
 _API: Final = "kafka.jikkou.io/"
 _QUOTA: Final = "KafkaClientQuota"
@@ -30,7 +30,7 @@ _TYPES: Final = {
 """Whether each type names or defaults the user and the client id."""
 
 _FIELDS: Final = (("user", "user"), ("clientId", "client-id"))
-_TEMPLATE: Final = re.compile(r"\{\{|\{%|\{#")
+_TEMPLATE: Final = "this is a Jinja template. Let jikkou render it (jikkou prepare, or jikkou get), and import what it prints"
 _MARKS: Final = {
     "jikkou.io/delete": "this annotation marks the resource for deletion",
     "jikkou.io/ignore": "this annotation makes jikkou ignore it",
@@ -40,7 +40,7 @@ _MARKS: Final = {
 def read_jikkou(content: bytes, file: str) -> ImportResult:
     """The quotas of one file; resources of other kinds are passed over. Never raises."""
     out = Gatherer(file)
-    if _templates(content, out):
+    if refuse_templates(content, out, _TEMPLATE):
         return out.found()
     stream = read_yaml(content)
     if not out.problems(stream.problems):
@@ -49,21 +49,11 @@ def read_jikkou(content: bytes, file: str) -> ImportResult:
     return out.found()
 
 
-def _templates(content: bytes, out: Gatherer) -> bool:
-    """A template decides by itself which resources there are, so nothing of such a file is converted."""
-    for number, line in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
-        template = None if line.lstrip().startswith("#") else _TEMPLATE.search(line)
-        if template:
-            message = "this is a Jinja template. Let jikkou render it (jikkou prepare, or jikkou get), and import what it prints"
-            out.refuse("import-template", message, out.at(number, template.start() + 1))
-    return bool(out.findings)
-
-
 def _document(root: YamlNode, out: Gatherer) -> None:
     if not isinstance(root, YamlMapping):
         out.refuse("import-syntax", "this YAML document is not a jikkou resource: it is not a mapping", root)
         return
-    api, kind = _text(root.items.get("apiVersion")), _text(root.items.get("kind"))
+    api, kind = field_text(root.items.get("apiVersion")), field_text(root.items.get("kind"))
     if api is None or kind is None:
         out.refuse("import-syntax", "this YAML document is not a jikkou resource: it has no apiVersion or no kind", root)
     elif not api.startswith(_API):
@@ -99,9 +89,9 @@ def _resource(root: YamlNode, out: Gatherer) -> None:
         hint = "; type, entity and configs stand beside it: indent them below spec" if beside else ""
         out.refuse("import-syntax", f"a {_QUOTA} has a mapping as its spec{hint}", spec or root)
         return
-    annotations = _mapping(_mapping(root.items.get("metadata")).get("annotations"))
+    annotations = field_mapping(field_mapping(root.items.get("metadata")).get("annotations"))
     for mark, why in _MARKS.items():
-        if (_text(annotations.get(mark)) or "").lower() == "true":
+        if (field_text(annotations.get(mark)) or "").lower() == "true":
             out.refuse("import-left-out", f"this quota is left out: {why} ({mark})", annotations[mark])
             return
     unknown = [name for name in spec.items if name not in ("type", "entity", "configs")]
@@ -116,14 +106,14 @@ def _resource(root: YamlNode, out: Gatherer) -> None:
     if not isinstance(configs, YamlMapping):
         out.refuse("import-syntax", "a quota has a mapping as its configs", configs or spec)
         return
-    quotas = _quotas(configs, entity, out)
+    quotas = read_fields(configs, _KEYS, entity, out, tool="jikkou")
     if quotas is not None:
         out.add(entity, quotas, spec)
 
 
 def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
     type_node = spec.items.get("type")
-    type_name = _text(type_node)
+    type_name = field_text(type_node)
     if type_node is None or type_name not in _TYPES:
         message = compose(
             "the type {type_name} is not known{hint}",
@@ -133,11 +123,11 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
         out.refuse("import-unsupported", message, type_node or spec)
         return None
     entity_node = spec.items.get("entity")
-    given = _mapping(entity_node)
+    given = field_mapping(entity_node)
     names: dict[str, EntityName] = {}
     for (field, entity_type), wanted in zip(_FIELDS, _TYPES[type_name], strict=True):
         node = given.get(field)
-        text = _text(node)
+        text = field_text(node)
         if wanted == _NAMED and text:
             names[entity_type] = text
         elif wanted == _NAMED:
@@ -166,36 +156,3 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
             )
             return None
     return Entity.of(names)
-
-
-def _quotas(configs: YamlMapping, entity: Entity, out: Gatherer) -> dict[str, float] | None:
-    quotas: dict[str, float] = {}
-    before = len(out.findings)
-    for name, node in configs.items.items():
-        if name not in _KEYS:
-            out.refuse(
-                "import-unsupported",
-                compose(
-                    "jikkou has no quota {name}{hint}",
-                    name=shown_part(name),
-                    hint=did_you_mean(name, _KEYS),
-                ),
-                node,
-                entity=entity,
-            )
-        elif isinstance(node, YamlScalar) and node.data is None:
-            continue  # a null is a key that is not set
-        else:
-            value = read_value(out, entity, _KEYS[name], _text(node) or "", out.span(node))
-            if value is not None:
-                quotas[_KEYS[name]] = value
-    return quotas if len(out.findings) == before else None
-
-
-def _text(node: YamlNode | None) -> str | None:
-    """A scalar as written; ``None`` for null, nothing, lists and mappings."""
-    return node.text if isinstance(node, YamlScalar) and node.data is not None else None
-
-
-def _mapping(node: YamlNode | None) -> dict[str, YamlNode]:
-    return node.items if isinstance(node, YamlMapping) else {}

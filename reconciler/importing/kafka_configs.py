@@ -157,7 +157,10 @@ class _Script:
         self.state: dict[Entity, dict[str, float]] = {}
         self.places: dict[Entity, Span] = {}
         self.unknown: set[Entity] = set()
-        self.server: tuple[str, str] | None = None
+        self.servers: dict[Entity, tuple[str, str]] = {}
+        self.first_servers: dict[str, str] = {}
+        """By the option that names a server."""
+        self.mentioned: set[str] = set()
 
     def read(self, text: str) -> None:
         try:
@@ -243,20 +246,32 @@ class _Script:
         self.places[entity] = span
 
     def same_cluster(self, alteration: ConfigCommand) -> bool:
-        given = alteration.server
-        if given is None or self.server is None or given[0] != self.server[0]:
-            self.server = self.server or given
+        """False for an entity that two servers get: then they are two clusters, or one of the commands has no effect."""
+        given, entity = alteration.server, alteration.entity
+        if given is None:
             return True
-        if given == self.server:
-            return True
-        message = compose(
-            "this command is for {server} and an earlier one for {earlier}. If these are two "
-            "clusters, split the script and import each part by itself",
-            server=shown_part(given[1]),
-            earlier=shown_part(self.server[1]),
-        )
-        self.refuse("import-ambiguous", message, alteration.place)
-        return False
+        earlier = self.servers.setdefault(entity, given)
+        if given[0] == earlier[0] and given != earlier:
+            message = compose(
+                "this command alters {entity} through {server}, and an earlier one through {earlier}. If these are two "
+                "clusters, split the script and import each part by itself",
+                entity=entity,
+                server=shown_part(given[1]),
+                earlier=shown_part(earlier[1]),
+            )
+            self.refuse("import-ambiguous", message, alteration.place)
+            return False
+        first = self.first_servers.setdefault(given[0], given[1])
+        if given[1] not in (first, *self.mentioned):
+            self.mentioned.add(given[1])
+            message = compose(
+                "this command is for {server} and an earlier one for {earlier}. They are converted as one cluster. If they are "
+                "two, split the script and import each part by itself",
+                server=shown_part(given[1]),
+                earlier=shown_part(first),
+            )
+            self.refuse("import-several-servers", message, alteration.place)
+        return True
 
     def refuse(self, rule_id: str, message: str, word: Word) -> None:
         self.out.refuse(rule_id, message, self.out.at(word.line, word.column))

@@ -1,14 +1,14 @@
-"""Terraform: ``.tf`` files, ``.tf.json`` files, and what ``terraform show -json`` prints of a state or a plan."""
+"""Terraform: ``.tf`` files, ``.tf.json`` files, raw states, and what ``terraform show -json`` prints of a state or a plan."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from collections.abc import Sequence as AbstractSequence
 from typing import Final
 
 from reconciler.importing.hcl import read_hcl
 from reconciler.importing.import_result import Gatherer, ImportResult
+from reconciler.importing.terraform_json import constant_value, items_of, text_of
 from reconciler.importing.terraform_resources import (
     Constant,
     Expression,
@@ -19,8 +19,9 @@ from reconciler.importing.terraform_resources import (
     is_quota,
     read_resource,
 )
+from reconciler.importing.terraform_state import is_raw_state, read_raw_state
 from reconciler.text import list_some, shown
-from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
+from reconciler.yaml import YamlMapping, YamlNode, YamlSequence, read_yaml
 
 _JSON: Final = (".json", ".tfstate", ".tfstate.backup")
 _TEMPLATE: Final = re.compile(r"[$%]\{")
@@ -83,6 +84,12 @@ def _json(content: bytes, out: Gatherer) -> tuple[list[Resource], bool]:
     if not isinstance(root, YamlMapping):
         out.refuse("import-syntax", "this JSON is neither Terraform's configuration nor what terraform show -json prints", root)
         return [], False
+    if is_raw_state(root):
+        return list(read_raw_state(root, out)), True
+    return _shown_or_written(root, out)
+
+
+def _shown_or_written(root: YamlMapping, out: Gatherer) -> tuple[list[Resource], bool]:
     values = root.items.get("planned_values") or root.items.get("values")
     refusal = _refusal(root, has_values=values is not None)
     if refusal is not None:
@@ -97,11 +104,6 @@ def _json(content: bytes, out: Gatherer) -> tuple[list[Resource], bool]:
 
 def _refusal(root: YamlMapping, *, has_values: bool) -> tuple[str, str] | None:
     """Rule id and message for what looks like Terraform's and has no resources that can be read."""
-    if {"serial", "lineage"} <= root.items.keys() or isinstance(root.items.get("resources"), YamlSequence):
-        return "import-unsupported", (
-            "this is Terraform's raw state, whose form only Terraform reads. Print it with "
-            "'terraform show -json FILE > state.json', and import state.json"
-        )
     if not has_values and "resource" not in root.items and "format_version" in root.items:
         message = "this state or plan has no resources; is it what terraform show -json prints, of the right folder?"
         return "import-nothing-found", message
@@ -128,13 +130,13 @@ def _module_resources(module: YamlNode | None, out: Gatherer) -> Iterator[Resour
     """The managed resources of a module and of the modules in it."""
     if not isinstance(module, YamlMapping):
         return
-    for node in _list(module.items.get("resources")):
-        kind, address = (_scalar(node, name) for name in ("type", "address"))
+    for node in items_of(module.items.get("resources")):
+        kind, address = (text_of(node, name) for name in ("type", "address"))
         values = node.items.get("values") if isinstance(node, YamlMapping) else None
-        if kind and address and isinstance(values, YamlMapping) and _scalar(node, "mode") == "managed":
-            body = {name: _constant_value(value, out) for name, value in values.items.items()}
+        if kind and address and isinstance(values, YamlMapping) and text_of(node, "mode") == "managed":
+            body = {name: constant_value(value, out) for name, value in values.items.items()}
             yield Resource(type=kind, address=address, span=out.span(values), body=body)
-    for child in _list(module.items.get("child_modules")):
+    for child in items_of(module.items.get("child_modules")):
         yield from _module_resources(child, out)
 
 
@@ -149,32 +151,14 @@ def _file_resources(node: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
 
 
 def _pairs(node: YamlNode | None) -> Iterator[tuple[str, YamlNode]]:
-    for mapping in _list(node) if isinstance(node, YamlSequence) else [node]:
+    for mapping in items_of(node) if isinstance(node, YamlSequence) else [node]:
         if isinstance(mapping, YamlMapping):
             yield from mapping.items.items()
 
 
-def _list(node: YamlNode | None) -> AbstractSequence[YamlNode]:
-    return node.items if isinstance(node, YamlSequence) else ()
-
-
-def _scalar(node: YamlNode, name: str) -> str | None:
-    item = node.items.get(name) if isinstance(node, YamlMapping) else None
-    return item.text if isinstance(item, YamlScalar) else None
-
-
-def _constant_value(node: YamlNode, out: Gatherer) -> Value:
-    span = out.span(node)
-    if isinstance(node, YamlMapping):
-        return MapValue(items={name: _constant_value(value, out) for name, value in node.items.items()}, span=span)
-    if isinstance(node, YamlSequence):
-        return ListValue(items=tuple(_constant_value(item, out) for item in node.items), span=span)
-    return Constant(value=node.data if node.data is None or isinstance(node.data, bool) else node.text, span=span)
-
-
 def _template_value(node: YamlNode, out: Gatherer) -> Value:
     """In ``.tf.json`` every text is a template."""
-    value = _constant_value(node, out)
+    value = constant_value(node, out)
     if isinstance(node, YamlMapping):
         return MapValue(items={name: _template_value(item, out) for name, item in node.items.items()}, span=value.span)
     if isinstance(node, YamlSequence):

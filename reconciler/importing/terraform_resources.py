@@ -20,7 +20,10 @@ _META: Final = frozenset({"provider", "lifecycle", "depends_on", "timeouts", "id
 _EVALUATE: Final = "only Terraform can evaluate it; import what terraform show -json prints"
 _LOOKS_LIKE_A_QUOTA: Final = re.compile(r"kafka\w*quota|event_streams_quota")
 _CLOUD_ONLY: Final = {
-    "confluent_kafka_client_quota": "Confluent Cloud keeps these itself, by service account, and not among Kafka's own quotas",
+    "confluent_kafka_client_quota": (
+        "Confluent Cloud limits service accounts over a whole cluster, and Kafka's quotas limit users on each broker. "
+        "If you move to brokers of your own, decide on a limit for each broker, and write a manifest"
+    ),
     "ibm_event_streams_quota": "IBM Event Streams keeps these itself, by IAM id, and not among Kafka's own quotas",
 }
 

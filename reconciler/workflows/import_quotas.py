@@ -8,17 +8,27 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.importing import ImportedQuota, ImportResult, read_helmsman, read_jikkou, read_kafka_configs, read_terraform
+from reconciler.importing import (
+    ImportedQuota,
+    ImportResult,
+    read_helmsman,
+    read_jikkou,
+    read_kafka_configs,
+    read_strimzi,
+    read_terraform,
+)
 from reconciler.manifest import RULES, ExportedFile, UnreadableError, emit_clusters, name_problems, read_file
 from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, compose, display_name, escaped, in_order
 from reconciler.workflows.export import require_free, write_files
 
 MARK: Final = "# Written by kafka-quotas import"
+_RESOURCES: Final = (".yaml", ".yml", ".json")
 _SUFFIXES: Final = {
     "jikkou": (".yaml", ".yml"),
     "terraform": (".tf", ".tf.json"),
     "helmsman": (".yaml", ".yml"),
     "kafka-configs": (".sh",),
+    "strimzi": _RESOURCES,
 }
 """The files of a folder that are read for each tool; a file that is named is always read."""
 
@@ -75,7 +85,7 @@ def import_files(
         for result in read:
             findings += result.findings
             quotas += result.quotas
-    kept = list(_clean(_one_each(_with_clusters(quotas, findings), findings), findings))
+    kept = list(_clean(_one_each(_with_clusters(list(_by_namespace(quotas, findings)), findings), findings), findings))
     states: dict[str | None, dict[Entity, Mapping[str, float]]] = {}
     for quota in kept:
         states.setdefault(quota.cluster, {})[quota.entity] = quota.quotas
@@ -112,6 +122,7 @@ def _read(tool: str, path: str) -> ImportResult:
         "terraform": read_terraform,
         "helmsman": lambda text, file: read_helmsman(text, file, lambda name: _beside(file, name)),
         "kafka-configs": read_kafka_configs,
+        "strimzi": read_strimzi,
     }
     return readers[tool](content, path)
 
@@ -130,6 +141,25 @@ def _beside(file: str, name: str) -> tuple[str, bytes] | None:
 def _nothing(tool: str, path: str) -> Finding:
     message = f"the file has no quota of {tool}. Check the file and the tool"
     return Finding(id="import-nothing-found", severity=Severity.ERROR, message=message, span=Span(file=path, line=1, column=1))
+
+
+def _by_namespace(quotas: Sequence[ImportedQuota], findings: list[Finding]) -> Iterator[ImportedQuota]:
+    """Clusters of one name in several namespaces get names of their own. A quota without a namespace is ambiguous then."""
+    namespaces: dict[str | None, set[str]] = {}
+    for quota in quotas:
+        if quota.namespace is not None:
+            namespaces.setdefault(quota.cluster, set()).add(quota.namespace)
+    several = {cluster for cluster, names in namespaces.items() if len(names) > 1}
+    for quota in quotas:
+        if quota.cluster not in several:
+            yield quota
+        elif quota.namespace is None:
+            spaces = ", ".join(map(display_name, sorted(namespaces[quota.cluster])))
+            message = f"this names no namespace, while others are in {spaces}; name it here, or import these files by themselves"
+            findings.append(_error("import-ambiguous", message, quota))
+        else:
+            name = quota.namespace if quota.cluster is None else f"{quota.namespace}/{quota.cluster}"
+            yield replace(quota, cluster=name)
 
 
 def _with_clusters(quotas: Sequence[ImportedQuota], findings: list[Finding]) -> Iterator[ImportedQuota]:

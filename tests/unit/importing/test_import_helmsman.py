@@ -85,8 +85,7 @@ def test_a_quota_without_clusters_beside_one_with_some_is_for_none_and_says_so()
         ("- {producer-byte-rate: 1}", ("import-syntax", 1, 3)),
         ("- {principal: '', producer-byte-rate: 1}", ("import-ambiguous", 1, 15)),
         ("- {principal: a, producer_byte_rate: 1}", ("import-unsupported", 1, 38)),
-        ("- {principal: a, producer-byte-rate: 12.5}", ("import-ambiguous", 1, 38)),
-        ("- {principal: a, producer-byte-rate: 2147483648}", ("import-ambiguous", 1, 38)),
+        ("- {principal: a, producer-byte-rate: 12.5}", ("value-fractional", 1, 38)),
         ("- {principal: a, producer-byte-rate: -1}", ("value-not-positive", 1, 38)),
         ("- {principal: a, producer-byte-rate: lots}", ("value-syntax", 1, 38)),
         ("- {principal: a, clusters: [foo]}", ("import-syntax", 1, 28)),
@@ -103,3 +102,10 @@ def test_what_cannot_be_converted_has_its_place(text, expected):
 
     assert found.quotas == ()
     assert [(one.id, one.span.line, one.span.column) for one in found.findings] == [expected]
+
+
+def test_fractions_and_large_numbers_are_the_doubles_that_helmsman_sends():
+    found = read("- {principal: a, request-percentage: 12.5, producer-byte-rate: 2147483648}")
+
+    assert quotas(found) == [(None, user("a"), {"request_percentage": 12.5, "producer_byte_rate": 2147483648.0})]
+    assert found.findings == ()

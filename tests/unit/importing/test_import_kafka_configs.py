@@ -70,11 +70,11 @@ def test_addresses_have_their_own_key():
     assert state(f"{ALTER} --ip-defaults {rate}") == {ip(): {"connection_creation_rate": 5.0}}
 
 
-def test_with_zookeeper_the_word_default_is_the_default_and_with_brokers_it_is_refused():
+def test_with_zookeeper_the_word_default_is_the_default_and_with_brokers_it_is_a_name():
     names = "--alter --entity-type users --entity-name '<default>' " + ADD
 
     assert state(f"kafka-configs.sh --zookeeper z:2181 {names}") == {user(): {"producer_byte_rate": 1024.0}}
-    assert refused(f"kafka-configs.sh --bootstrap-server b {names}") == [("import-ambiguous", 1, 81)]
+    assert state(f"kafka-configs.sh --bootstrap-server b {names}") == {user("<default>"): {"producer_byte_rate": 1024.0}}
 
 
 def test_all_keys_are_read_in_any_of_the_forms():
@@ -221,12 +221,24 @@ def test_credentials_are_left_out_and_never_printed():
     assert "hunter2" not in repr(found)
 
 
-def test_a_script_for_two_clusters_is_refused_at_the_second():
-    script = f"{ALTER} --user a {ADD}\n{ALTER} --user b {ADD}\n".replace("b1", "b2", 1)
+def test_several_servers_are_mentioned_once_each_and_converted_as_one_cluster():
+    lines = [f"{ALTER} --user {name} {ADD}" for name in "abcd"]
+    script = "\n".join([lines[0], lines[1].replace("b1", "b2"), lines[2].replace("b1", "b2"), lines[3].replace("b1", "b3")])
     found = read(script)
 
-    assert [one.entity for one in found.quotas] == [user("a")]
-    assert [(one.id, span_of(one).line) for one in found.findings] == [("import-ambiguous", 2)]
+    assert [one.entity for one in found.quotas] == [user("a"), user("b"), user("c"), user("d")]
+    assert [(one.id, one.severity.value, span_of(one).line) for one in found.findings] == [
+        ("import-several-servers", "warning", 2),
+        ("import-several-servers", "warning", 4),
+    ]
+
+
+def test_an_entity_that_two_servers_get_is_refused_for_both():
+    other = f"{ALTER} --user a {ADD}".replace("b1", "b2")
+    found = read(f"{ALTER} --user a {ADD}\n{ALTER} --user b {ADD}\n{other}\n")
+
+    assert [one.entity for one in found.quotas] == [user("b")]
+    assert [(one.id, span_of(one).line) for one in found.findings] == [("import-ambiguous", 3)]
 
 
 @pytest.mark.parametrize(

@@ -263,12 +263,80 @@ def test_what_is_not_utf_8_is_a_finding():
     assert [(one.id, span_of(one).line) for one in read_terraform(b"# a\n# \xff\n", "main.tf").findings] == [("invalid-utf8", 2)]
 
 
-@pytest.mark.parametrize("file", ["state.json", "terraform.tfstate", "terraform.tfstate.backup"])
-def test_a_raw_state_is_named_with_the_command_that_prints_it(file):
-    attributes = {"entity_type": "user", "entity_name": "a", "config": {"producer_byte_rate": 1000}}
-    row = {"mode": "managed", "type": "kafka_quota", "name": "q", "instances": [{"attributes": attributes}]}
-    found = read(json.dumps({"version": 4, "serial": 3, "lineage": "x", "resources": [row]}), file)
+MONGEY = 'provider["registry.terraform.io/mongey/kafka"]'
 
-    assert [(one.id, span_of(one).line) for one in found.findings] == [("import-unsupported", 1)]
-    assert found.findings[0].message.startswith("this is Terraform's raw state")
-    assert "terraform show -json" in found.findings[0].message
+
+def raw(*instances, provider=MONGEY, kind="kafka_quota", **more):
+    row = {"mode": "managed", "type": kind, "name": "q", "provider": provider, "instances": list(instances), **more}
+    document = {"version": 4, "terraform_version": "1.9.0", "serial": 3, "lineage": "x", "outputs": {}, "resources": [row]}
+    return json.dumps(document, indent=1)
+
+
+def instance(name="a", **more):
+    attributes = {"config": {"producer_byte_rate": "1024"}, "entity_name": name, "entity_type": "user", "id": f"{name}|user"}
+    return {"schema_version": 0, "attributes": attributes, "sensitive_attributes": [], "private": "bnVsbA==", **more}
+
+
+@pytest.mark.parametrize("file", ["state.json", "terraform.tfstate", "terraform.tfstate.backup"])
+def test_a_raw_state_is_read_with_all_instances(file):
+    found = read(raw(instance("a", index_key="a"), instance("", index_key=0), module="module.m"), file)
+
+    assert found.findings == ()
+    assert state(found) == [(None, user("a"), RATE), (None, user(), RATE)]
+    assert [one.span.line for one in found.quotas] == [16, 30]
+
+
+def test_a_raw_state_names_the_cluster_by_the_alias_of_the_provider():
+    document = json.loads(raw(instance()))
+    document["resources"] += json.loads(raw(instance(), provider=f"module.m.{MONGEY}.eu"))["resources"]
+
+    assert state(read(json.dumps(document), "terraform.tfstate")) == [("kafka", user("a"), RATE), ("eu", user("a"), RATE)]
+
+
+def test_data_and_other_resources_of_a_raw_state_are_passed_over_and_deposed_instances_mentioned():
+    document = json.loads(raw(instance("a", deposed="0badcafe"), instance("b")))
+    document["resources"] += json.loads(raw(instance("c"), mode="data"))["resources"]
+    document["resources"] += json.loads(raw({"attributes": {"name": "t"}}, kind="kafka_topic"))["resources"]
+    found = read(json.dumps(document), "terraform.tfstate")
+
+    assert state(found) == [(None, user("b"), RATE)]
+    assert [(one.id, one.message) for one in found.findings] == [
+        ("import-left-out", "kafka_quota.q is left out: Terraform will delete this instance")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ('{"version": 3, "serial": 1, "lineage": "x", "modules": []}', "terraform show -json"),
+        ('{"serial": 1, "lineage": "x"}', "terraform show -json"),
+        ('{"encrypted_data": "aGVsbG8=", "meta": {}, "serial": 1, "lineage": "x"}', "tofu show -json"),
+    ],
+)
+def test_a_raw_state_of_another_form_is_refused_with_the_command_that_prints_it(text, advice):
+    (finding,) = read(text, "terraform.tfstate").findings
+
+    assert finding.id == "import-unsupported"
+    assert advice in finding.message
+
+
+@pytest.mark.parametrize("row", [3, {}, {"mode": "managed"}, {"mode": "managed", "type": "kafka_quota", "name": "q"}])
+def test_rows_of_other_shapes_in_a_raw_state_declare_nothing(row):
+    text = json.dumps({"version": 4, "serial": 1, "lineage": "x", "resources": [row]})
+
+    assert read(text, "terraform.tfstate") == read("{}", "x.json")
+
+
+def test_an_instance_without_attributes_is_a_fault():
+    found = read(raw({"attributes_flat": {"entity_name": "a"}}), "terraform.tfstate")
+
+    assert found.quotas == ()
+    assert [one.id for one in found.findings] == ["unknown-entity-type"]
+
+
+def test_a_quota_of_confluent_cloud_names_the_reason_why_it_has_no_counterpart():
+    lines = ('principals = ["sa-1"]', 'throughput { ingress_byte_rate = "100" }')
+    (finding,) = read(resource(*lines, kind="confluent_kafka_client_quota")).findings
+
+    assert finding.id == "import-unsupported"
+    assert "limits service accounts over a whole cluster" in finding.message
