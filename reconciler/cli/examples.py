@@ -302,6 +302,7 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
         lines=(
             ("Post a plan with its backtest", "comment plan.md --backtest backtest.json"),
             ("Report the end of apply", "comment --report report.json"),
+            ("Print the comment of a merge request of GitLab", "comment plan.json --forge gitlab --dry-run"),
         ),
     ),
     "clusters": CommandExamples(

@@ -57,7 +57,7 @@ COMMAND_GROUPS: Final = {
         "doctor": "Check manifests, cluster and machine, or traffic",
     },
     "Pull requests and CI": {
-        "comment": "Post and update the comment on a GitHub pull request",
+        "comment": "Post and update the comment on a pull request or merge request",
         "clusters": "List clusters, and which of them a change affects",
         "verify-ref": "Ask GitHub which run stored a git reference",
     },

@@ -30,6 +30,7 @@ SECTIONS: Final = (
     "Alerts",
     "Broker model",
     "Spark",
+    "Forge",
     "GitHub",
     "Service",
     "Steps",
@@ -338,6 +339,36 @@ def add_github_options(parser: argparse.ArgumentParser, *, wait: float) -> argpa
     group.add_argument("--repository", metavar="OWNER/NAME", help="use this repository [default: GITHUB_REPOSITORY]")
     group.add_argument("--api-url", metavar="URL", help="ask this API [default: GITHUB_API_URL, else that of github.com]")
     group.add_argument("--token-file", type=Path, metavar="FILE", help="read the token from this file [default: GITHUB_TOKEN]")
+    _add_wait(group, wait)
+    return group
+
+
+def add_forge_options(parser: argparse.ArgumentParser, *, wait: float) -> argparse._ArgumentGroup:
+    """Which repository of which forge, and how its API is asked."""
+    from pathlib import Path
+
+    group = section(parser, "Forge")
+    group.add_argument(
+        "--forge", choices=("github", "gitlab"), help="comment on this forge [default: the one that runs this job, else github]"
+    )
+    group.add_argument(
+        "--repository", metavar="NAME", help="use this repository or project [default: GITHUB_REPOSITORY or CI_PROJECT_ID]"
+    )
+    group.add_argument("--api-url", metavar="URL", help="ask this API [default: GITHUB_API_URL or CI_API_V4_URL]")
+    group.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="read the token from this file [default: GITHUB_TOKEN or GITLAB_TOKEN]"
+    )
+    group.add_argument(
+        "--ca-file",
+        type=Path,
+        metavar="FILE",
+        help="trust the certificates in this PEM file only [default: CI_SERVER_TLS_CA_FILE of GitLab, else the system's]",
+    )
+    _add_wait(group, wait)
+    return group
+
+
+def _add_wait(group: argparse._ArgumentGroup, wait: float) -> None:
     group.add_argument(
         "--wait",
         type=float,
@@ -345,7 +376,6 @@ def add_github_options(parser: argparse.ArgumentParser, *, wait: float) -> argpa
         metavar="SECONDS",
         help="wait up to this long for rate limits and faults, in all [default: %(default)g]",
     )
-    return group
 
 
 def add_connection_options(parser: argparse.ArgumentParser) -> None:

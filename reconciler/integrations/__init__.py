@@ -8,19 +8,29 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.integrations.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSample, PageSeries
-    from reconciler.integrations.github.api import GitHubApi
+    from reconciler.integrations.github.api import GitHubApi, github_address, github_token
     from reconciler.integrations.github.pull_requests import (
         ACTIONS,
-        Comment,
         PullRequestComments,
         has_artifact,
         newest_commit,
         pull_request_of,
         read_event,
+        repository_name,
         run_link,
         workflow_run,
     )
-    from reconciler.integrations.github.transport import PUBLIC, api_address, read_token, repository_name
+    from reconciler.integrations.gitlab.api import GitLabApi, gitlab_address, gitlab_token
+    from reconciler.integrations.gitlab.merge_requests import (
+        MergeRequestNotes,
+        PipelineJob,
+        files_of,
+        merge_request_of,
+        project_name,
+        read_job,
+        read_merge_request,
+    )
+    from reconciler.integrations.posted_comment import Comment
     from reconciler.integrations.prometheus_api import (
         SCHEME_PREFIX,
         HttpLogin,
@@ -33,27 +43,36 @@ if TYPE_CHECKING:
 __all__ = [
     "ACTIONS",
     "PAGE_PREFIX",
-    "PUBLIC",
     "SCHEME_PREFIX",
     "Comment",
     "ExporterPage",
     "GitHubApi",
+    "GitLabApi",
     "HttpLogin",
     "LabelValues",
+    "MergeRequestNotes",
     "PageRead",
     "PageSample",
     "PageSeries",
+    "PipelineJob",
     "PrometheusApi",
     "PullRequestComments",
     "RunMetrics",
     "TooManySamplesError",
-    "api_address",
     "basic_auth",
+    "files_of",
+    "github_address",
+    "github_token",
+    "gitlab_address",
+    "gitlab_token",
     "has_artifact",
+    "merge_request_of",
     "newest_commit",
+    "project_name",
     "pull_request_of",
     "read_event",
-    "read_token",
+    "read_job",
+    "read_merge_request",
     "repository_name",
     "run_link",
     "workflow_run",

@@ -184,7 +184,7 @@ _WORDS: Final = {
         sign="⏸️",
         heading="outdated",
         alert="NOTE",
-        lead="The pull request has a newer commit",
+        lead="A newer commit was pushed",
         more="The plan of that commit will be shown here.",
     ),
 }
@@ -208,6 +208,7 @@ class CommentStatus:
     commit: str | None = None
     detail: str = ""
     link: str | None = None
+    link_name: str = "Workflow run"
 
 
 def comment_heading(marker: Marker, *, limit: int = _SHOWN) -> str:
@@ -302,7 +303,7 @@ def _kept(content: Content, status: CommentStatus) -> Sequence[str]:
 
 def _foot(marker: Marker, status: CommentStatus) -> Iterator[str]:
     link = web_address(status.link)
-    parts = [f"[Workflow run]({link})"] if link else []
+    parts = [f"[{status.link_name}]({link})"] if link else []
     parts += [f"commit {code(short_commit(status.commit), limit=_SHOWN)}"] if status.commit else []
     parts += [f"digest {code(short_digest(marker.digest), limit=_SHOWN)}"] if marker.digest else []
     yield " · ".join(parts)

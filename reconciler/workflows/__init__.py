@@ -23,14 +23,16 @@ if TYPE_CHECKING:
     from reconciler.workflows.callback_leaders import uses_leaders
     from reconciler.workflows.changed_clusters import find_changed_clusters
     from reconciler.workflows.checkup import CheckupRequest, examine_everything
-    from reconciler.workflows.comment import (
-        GitHubTarget,
+    from reconciler.workflows.comment import body_content, read_body, state_of_report
+    from reconciler.workflows.comment_forges import (
+        REQUEST_NAMES,
+        CommentTarget,
+        Forge,
         PullRequestOutcome,
-        body_content,
         comment_links,
+        comment_text,
+        forge_here,
         post_comment,
-        read_body,
-        state_of_report,
     )
     from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
     from reconciler.workflows.compact_lake import DaysOptions, DaysResult, compact_into_lake
@@ -130,6 +132,7 @@ __all__ = [
     "MANIFESTS",
     "NOT_BEGUN",
     "PLANNED",
+    "REQUEST_NAMES",
     "SNAPSHOT",
     "Access",
     "AlterRequest",
@@ -140,6 +143,7 @@ __all__ = [
     "BacktestOptions",
     "Checker",
     "CheckupRequest",
+    "CommentTarget",
     "CompactOptions",
     "CompactResult",
     "DaysOptions",
@@ -148,8 +152,8 @@ __all__ = [
     "ExportResult",
     "ExporterTarget",
     "Extras",
+    "Forge",
     "GitHubRepository",
-    "GitHubTarget",
     "GivenBaseline",
     "HeadroomReader",
     "HeadroomRequest",
@@ -195,6 +199,7 @@ __all__ = [
     "cluster_to_export",
     "cluster_to_read",
     "comment_links",
+    "comment_text",
     "compact_into_lake",
     "compact_traffic",
     "configured_server",
@@ -214,6 +219,7 @@ __all__ = [
     "find_drift",
     "find_repository_root",
     "for_every",
+    "forge_here",
     "given_baseline",
     "has_failed",
     "import_files",

@@ -7,40 +7,23 @@ import dataclasses
 import enum
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 from reconciler.documents import ApplySummary, read_apply_summary, read_findings, read_plan
-from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.integrations import (
-    ACTIONS,
-    PUBLIC,
-    Comment,
-    GitHubApi,
-    PullRequestComments,
-    api_address,
-    newest_commit,
-    pull_request_of,
-    read_event,
-    read_token,
-    repository_name,
-    run_link,
-)
+from reconciler.errors import FileAccessError, ForgeError
+from reconciler.integrations import Comment
 from reconciler.model import ApplyResult, BacktestReport, ChangeStatus, Finding, Plan, display_name
-from reconciler.ports import Clock
 from reconciler.render import (
     BUDGET,
     ROOM_FOR_BACKTEST,
     CommentState,
     CommentStatus,
     Content,
-    RepoPaths,
     RepositoryLinks,
     comment_heading,
     content_for,
-    files_at,
     findings_markdown,
     hidden_data,
     is_edited,
@@ -119,7 +102,7 @@ _ROUNDS: Final = 3
 
 
 class Comments(Protocol):
-    """The comments of one pull request, as ``integrations.github.comments`` has them. Every method raises ``ForgeError``."""
+    """The comments of one pull request or merge request. Every method raises ``ForgeError``."""
 
     def all(self) -> list[Comment]:
         """Oldest first."""
@@ -318,7 +301,7 @@ def _without_one(comments: Comments, request: CommentRequest, outcome: CommentOu
     if request.only_existing:
         return dataclasses.replace(outcome, reason="the pull request has no comment yet")
     content = request.content or content_for(request.cluster, request.label)
-    created = comments.create(_fitting(content, status))
+    created = comments.create(fitting_comment(content, status))
     again = [comment for comment in comments.all() if _address(comment) == (request.cluster, request.label)]
     others = [comment for comment in again if _same_login(comment.author, created.author) and comment.id != created.id]
     if others:
@@ -344,7 +327,7 @@ def _with_one(comments: Comments, request: CommentRequest, own: list[Comment], o
     if not overtaken:
         held = content_for(request.cluster, request.label) if edited else read_content(kept.body)
         content = request.content or held or content_for(request.cluster, request.label)
-        text = _fitting(content, status, edited=edited)
+        text = fitting_comment(content, status, edited=edited)
     same = text.rstrip() == kept.body.replace("\r\n", "\n").rstrip()
     updated = kept if same else comments.update(kept.id, text)
     if updated is None:
@@ -359,7 +342,8 @@ def _with_one(comments: Comments, request: CommentRequest, own: list[Comment], o
     return dataclasses.replace(outcome, result=CommentResult.UNCHANGED if same else CommentResult.UPDATED)
 
 
-def _fitting(content: Content, status: CommentStatus, *, edited: bool = False) -> str:
+def fitting_comment(content: Content, status: CommentStatus, *, edited: bool = False) -> str:
+    """The text of the comment. Raises ``ForgeError`` for one that is too long."""
     try:
         return render_sticky_comment(content, status, edited=edited)
     except ValueError as error:
@@ -381,104 +365,3 @@ def _address(comment: Comment) -> tuple[str | None, str] | None:
 
 def _same_login(login: str | None, other: str | None) -> bool:
     return login is not None and other is not None and login.casefold() == other.casefold()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitHubTarget:
-    """Where the comment is; what is ``None`` comes from the environment, as GitHub sets it in a workflow."""
-
-    environment: Mapping[str, str]
-    repository: str | None = None
-    pull_request: int | None = None
-    api_url: str | None = None
-    token_file: Path | None = None
-    author: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PullRequestOutcome:
-    """What was done where; ``comment`` is ``None`` when there is no pull request, and ``reason`` states so."""
-
-    repository: str
-    pull_request: int | None
-    comment: CommentOutcome | None
-    reason: str = ""
-
-    def warnings(self) -> Iterator[str]:
-        """What a person should know of, although all went well."""
-        if self.comment is None:
-            return
-        if self.comment.edited:
-            yield "The comment had been edited by hand, and was written anew"
-        for stranger in self.comment.strangers:
-            yield (
-                f"comment {stranger.id} of {stranger.author!r} has this tool's marker but is not by {self.comment.author!r}; "
-                "left alone"
-            )
-
-
-def comment_links(
-    target: GitHubTarget,
-    *,
-    commit: str | None = None,
-    report: str | None = None,
-    docs: str | None = None,
-    places: RepoPaths | None = None,
-) -> RepositoryLinks:
-    """The addresses that the environment of a workflow gives; what it does not give is not linked.
-
-    ``commit``: of the files that are linked to, where it is not the one of the event. Raises ``FileAccessError``.
-    """
-    server = target.environment.get("GITHUB_SERVER_URL")
-    repository = target.repository or target.environment.get("GITHUB_REPOSITORY")
-    known = commit or read_event(target.environment).commit
-    return RepositoryLinks(files=files_at(server, repository, known), report=report, docs=docs, places=places or RepoPaths())
-
-
-def post_comment(
-    target: GitHubTarget,
-    content: Content | None,
-    status: CommentStatus,
-    *,
-    cluster: str | None,
-    label: str,
-    clock: Clock,
-    patience: float,
-    only_existing: bool = False,
-) -> PullRequestOutcome:
-    """Find the pull request and keep its comment. ``patience``: seconds of waiting for limits and faults, in all.
-
-    Raises ``UsageError`` when something is missing or contradicts, ``FileAccessError`` and ``ForgeError``.
-    """
-    environment = target.environment
-    address = api_address(target.api_url or environment.get("GITHUB_API_URL") or PUBLIC)
-    given = target.repository or environment.get("GITHUB_REPOSITORY")
-    if not given:
-        raise UsageError("which repository? Give --repository OWNER/NAME, or set GITHUB_REPOSITORY")
-    repository = repository_name(given)
-    token = read_token(environment, target.token_file)
-    event = read_event(environment)
-    event = dataclasses.replace(event, pull_request=target.pull_request) if target.pull_request else event
-    # A commit that was pushed to a branch is not one of the pull request: it says nothing about which plan is the newest.
-    planned = status.state is CommentState.PLANNED and (status.commit or (None if event.pushed else event.commit)) is not None
-    status = dataclasses.replace(status, commit=status.commit or event.commit, link=run_link(environment))
-    api = GitHubApi(address, token, clock=clock, patience=patience)
-    try:
-        number = pull_request_of(api, event, repository=repository)
-        if number is None:
-            reason = f"commit {event.commit} belongs to no pull request"
-            return PullRequestOutcome(repository=repository, pull_request=None, comment=None, reason=reason)
-        comments = PullRequestComments(api, repository=repository, number=number)
-        request = CommentRequest(
-            content=content,
-            status=status,
-            cluster=content.marker.cluster if content else cluster,
-            label=label,
-            author=target.author or comments.whoami() or ACTIONS,
-            newest=newest_commit(api, repository=repository, number=number) if planned else None,
-            only_existing=only_existing,
-        )
-        comment = keep_comment(comments, request)
-    finally:
-        api.close()
-    return PullRequestOutcome(repository=repository, pull_request=number, comment=comment)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UntrustedError, UsageError
-from reconciler.integrations import PUBLIC, GitHubApi, api_address, has_artifact, read_token, repository_name, workflow_run
+from reconciler.integrations import GitHubApi, github_address, github_token, has_artifact, repository_name, workflow_run
 from reconciler.ports import Clock
 from reconciler.text import shown
 from reconciler.workflows.git_repository import Git, repository_around
@@ -65,8 +65,8 @@ def verify_reference(
     if not given:
         raise UsageError("which repository? Give --repository OWNER/NAME, or set GITHUB_REPOSITORY")
     repository = repository_name(given)
-    address = api_address(github.api_url or github.environment.get("GITHUB_API_URL") or PUBLIC)
-    api = GitHubApi(address, read_token(github.environment, github.token_file), clock=clock, patience=patience)
+    address = github_address(github.api_url or github.environment.get("GITHUB_API_URL") or None)
+    api = GitHubApi(address, github_token(github.environment, github.token_file), clock=clock, patience=patience)
     try:
         run = workflow_run(api, number, repository=repository)
         if run.repository.lower() != repository.lower() or run.event not in _OWN_EVENTS:

@@ -18,6 +18,7 @@ from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
 from tests.support.command import environment, run, warm_process
 from tests.support.git_repository import GitRepository
+from tests.support.gitlab_server import HEAD, NUMBER, PROJECT, PROJECT_ID, TOKEN, GitLabServer, gitlab_server, merge_request
 
 CLICKS = frozenset({("user", "analytics-clickstream")})
 PAYMENTS = "teams/payments/quotas.yaml"
@@ -114,21 +115,43 @@ def test_where_no_cluster_answers_the_pipeline_fails_and_says_why(offline: Pipel
     assert "job-token-of-this-run" not in done.stdout + done.stderr
 
 
+def test_without_a_token_no_comment_is_tried_and_with_one_a_comment_that_fails_is_a_warning(offline: Pipeline) -> None:
+    silent = offline.run("plan")
+    warned = offline.run("plan", GITLAB_TOKEN=TOKEN, CI_MERGE_REQUEST_IID="7")
+    assert (silent.returncode, warned.returncode) == (1, 1)
+    assert "no comment was posted" not in silent.stderr
+    assert "comment" not in warned.stderr or "warning: no comment was posted" in warned.stderr
+
+
 @pytest.mark.kafka
 def test_from_a_merge_request_to_drift(tmp_path: Path, clean_kafka: Sandbox) -> None:
     pipeline = Pipeline(tmp_path, clean_kafka.bootstrap_servers)
+    with gitlab_server() as gitlab:
+        _from_a_merge_request_to_drift(pipeline, clean_kafka, gitlab)
+
+
+def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, gitlab: GitLabServer) -> None:
+    job = {"GITLAB_CI": "true", "CI_API_V4_URL": gitlab.url, "CI_PROJECT_ID": PROJECT_ID, "CI_PROJECT_PATH": PROJECT}
+    pipeline.variables |= {**job, "GITLAB_TOKEN": TOKEN, "CI_COMMIT_SHA": HEAD}
     pipeline.clone.git("checkout", "-q", "-b", "change")
     text = (pipeline.clone.folder / PAYMENTS).read_text(encoding="utf-8")
     pipeline.clone.write(PAYMENTS, text.replace("producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB"))
     assert pipeline.run("validate").returncode == 0
     assert json.loads(pipeline.file("validate", "codequality").read_text(encoding="utf-8")) == []
-    planned = pipeline.run("plan")
+    planned = pipeline.run("plan", CI_MERGE_REQUEST_IID=str(NUMBER))
     assert planned.returncode == 0, planned.stderr
+    (posted,) = gitlab.notes.values()
+    assert "Kafka quotas for `staging`: not checked" in posted["body"]
     outputs = dict(line.split("=", 1) for line in pipeline.file("plan", "dotenv").read_text(encoding="utf-8").splitlines())
     assert (outputs["create"], outputs["applyable"]) == ("4", "true")
     assert (pipeline.clone.folder / "comment.md").read_text(encoding="utf-8").startswith("<!-- kafka-quotas:plan")
 
-    applied = pipeline.run("apply")
+    merged = "d4" * 20
+    gitlab.merge_requests = [merge_request(NUMBER, HEAD, merged_as=merged)]
+    applied = pipeline.run("apply", CI_COMMIT_SHA=merged, CI_COMMIT_BRANCH="main")
+    (posted,) = gitlab.notes.values()
+    assert "Kafka quotas for `staging`: applied" in posted["body"]
+    assert TOKEN not in planned.stdout + planned.stderr + applied.stdout + applied.stderr
     assert applied.returncode == 0, applied.stdout + applied.stderr
     assert raw_quotas.settled(clean_kafka.bootstrap_servers)[CLICKS] == {"producer_byte_rate": 10.0 * 1024**2}
     assert all((pipeline.clone.folder / name).is_file() for name in pipeline.jobs["apply"]["artifacts"]["paths"])

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.integrations.github.api import GitHubApi
+from reconciler.integrations.github.api import GitHubApi, github_address
 from reconciler.integrations.github.pull_requests import PullRequestComments
-from reconciler.integrations.github.transport import Http, Token, api_address, proxy_for
+from reconciler.integrations.transport import Http, Token, proxy_for
 from tests.builders import NOON
 from tests.fakes import FakeClock
 from tests.support.certificates import Authority
@@ -38,7 +38,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def comments(github: GitHubServer, clock: FakeClock) -> Iterator[PullRequestComments]:
-    api = GitHubApi(api_address(github.url), Token(TOKEN), clock=clock, patience=120.0)
+    api = GitHubApi(github_address(github.url), Token(TOKEN), clock=clock, patience=120.0)
     yield PullRequestComments(api, repository=REPOSITORY, number=NUMBER)
     api.close()
 
@@ -72,7 +72,7 @@ def test_each_request_is_logged_with_its_status_and_without_the_token(github, co
     with recorded() as records:
         comments.create("one")
 
-    (answered,) = records.events("GitHub answered")
+    (answered,) = records.events("forge answered")
     assert (answered["method"], answered["status"]) == ("POST", 201)
     assert str(answered["url"]).startswith(github.url)
     assert not records.holds(TOKEN)
@@ -138,7 +138,7 @@ def test_a_server_that_stays_down_is_given_up_on(github, comments, clock):
 def test_a_server_that_is_not_there_is_told_without_its_object_in_memory(clock):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    api = GitHubApi(api_address(f"http://127.0.0.1:{port}"), Token(TOKEN), clock=clock, patience=120.0)
+    api = GitHubApi(github_address(f"http://127.0.0.1:{port}"), Token(TOKEN), clock=clock, patience=120.0)
 
     with pytest.raises(ForgeError) as error:
         api.get("/user", doing="ask")
@@ -298,7 +298,7 @@ def test_a_token_that_is_no_longer_good_is_told(github, comments):
 
 
 def test_a_pull_request_that_is_not_there_is_told(github, clock):
-    api = GitHubApi(api_address(github.url), Token(TOKEN), clock=clock, patience=0.0)
+    api = GitHubApi(github_address(github.url), Token(TOKEN), clock=clock, patience=0.0)
 
     with pytest.raises(ForgeError, match=r"cannot read the comments of pull request 99 of acme/quotas: .*404: Not Found"):
         PullRequestComments(api, repository=REPOSITORY, number=99).all()
@@ -384,7 +384,7 @@ def test_a_post_whose_answer_was_lost_is_sent_again(github, comments):
 )
 def test_an_address_that_is_none_or_gives_the_token_away_is_refused(url):
     with pytest.raises(UsageError):
-        api_address(url)
+        github_address(url)
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_an_address_that_is_none_or_gives_the_token_away_is_refused(url):
     ],
 )
 def test_paths_are_below_the_address(url, made):
-    assert api_address(url).url("/user") == made
+    assert github_address(url).url("/user") == made
 
 
 def test_a_proxy_of_the_environment_is_used_and_never_sees_the_token(monkeypatch):
@@ -414,7 +414,7 @@ def test_a_proxy_of_the_environment_is_used_and_never_sees_the_token(monkeypatch
         for name in ("HTTPS_PROXY", "NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("https_proxy", f"http://me:p%40ss@127.0.0.1:{listener.getsockname()[1]}")
-        api = GitHubApi(api_address("https://github.example.org"), Token(TOKEN), clock=FakeClock(), patience=0.0)
+        api = GitHubApi(github_address("https://github.example.org"), Token(TOKEN), clock=FakeClock(), patience=0.0)
         with pytest.raises(ForgeError) as error:
             api.get("/user", doing="ask")
         api.close()
@@ -430,13 +430,13 @@ def test_no_proxy_is_asked_for_this_machine_or_what_no_proxy_names(monkeypatch):
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:1")
     monkeypatch.setenv("no_proxy", "github.example.org")
 
-    assert proxy_for(api_address("https://localhost")) is None
-    assert proxy_for(api_address("https://github.example.org")) is None
-    assert proxy_for(api_address("https://api.github.com")) == "http://127.0.0.1:1"
+    assert proxy_for(github_address("https://localhost")) is None
+    assert proxy_for(github_address("https://github.example.org")) is None
+    assert proxy_for(github_address("https://api.github.com")) == "http://127.0.0.1:1"
 
 
 def test_what_holds_a_connection_gives_it_back(github):
-    http = Http(api_address(github.url))
+    http = Http(github_address(github.url), purpose="a test", extra="github")
     answer = http.send("GET", f"{github.url}/user", headers={}, body=None)
     http.close()
 
@@ -456,7 +456,7 @@ def secured(tmp_path) -> Iterator[tuple[GitHubServer, Authority, str]]:
 
 def test_a_server_that_nobody_vouches_for_is_not_given_the_token(secured, clock):
     server, _, url = secured
-    api = GitHubApi(api_address(url), Token(TOKEN), clock=clock, patience=120.0)
+    api = GitHubApi(github_address(url), Token(TOKEN), clock=clock, patience=120.0)
 
     with pytest.raises(ForgeError) as error:
         api.get("/user", doing="ask")
@@ -471,7 +471,7 @@ def test_the_authority_of_a_company_is_trusted_where_the_environment_names_it(se
     server.identity = True
     (tmp_path / "ca.pem").write_text(authority.pem, encoding="utf-8")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-    api = GitHubApi(api_address(url), Token(TOKEN), clock=clock, patience=120.0)
+    api = GitHubApi(github_address(url), Token(TOKEN), clock=clock, patience=120.0)
 
     assert PullRequestComments(api, repository=REPOSITORY, number=NUMBER).whoami() == BOT
     api.close()
@@ -484,7 +484,7 @@ def test_a_proxy_that_is_none_is_a_usage_error_without_its_password(monkeypatch,
         monkeypatch.delenv(name, raising=False)
 
     with pytest.raises(UsageError, match="the proxy for https") as error:
-        Http(api_address("https://github.example.org"))
+        Http(github_address("https://github.example.org"), purpose="a test", extra="github")
 
     assert "SECRET" not in "".join(traceback.format_exception(error.value))
 
@@ -493,4 +493,4 @@ def test_a_proxy_may_be_named_without_its_scheme(monkeypatch):
     monkeypatch.setenv("https_proxy", "proxy.example.org:3128")
     monkeypatch.setenv("no_proxy", "")
 
-    assert proxy_for(api_address("https://api.github.com")) == "http://proxy.example.org:3128"
+    assert proxy_for(github_address("https://api.github.com")) == "http://proxy.example.org:3128"

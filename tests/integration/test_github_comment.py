@@ -14,12 +14,10 @@ from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edi
 from reconciler.workflows.comment import (
     CommentOutcome,
     CommentResult,
-    GitHubTarget,
-    PullRequestOutcome,
     body_content,
-    post_comment,
     read_body,
 )
+from reconciler.workflows.comment_forges import CommentTarget, PullRequestOutcome, post_comment
 from tests.builders import plan, user
 from tests.fakes import FakeClock
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server, pull_request
@@ -53,7 +51,7 @@ def whole(
     defaults: dict[str, object] = {"repository": REPOSITORY, "pull_request": NUMBER, "api_url": github.url}
     environment = {"GITHUB_TOKEN": TOKEN, **target.pop("environment", {})}  # type: ignore[dict-item]  # a test names fields as it likes
     return post_comment(
-        GitHubTarget(environment=environment, **{**defaults, **target}),  # type: ignore[arg-type]  # the same
+        CommentTarget(environment=environment, **{**defaults, **target}),  # type: ignore[arg-type]  # the same
         content,
         CommentStatus(state=state, commit=commit),
         cluster=cluster,

@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 REPOSITORY = "acme/quotas"
 NUMBER = 7
@@ -237,20 +237,40 @@ def _bad_body(request: Request) -> Reply | None:
     return Reply(status=422, document={"message": "Validation Failed", "errors": errors, "documentation_url": _DOCS})
 
 
+class ForgeServer(Protocol):
+    """The state behind a server of a forge."""
+
+    faults: list[Fault]
+    requests: list[Request]
+    before: Callable[[Request], None]
+    url: str
+
+    def answer(self, request: Request) -> Reply:
+        """What the forge answers to a request."""
+        ...
+
+
 @contextlib.contextmanager
 def github_server(tls: ssl.SSLContext | None = None) -> Iterator[GitHubServer]:
     """The server, on a free port, for as long as the block lasts."""
     state = GitHubServer()
+    with serving(state, prefix=PREFIX, tls=tls):
+        yield state
+
+
+@contextlib.contextmanager
+def serving(state: ForgeServer, *, prefix: str, tls: ssl.SSLContext | None = None) -> Iterator[None]:
+    """Answer requests on a free port of loopback."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": state}))
     server.daemon_threads = True
     if tls:
         # The handshake is the handler's, so that one that fails ends with it.
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}{PREFIX}"
+    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}{prefix}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
-        yield state
+        yield
     finally:
         server.shutdown()
         server.server_close()
@@ -258,7 +278,7 @@ def github_server(tls: ssl.SSLContext | None = None) -> Iterator[GitHubServer]:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    state: GitHubServer
+    state: ForgeServer
 
     protocol_version = "HTTP/1.1"
     timeout = 20
@@ -281,7 +301,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.state.faults.pop(0)
         self.spoil(fault, self.state.answer(request) if fault.done or fault.cut is not None else None)
 
-    do_GET = do_POST = do_PATCH = do_DELETE = handle_any  # noqa: N815 - the names that the standard library looks for
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815 - the names that the standard library looks for
 
     def reply(self, reply: Reply, cut: int | None = None) -> None:
         content = b"" if reply.document is None else json.dumps(reply.document).encode()

@@ -1,4 +1,4 @@
-"""``kafka-quotas comment``: keep one comment on a GitHub pull request true, from the plan to the end of apply."""
+"""``kafka-quotas comment``: keep one comment on a pull request or merge request true, from the plan to the end of apply."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.render import CommentStatus, Content, Line
-    from reconciler.workflows import GitHubTarget, PullRequestOutcome
+    from reconciler.workflows import CommentTarget, PullRequestOutcome
 
 _STATES: Final = ("planned", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
 _COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
 _LONGEST_WAIT: Final = 3600.0
+_FORMAT_VERSION: Final = "1.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +39,13 @@ class CommentArguments(OutputArguments):
     cluster: str | None
     label: str
     commit: str | None
+    forge: str | None
+    dry_run: bool
     repository: str | None
     pull_request: int | None
     api_url: str | None
     token_file: Path | None
+    ca_file: Path | None
     given_token: str | None
     author: str | None
     wait: float
@@ -68,18 +72,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--docs-url", metavar="URL", help="link guards to this page; {id} in it stands for the guard")
     parser.add_argument("--label", default="", metavar="WORD", help="keep a comment of its own under this label")
+    parser.add_argument("--dry-run", action="store_true", help="print the comment, and ask no forge")
     parser.add_argument("--if-there", action="store_true", help="change an existing comment, and post no new one")
     parser.add_argument("--warn-only", action="store_true", help="exit 0 with a warning when the comment cannot be posted")
     options.add_cluster_option(parser, "set the cluster of the comment, when BODY does not name it")
-    github = options.add_github_options(parser, wait=120.0)
-    github.add_argument("--commit", metavar="SHA", help="name this commit [default: that of the workflow's event]")
-    github.add_argument(
-        "--pull-request", type=int, metavar="N", help="comment on this pull request [default: that of the workflow's event]"
+    forge = options.add_forge_options(parser, wait=120.0)
+    forge.add_argument("--commit", metavar="SHA", help="name this commit [default: that of the job]")
+    forge.add_argument(
+        "--pull-request",
+        "--merge-request",
+        type=int,
+        metavar="N",
+        help="comment on this pull request or merge request [default: that of the job]",
     )
     # Else --token would be short for --token-file, and its value in the message that there is no such file.
-    github.add_argument("--token", nargs="?", dest="given_token", const="", help=argparse.SUPPRESS)
-    github.add_argument(
-        "--author", metavar="LOGIN", help="set the login of the token, such as my-app[bot], if GitHub does not report it"
+    forge.add_argument("--token", nargs="?", dest="given_token", const="", help=argparse.SUPPRESS)
+    forge.add_argument(
+        "--author", metavar="LOGIN", help="set the login of the token, such as my-app[bot], if the forge does not report it"
     )
     options.add_output_options(parser)
 
@@ -92,6 +101,8 @@ def parse(namespace: argparse.Namespace) -> CommentArguments:
 def run(args: CommentArguments) -> int:
     """Post or change the comment; 1 when that failed, unless it is only to warn."""
     _check(args)
+    if args.dry_run:
+        return _print_dry_run(args)
     try:
         outcome = _posted(args)
     except ReconcilerError as error:
@@ -107,7 +118,9 @@ def run(args: CommentArguments) -> int:
 
 def _check(args: CommentArguments) -> None:
     if args.given_token is not None:
-        raise UsageError("a token on the command line can be read by everyone on this machine. Set GITHUB_TOKEN, or --token-file")
+        raise UsageError(
+            "every user of this machine can read a token on the command line. Set GITHUB_TOKEN or GITLAB_TOKEN, or --token-file"
+        )
     if args.body is None and args.state in (None, "planned") and not args.report:
         raise UsageError(
             "a plan is posted with BODY, the file that 'plan --out markdown=FILE' wrote. Other states have a --state"
@@ -124,17 +137,25 @@ def _check(args: CommentArguments) -> None:
         raise UsageError(f"--wait takes seconds from 0 to {_LONGEST_WAIT:g}, not {args.wait:g}")
 
 
-def _posted(args: CommentArguments) -> PullRequestOutcome:
-    from reconciler.workflows import GitHubTarget, SystemClock, post_comment
+def _target(args: CommentArguments) -> CommentTarget:
+    from reconciler.workflows import CommentTarget, Forge, forge_here
 
-    target = GitHubTarget(
+    return CommentTarget(
         environment=os.environ,
+        forge=Forge(args.forge) if args.forge else forge_here(os.environ),
         repository=args.repository,
         pull_request=args.pull_request,
         api_url=args.api_url,
         token_file=args.token_file,
+        ca_file=args.ca_file,
         author=args.author,
     )
+
+
+def _posted(args: CommentArguments) -> PullRequestOutcome:
+    from reconciler.workflows import SystemClock, post_comment
+
+    target = _target(args)
     content, status = _content(args, target), _status(args)
     return post_comment(
         target,
@@ -148,7 +169,37 @@ def _posted(args: CommentArguments) -> PullRequestOutcome:
     )
 
 
-def _content(args: CommentArguments, target: GitHubTarget) -> Content | None:
+def _print_dry_run(args: CommentArguments) -> int:
+    """The comment as Markdown, or in a document; nothing is asked, so a comment that is there adds nothing to it."""
+    from reconciler.formats import document_text
+    from reconciler.workflows import PullRequestOutcome, comment_text
+
+    target = _target(args)
+    content, status = _content(args, target), _status(args)
+    text = comment_text(target, content, status, cluster=args.cluster, label=args.label)
+    if args.format == "json":
+        outcome = PullRequestOutcome(
+            forge=target.forge,
+            repository=args.repository,
+            pull_request=args.pull_request,
+            comment=None,
+            reason="--dry-run posts nothing",
+        )
+        about: dict[str, Json] = {
+            "result": "dry_run",
+            "state": status.state.value,
+            "cluster": content.marker.cluster if content else args.cluster,
+            "label": args.label,
+            "body": text,
+        }
+        text = document_text(_document(outcome) | about)
+    output.print_text(text, sys.stdout)
+    if content is None:
+        output.tell("The plan of a comment that is posted already is kept, and is not shown here.")
+    return exit_codes.DONE
+
+
+def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
     from reconciler.cli.renderings import places
     from reconciler.documents import read_backtest
     from reconciler.workflows import body_content, comment_links, read_body
@@ -182,11 +233,10 @@ def _status(args: CommentArguments) -> CommentStatus:
 
 
 def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
-    from reconciler.formats import FORMAT_VERSION
-
     comment = outcome.comment
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION,
+        "forge": outcome.forge.value,
         "repository": outcome.repository,
         "pull_request": outcome.pull_request,
         "result": comment.result.value if comment else "no_pull_request",
@@ -206,11 +256,12 @@ def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
 def _lines(outcome: PullRequestOutcome) -> list[Line]:
     from reconciler.model import escaped
     from reconciler.render import line
+    from reconciler.workflows import REQUEST_NAMES
 
     comment = outcome.comment
     if comment is None:
         return [line(f"No comment: {escaped(outcome.reason)}.")]
-    where = f"on pull request {outcome.pull_request} of {outcome.repository}"
+    where = f"on {REQUEST_NAMES[outcome.forge]} {outcome.pull_request} of {outcome.repository}"
     if comment.reason:
         return [line(f"The comment {where} was left as it is: {escaped(comment.reason)}.")]
     at = f": {escaped(comment.url)}" if comment.url else "."

@@ -16,6 +16,8 @@ from typing import Final
 
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.integrations.github.api import GitHubApi
+from reconciler.integrations.posted_comment import Comment
+from reconciler.model import escaped
 
 ACTIONS: Final = "github-actions[bot]"
 """Who comments with the token of a workflow. Such a token cannot ask who it is, and no person can have a name in brackets."""
@@ -24,17 +26,15 @@ _GONE: Final = frozenset({404, 410})
 
 _GIVE: Final = "give its number with --pull-request"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9_-]{1,39}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}")
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comment:
-    """One comment. ``author`` is a login, in the case that GitHub shows; ``None`` for an account that is deleted."""
-
-    id: int
-    author: str | None
-    body: str
-    url: str
+def repository_name(text: str) -> str:
+    """A repository's name of the form ``OWNER/NAME``, unchanged. Raises ``UsageError`` for another form."""
+    if not _REPOSITORY.fullmatch(text):
+        raise UsageError(f"a repository is OWNER/NAME, not {escaped(text)!r}")
+    return text
 
 
 class PullRequestComments:

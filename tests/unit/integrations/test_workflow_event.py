@@ -8,8 +8,9 @@ import traceback
 import pytest
 
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.integrations.github.pull_requests import WorkflowEvent, event_from_json, read_event, run_link
-from reconciler.integrations.github.transport import Token, read_token, repository_name
+from reconciler.integrations.github.api import github_token
+from reconciler.integrations.github.pull_requests import WorkflowEvent, event_from_json, read_event, repository_name, run_link
+from reconciler.integrations.transport import Token
 
 COMMIT = "a1" * 20
 RUN = {"head_sha": COMMIT, "head_branch": "change", "event": "pull_request", "head_repository": {"owner": {"login": "stranger"}}}
@@ -88,8 +89,8 @@ def test_a_token_shows_itself_to_nobody():
 
 def test_a_token_file_wins_over_the_environment_and_may_end_with_a_line_break(tmp_path):
     (tmp_path / "token").write_text("SECRET\n", encoding="utf-8")
-    assert read_token({"GITHUB_TOKEN": "other"}, tmp_path / "token").reveal() == "SECRET"
-    assert read_token({"GITHUB_TOKEN": " other\n"}, None).reveal() == "other"
+    assert github_token({"GITHUB_TOKEN": "other"}, tmp_path / "token").reveal() == "SECRET"
+    assert github_token({"GITHUB_TOKEN": " other\n"}, None).reveal() == "other"
 
 
 @pytest.mark.parametrize(
@@ -98,12 +99,12 @@ def test_a_token_file_wins_over_the_environment_and_may_end_with_a_line_break(tm
 def test_what_is_no_token_is_refused_without_being_shown(tmp_path, content):
     (tmp_path / "token").write_bytes(content)
     with pytest.raises((UsageError, FileAccessError)) as error:
-        read_token({}, tmp_path / "token")
+        github_token({}, tmp_path / "token")
     assert "SECR" not in "".join(traceback.format_exception(error.value))
 
 
 def test_without_a_token_the_message_says_where_one_goes(tmp_path):
     with pytest.raises(UsageError, match=r"GITHUB_TOKEN.*--token-file"):
-        read_token({}, None)
+        github_token({}, None)
     with pytest.raises(FileAccessError, match="cannot read the file of --token-file: No such"):
-        read_token({}, tmp_path / "none")
+        github_token({}, tmp_path / "none")

@@ -1,4 +1,4 @@
-"""One request to GitHub's API: its address, the token and who is sent it, connections, proxies, sizes and deadlines.
+"""One request to an HTTP API: its address, the token and who is sent it, connections, proxies, sizes and deadlines.
 
 The token is read from the environment or a file, and shown nowhere.
 """
@@ -6,6 +6,7 @@ The token is read from the environment or a file, and shown nowhere.
 from __future__ import annotations
 
 import re
+import ssl
 import time
 import urllib.parse
 import urllib.request
@@ -20,18 +21,13 @@ from reconciler.model import escaped
 if TYPE_CHECKING:
     import urllib3
 
-PUBLIC: Final = "https://api.github.com"
-
 _LOOPBACK: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _PORTS: Final = {"https": 443, "http": 80}
-_REPOSITORY: Final = re.compile(r"[A-Za-z0-9_-]{1,39}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}")
 
 _MOST_BYTES: Final = 20_000_000
 _CONNECT_SECONDS: Final = 10.0
 _READ_SECONDS: Final = 20.0
 _WHOLE_SECONDS: Final = 60.0
-_INSTALL: Final = "pip install 'kafka-quota-reconciler[github]'"
-VARIABLE: Final = "GITHUB_TOKEN"
 
 _FORM: Final = re.compile(r"[!-~]{1,4096}")
 """Visible ASCII, as fits into a header: a line break in a token would begin another header."""
@@ -72,23 +68,19 @@ class ApiAddress:
         return target
 
 
-def api_address(text: str) -> ApiAddress:
-    """The address that the user gave. Raises ``UsageError`` for one that is none, or that would carry the token in the clear."""
+def api_address(text: str, *, api: str, example: str) -> ApiAddress:
+    """The address that the user gave; ``api`` and ``example`` are words of the error.
+
+    Raises ``UsageError`` for text that is not an address, or one that would carry the token in the clear.
+    """
     parts = _split(text)
     origin = _origin(text)
     if parts is None or origin is None or parts.username is not None or parts.query or parts.fragment or not text.isascii():
-        raise UsageError(f"the address of GitHub's API is a URL such as {PUBLIC}, not {escaped(text)!r}")
+        raise UsageError(f"the address of {api} is a URL such as {example}, not {escaped(text)!r}")
     scheme, host, port = origin
     if scheme == "http" and host not in _LOOPBACK:
-        raise UsageError(f"the address of GitHub's API must begin with https://, or the token can be read on its way: {text}")
+        raise UsageError(f"the address of {api} must begin with https://, or the token can be read on its way: {text}")
     return ApiAddress(scheme=scheme, host=host, port=port, path=parts.path.rstrip("/"))
-
-
-def repository_name(text: str) -> str:
-    """A repository's name of the form ``OWNER/NAME``, unchanged. Raises ``UsageError`` for another form."""
-    if not _REPOSITORY.fullmatch(text):
-        raise UsageError(f"a repository is OWNER/NAME, not {escaped(text)!r}")
-    return text
 
 
 def _split(text: str) -> urllib.parse.SplitResult | None:
@@ -128,18 +120,27 @@ class Answer:
 class Http:
     """Connections to one server, through the proxy that the environment names for it, if any."""
 
-    def __init__(self, address: ApiAddress) -> None:
+    def __init__(self, address: ApiAddress, *, purpose: str, extra: str, ca_file: Path | None = None) -> None:
+        """``purpose`` and ``extra``: what needs a library, and the extra that installs it.
+
+        ``ca_file``: trust these authorities in PEM instead of those of the system. Raises ``FileAccessError``,
+        ``UsageError`` and ``MissingDependencyError``.
+        """
         try:
             import urllib3
         except ImportError as error:
-            raise MissingDependencyError(f"posting comments needs urllib3, which is not installed: {_INSTALL}") from error
+            words = f"{purpose} needs urllib3, which is not installed: pip install 'kafka-quota-reconciler[{extra}]'"
+            raise MissingDependencyError(words) from error
         timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS)
         proxy = proxy_for(address)
+        context = _trust_in(ca_file) if ca_file else None
         try:
             self._pool: urllib3.PoolManager = (
-                urllib3.ProxyManager(proxy, proxy_headers=_proxy_headers(proxy), timeout=timeout, retries=False)
+                urllib3.ProxyManager(
+                    proxy, proxy_headers=_proxy_headers(proxy), timeout=timeout, retries=False, ssl_context=context
+                )
                 if proxy
-                else urllib3.PoolManager(timeout=timeout, retries=False)
+                else urllib3.PoolManager(timeout=timeout, retries=False, ssl_context=context)
             )
         except ValueError:
             # The address may contain a password, so neither it nor the error is shown.
@@ -169,6 +170,16 @@ class Http:
     def close(self) -> None:
         """Give the connections back."""
         self._pool.clear()
+
+
+def _trust_in(file: Path) -> ssl.SSLContext:
+    """TLS that trusts the authorities of a PEM file, and no others."""
+    try:
+        return ssl.create_default_context(cafile=str(file))
+    except ssl.SSLError as error:
+        raise FileAccessError(f"{file} has no certificates in PEM format") from error
+    except OSError as error:
+        raise FileAccessError(f"cannot read the certificates in {file}: {error.strerror}") from error
 
 
 def proxy_for(address: ApiAddress) -> str | None:
@@ -241,12 +252,12 @@ class Token:
         return text.replace(self._secret, "***")
 
 
-def read_token(environment: Mapping[str, str], file: Path | None) -> Token:
+def read_token(environment: Mapping[str, str], file: Path | None, *, variable: str) -> Token:
     """The token of a file, else of the environment. Raises ``UsageError`` without one, ``FileAccessError`` for no such file."""
-    where = "the file of --token-file" if file else f"the environment variable {VARIABLE}"
-    secret = (_file_content(file) if file else environment.get(VARIABLE, "")).strip()
+    where = "the file of --token-file" if file else f"the environment variable {variable}"
+    secret = (_file_content(file) if file else environment.get(variable, "")).strip()
     if not secret:
-        raise UsageError(f"{where} has no token; give one in {VARIABLE} or with --token-file")
+        raise UsageError(f"{where} has no token; give one in {variable} or with --token-file")
     if not _FORM.fullmatch(secret):
         raise UsageError(f"what {where} has is not a token: a token is one word of visible ASCII characters")
     return Token(secret)

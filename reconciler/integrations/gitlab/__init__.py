@@ -1,0 +1,1 @@
+"""Comments on GitLab merge requests, through its REST API (gitlab.com or a server of your own)."""

@@ -1,0 +1,237 @@
+"""Where a comment is posted: the forge, the pull request that a run is about, the token, and the addresses to link to."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.integrations import (
+    ACTIONS,
+    GitHubApi,
+    GitLabApi,
+    MergeRequestNotes,
+    PullRequestComments,
+    files_of,
+    github_address,
+    github_token,
+    gitlab_address,
+    gitlab_token,
+    merge_request_of,
+    newest_commit,
+    project_name,
+    pull_request_of,
+    read_event,
+    read_job,
+    read_merge_request,
+    repository_name,
+    run_link,
+)
+from reconciler.ports import Clock
+from reconciler.render import (
+    CommentState,
+    CommentStatus,
+    Content,
+    RepoPaths,
+    RepositoryLinks,
+    content_for,
+    files_at,
+)
+from reconciler.workflows.comment import CommentOutcome, CommentRequest, fitting_comment, keep_comment
+
+
+class Forge(enum.StrEnum):
+    """Where pull requests are."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+
+
+REQUEST_NAMES: Final[Mapping[Forge, str]] = {Forge.GITHUB: "pull request", Forge.GITLAB: "merge request"}
+"""What a proposed change is called there."""
+
+_RUN_NAMES: Final[Mapping[Forge, str]] = {Forge.GITHUB: "Workflow run", Forge.GITLAB: "Pipeline job"}
+
+
+def forge_here(environment: Mapping[str, str]) -> Forge:
+    """The forge whose job has these variables; GitHub outside of every job."""
+    gitlab = "GITLAB_CI" in environment and "GITHUB_ACTIONS" not in environment
+    return Forge.GITLAB if gitlab else Forge.GITHUB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentTarget:
+    """Where the comment is; what is ``None`` comes from the environment, as the forge sets it in a job."""
+
+    environment: Mapping[str, str]
+    forge: Forge = Forge.GITHUB
+    repository: str | None = None
+    pull_request: int | None = None
+    api_url: str | None = None
+    token_file: Path | None = None
+    ca_file: Path | None = None
+    author: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequestOutcome:
+    """What was done where; ``comment`` is ``None`` when there is no pull request, and ``reason`` states so."""
+
+    forge: Forge
+    repository: str | None
+    pull_request: int | None
+    comment: CommentOutcome | None
+    reason: str = ""
+
+    def warnings(self) -> Iterator[str]:
+        """What a person should know of, although all went well."""
+        if self.comment is None:
+            return
+        if self.comment.edited:
+            yield "The comment had been edited by hand, and was written anew"
+        for stranger in self.comment.strangers:
+            yield (
+                f"comment {stranger.id} of {stranger.author!r} has this tool's marker but is not by {self.comment.author!r}; "
+                "left alone"
+            )
+
+
+def comment_links(
+    target: CommentTarget,
+    *,
+    commit: str | None = None,
+    report: str | None = None,
+    docs: str | None = None,
+    places: RepoPaths | None = None,
+) -> RepositoryLinks:
+    """The addresses that the environment of a job gives; what it does not give is not linked.
+
+    ``commit``: of the files that are linked to, where it is not the one of the event. Raises ``FileAccessError``.
+    """
+    return RepositoryLinks(files=_files(target, commit), report=report, docs=docs, places=places or RepoPaths())
+
+
+def _files(target: CommentTarget, commit: str | None) -> str | None:
+    environment = target.environment
+    if target.forge is Forge.GITHUB:
+        server, repository = environment.get("GITHUB_SERVER_URL"), target.repository or environment.get("GITHUB_REPOSITORY")
+        return files_at(server, repository, commit or read_event(environment).commit)
+    job = read_job(environment)
+    if target.repository in (None, job.project, job.path) and commit in (None, job.commit):
+        return job.files
+    server = environment.get("CI_SERVER_URL")
+    project = target.repository or job.path
+    named = project is not None and not project.isdigit()
+    return files_of(f"{server}/{project}" if server and named else None, commit or job.commit)
+
+
+def comment_text(
+    target: CommentTarget, content: Content | None, status: CommentStatus, *, cluster: str | None, label: str
+) -> str:
+    """The whole comment as it would be posted anew, without asking the forge. Raises ``ForgeError`` and ``FileAccessError``."""
+    if target.forge is Forge.GITHUB:
+        commit, link = read_event(target.environment).commit, run_link(target.environment)
+    else:
+        job = read_job(target.environment)
+        commit, link = job.commit, job.link
+    return fitting_comment(content or content_for(cluster, label), _in_job(target, status, commit=commit, link=link))
+
+
+def _in_job(target: CommentTarget, status: CommentStatus, *, commit: str | None, link: str | None) -> CommentStatus:
+    return dataclasses.replace(status, commit=status.commit or commit, link=link, link_name=_RUN_NAMES[target.forge])
+
+
+def post_comment(
+    target: CommentTarget,
+    content: Content | None,
+    status: CommentStatus,
+    *,
+    cluster: str | None,
+    label: str,
+    clock: Clock,
+    patience: float,
+    only_existing: bool = False,
+) -> PullRequestOutcome:
+    """Find the pull request and keep its comment. ``patience``: seconds of waiting for limits and faults, in all.
+
+    Raises ``UsageError`` when something is missing or contradicts, ``FileAccessError`` and ``ForgeError``.
+    """
+    request = CommentRequest(
+        content=content,
+        status=status,
+        cluster=content.marker.cluster if content else cluster,
+        label=label,
+        author=target.author or "",
+        only_existing=only_existing,
+    )
+    post = _post_on_github if target.forge is Forge.GITHUB else _post_on_gitlab
+    return post(target, request, clock, patience)
+
+
+def _post_on_github(target: CommentTarget, request: CommentRequest, clock: Clock, patience: float) -> PullRequestOutcome:
+    environment = target.environment
+    address = github_address(target.api_url or environment.get("GITHUB_API_URL") or None)
+    given = target.repository or environment.get("GITHUB_REPOSITORY")
+    if not given:
+        raise UsageError("which repository? Give --repository OWNER/NAME, or set GITHUB_REPOSITORY")
+    repository = repository_name(given)
+    token = github_token(environment, target.token_file)
+    event = read_event(environment)
+    event = dataclasses.replace(event, pull_request=target.pull_request) if target.pull_request else event
+    known = request.status.commit or (None if event.pushed else event.commit)
+    status = _in_job(target, request.status, commit=event.commit, link=run_link(environment))
+    api = GitHubApi(address, token, clock=clock, patience=patience, ca_file=target.ca_file)
+    try:
+        number = pull_request_of(api, event, repository=repository)
+        if number is None:
+            return _no_request(target, repository, event.commit)
+        comments = PullRequestComments(api, repository=repository, number=number)
+        author = target.author or comments.whoami() or ACTIONS
+        newest = newest_commit(api, repository=repository, number=number) if _is_planned(status, known) else None
+        comment = keep_comment(comments, dataclasses.replace(request, status=status, author=author, newest=newest))
+    finally:
+        api.close()
+    return PullRequestOutcome(forge=target.forge, repository=repository, pull_request=number, comment=comment)
+
+
+def _post_on_gitlab(target: CommentTarget, request: CommentRequest, clock: Clock, patience: float) -> PullRequestOutcome:
+    environment = target.environment
+    address = gitlab_address(target.api_url or environment.get("CI_API_V4_URL") or None)
+    job = read_job(environment)
+    given = target.repository or job.project
+    if not given:
+        raise UsageError("which project? Give --repository GROUP/NAME, or set CI_PROJECT_ID")
+    project = project_name(given)
+    shown = target.repository or job.path or project
+    token = gitlab_token(environment, target.token_file)
+    job = dataclasses.replace(job, merge_request=target.pull_request) if target.pull_request else job
+    known = request.status.commit or (None if job.pushed else job.commit)
+    status = _in_job(target, request.status, commit=job.commit, link=job.link)
+    ca_file = target.ca_file or (Path(environment["CI_SERVER_TLS_CA_FILE"]) if environment.get("CI_SERVER_TLS_CA_FILE") else None)
+    api = GitLabApi(address, token, clock=clock, patience=patience, ca_file=ca_file)
+    try:
+        number = merge_request_of(api, job, project=project)
+        if number is None:
+            return _no_request(target, shown, job.commit)
+        merge_request = read_merge_request(api, project=project, number=number)
+        notes = MergeRequestNotes(api, merge_request, project=project)
+        author = target.author or notes.whoami()
+        newest = merge_request.commit if _is_planned(status, known) else None
+        comment = keep_comment(notes, dataclasses.replace(request, status=status, author=author, newest=newest))
+    finally:
+        api.close()
+    return PullRequestOutcome(forge=target.forge, repository=shown, pull_request=number, comment=comment)
+
+
+def _is_planned(status: CommentStatus, known: str | None) -> bool:
+    """Whether to compare with the newest commit; one that was pushed to a branch is not one of the pull request."""
+    return status.state is CommentState.PLANNED and known is not None
+
+
+def _no_request(target: CommentTarget, repository: str, commit: str | None) -> PullRequestOutcome:
+    reason = f"commit {commit} belongs to no {REQUEST_NAMES[target.forge]}"
+    return PullRequestOutcome(forge=target.forge, repository=repository, pull_request=None, comment=None, reason=reason)
