@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         TooManySamplesError,
         basic_auth,
     )
-    from reconciler.integrations.prometheus_metrics import LabelValues, RunMetrics
+    from reconciler.integrations.prometheus_metrics import LabelValues, MetricsOfClusters, RunMetrics
 
 __all__ = [
     "ACTIONS",
@@ -51,6 +51,7 @@ __all__ = [
     "HttpLogin",
     "LabelValues",
     "MergeRequestNotes",
+    "MetricsOfClusters",
     "PageRead",
     "PageSample",
     "PageSeries",

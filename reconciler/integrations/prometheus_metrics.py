@@ -14,6 +14,7 @@ from reconciler.errors import MissingDependencyError
 try:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
     from prometheus_client.exposition import choose_encoder
+    from prometheus_client.metrics_core import Metric
 except ImportError as missing:
     raise MissingDependencyError(
         "metrics need the package prometheus-client: pip install 'kafka-quota-reconciler[service]'"
@@ -151,11 +152,49 @@ class RunMetrics:
         """The cluster failed a pass."""
         self._errors.labels(reason).inc()
 
+    def collect(self) -> Iterable[Metric]:
+        """All families, as an exposition has them."""
+        return self._registry.collect()
+
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All of it, and its content type, as an ``Accept`` header prefers: OpenMetrics, or Prometheus' text format."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+        return _encoded(self._registry, accept)
 
     def names(self) -> frozenset[str]:
         """Every name of a sample, with its suffix, that is exposed."""
         return frozenset(sample.name for family in self._registry.collect() for sample in family.samples)
+
+
+class MetricsOfClusters:
+    """The metrics of a service for many clusters: those of each, with one more label, ``cluster``."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, RunMetrics] = {}
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def add(self, cluster: str, metrics: RunMetrics) -> None:
+        """One more cluster."""
+        self._clusters = {**self._clusters, cluster: metrics}
+
+    def remove(self, cluster: str) -> None:
+        """A cluster that the service no longer follows; its series end."""
+        self._clusters = {name: metrics for name, metrics in self._clusters.items() if name != cluster}
+
+    def collect(self) -> Iterable[Metric]:
+        """The families of all clusters, each family once."""
+        families: dict[str, Metric] = {}
+        for cluster, metrics in self._clusters.items():
+            for family in metrics.collect():
+                merged = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                merged.samples += [sample._replace(labels={"cluster": cluster, **sample.labels}) for sample in family.samples]
+        return families.values()
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        """As ``RunMetrics.exposition``."""
+        return _encoded(self._registry, accept)
+
+
+def _encoded(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+    encode, content_type = choose_encoder(accept)
+    return encode(registry), content_type

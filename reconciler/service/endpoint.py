@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
 from reconciler.errors import ReconcilerError
 from reconciler.formats import Json
@@ -79,6 +79,48 @@ class Health:
         return ready, {**document, "seconds_since_last_look": round(age, 1)}
 
 
+class HealthPages(Protocol):
+    """What the pages about health show: whether it is good, and a JSON document."""
+
+    def alive(self) -> tuple[bool, dict[str, Json]]:
+        """For ``/healthz``."""
+        ...
+
+    def ready(self) -> tuple[bool, dict[str, Json]]:
+        """For ``/readyz``."""
+        ...
+
+
+class HealthOfClusters:
+    """The health of a service for many clusters: alive while each of its loops is, ready while each cluster is read."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, Health] = {}
+
+    def add(self, cluster: str, health: Health) -> None:
+        """One more cluster."""
+        self._clusters = {**self._clusters, cluster: health}
+
+    def remove(self, cluster: str) -> None:
+        """A cluster that the service no longer follows."""
+        self._clusters = {name: health for name, health in self._clusters.items() if name != cluster}
+
+    def alive(self) -> tuple[bool, dict[str, Json]]:
+        """False when one loop has been silent for too long."""
+        return _of_all({name: health.alive() for name, health in self._clusters.items()}, good="alive", bad="stuck")
+
+    def ready(self) -> tuple[bool, dict[str, Json]]:
+        """True when each cluster was read not too long ago; false while there is none."""
+        good, document = _of_all({name: health.ready() for name, health in self._clusters.items()}, good="ready", bad="not ready")
+        return good and bool(self._clusters), document
+
+
+def _of_all(answers: Mapping[str, tuple[bool, dict[str, Json]]], *, good: str, bad: str) -> tuple[bool, dict[str, Json]]:
+    """One answer for all clusters; it has the documents of those that are not good."""
+    failing: dict[str, Json] = {name: document for name, (is_good, document) in sorted(answers.items()) if not is_good}
+    return not failing, {"status": bad if failing else good, "clusters": len(answers), "failing": failing}
+
+
 class EndpointError(ReconcilerError):
     """The address cannot be listened on. Another process has it, most likely a second one of these."""
 
@@ -88,7 +130,7 @@ class EndpointError(ReconcilerError):
 class Endpoint:
     """Serves while the block lasts, in threads of its own. ``port`` 0 takes a free one, which ``address`` shows."""
 
-    def __init__(self, host: str, port: int, health: Health, exposition: Callable[[str], tuple[bytes, str]]) -> None:
+    def __init__(self, host: str, port: int, health: HealthPages, exposition: Callable[[str], tuple[bytes, str]]) -> None:
         pages: dict[str, Page] = {
             "/metrics": lambda accept: (HTTPStatus.OK, *exposition(accept)),
             "/healthz": lambda _: _as_page(health.alive()),

@@ -15,7 +15,7 @@ from typing import Final, TextIO
 
 from reconciler.formats import moment_to_json
 from reconciler.logs import Datum, JsonFormatter
-from reconciler.model import escaped
+from reconciler.model import display_name, escaped
 from reconciler.ports import Clock
 
 _LOGGER: Final = "reconciler.service"
@@ -31,14 +31,31 @@ class LogFormat(enum.StrEnum):
 class Log:
     """Writes lines. A log that takes no more (its reader is gone, the disk is full) does not stop the service."""
 
-    def __init__(self, stream: TextIO, log_format: LogFormat, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        log_format: LogFormat,
+        *,
+        clock: Clock,
+        cluster: str | None = None,
+        lock: threading.Lock | None = None,
+    ) -> None:
         self._stream = stream
+        self._format = log_format
         self._formatter = JsonFormatter() if log_format is LogFormat.JSON else _TextFormatter()
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = lock or threading.Lock()
+        self._cluster = cluster
+
+    def about(self, cluster: str) -> Log:
+        """The same log; each line names the cluster."""
+        return Log(self._stream, self._format, clock=self._clock, cluster=cluster, lock=self._lock)
 
     def write(self, level: int, event: str, message: str, fields: Mapping[str, Datum] | None = None) -> None:
         """One line. ``level``: one of ``logging``; ``event``: a fixed word; ``fields``: further values, only in the JSON form."""
+        if self._cluster is not None:
+            message = f"cluster {display_name(self._cluster)}: {message}"
+            fields = {"cluster": self._cluster, **(fields or {})}
         record = logging.LogRecord(_LOGGER, level, "", 0, message, None, None)
         record.created = self._clock.now().timestamp()
         record.event, record.data = event, fields or {}

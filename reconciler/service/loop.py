@@ -6,17 +6,19 @@ The next pass begins after the interval with jitter, or after a growing wait whi
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reconciler.ports import Clock
 from reconciler.service.passes import Passes, PassOutcome, PassResult
-from reconciler.service.watch import Watch
+from reconciler.service.watch import Manifests
 
 _PASSING: Final = frozenset({"stale-plan", "locked"})
 """Refusals that mean that another writer is at work."""
 _MOST_DOUBLINGS: Final = 32
+_BEAT_S: Final = 1.0
 
 _SETTLE_SECONDS: Final = 1.0
 """How long files must be unchanged before they are read, in seconds: a checkout in the middle of its update is not an intent."""
@@ -87,13 +89,42 @@ class Observer(Protocol):
         ...
 
 
+class Turns:
+    """Bounds how many loops of one process run a pass at the same time."""
+
+    def __init__(self, most: int) -> None:
+        self._free = threading.Semaphore(most)
+
+    def take(self, stop_wanted: Callable[[], bool], beat: Callable[[], None]) -> bool:
+        """Wait for a turn; false when the loop shall end instead."""
+        while not self._free.acquire(timeout=_BEAT_S):
+            beat()
+            if stop_wanted():
+                return False
+        return True
+
+    def give_back(self) -> None:
+        """Let another loop have the turn."""
+        self._free.release()
+
+
 class Loop:
     """Passes, one after the other, never two at once."""
 
     def __init__(
-        self, watch: Watch, passes: Passes, *, pace: Pace, pacing: Pacing, requests: Requests, observer: Observer, clock: Clock
+        self,
+        manifests: Manifests,
+        passes: Passes,
+        *,
+        pace: Pace,
+        pacing: Pacing,
+        requests: Requests,
+        observer: Observer,
+        clock: Clock,
+        turns: Turns | None = None,
     ) -> None:
-        self._watch = watch
+        self._manifests = manifests
+        self._turns = turns or Turns(1)
         self._passes = passes
         self._pace = pace
         self._pacing = pacing
@@ -109,11 +140,16 @@ class Loop:
         while not self._requests.stop_wanted():
             self._observer.beat()
             reread = self._requests.take_reread() or reread
-            files = self._watch.fingerprint()
+            files = self._manifests.fingerprint()
             settled, last = files == last, files
             if settled and (reread or files != handled or self._clock.monotonic() >= due):
+                if not self._turns.take(self._requests.stop_wanted, self._observer.beat):
+                    break
                 first, reread = outcome is None, False
-                outcome = self._passes.run(files)
+                try:
+                    outcome = self._passes.run(files)
+                finally:
+                    self._turns.give_back()
                 handled = handled if outcome.result is PassResult.CHANGING else files
                 due = self._clock.monotonic() + self._pacing.after(outcome)
                 self._observer.pass_ended(outcome, failures=self._pacing.failures)

@@ -36,7 +36,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.service.watch import Fingerprint, Watch
+from reconciler.service.watch import Fingerprint, Manifests
 from reconciler.text import count_of, list_some
 from reconciler.workflows import GivenBaseline, Intent, Observation, observe, write_observed
 
@@ -143,8 +143,8 @@ class World:
 class Passes:
     """Runs passes, one at a time. ``settings``: how to write, or ``None`` when nothing shall be written."""
 
-    def __init__(self, watch: Watch, world: World, settings: ApplySettings | None) -> None:
-        self._watch = watch
+    def __init__(self, manifests: Manifests, world: World, settings: ApplySettings | None) -> None:
+        self._manifests = manifests
         self._world = world
         self._settings = settings
         self._answered: ClusterIdentity | None = None
@@ -160,12 +160,12 @@ class Passes:
     def _run(self, files: Fingerprint) -> PassOutcome:
         self._world.progress.step("reading the manifests")
         try:
-            intent = self._watch.load(files)
+            intent = self._manifests.load(files)
         except VanishedError as error:
             return _ended(PassResult.VANISHED, error)
         except ReconcilerError as error:
             return _ended(PassResult.INVALID, error)
-        if self._watch.fingerprint() != files:
+        if self._manifests.fingerprint() != files:
             return PassOutcome(
                 result=PassResult.CHANGING, reason="changing", message="the manifests changed while they were read"
             )

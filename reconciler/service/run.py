@@ -8,7 +8,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import signal
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TextIO
@@ -19,16 +20,19 @@ from reconciler.documents import apply_report_to_json
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.files import write_whole
 from reconciler.formats import document_text
-from reconciler.integrations import RunMetrics
-from reconciler.model import ApplyReport, Plan, Severity
+from reconciler.integrations import MetricsOfClusters, RunMetrics
+from reconciler.logs import Datum
+from reconciler.model import ApplyReport, ClusterFailure, Plan, Severity, slug_of
 from reconciler.ports import Clock
-from reconciler.service.endpoint import Endpoint, Health, HealthLimits
+from reconciler.service.cluster_loops import ClusterLoops, LoopRequests
+from reconciler.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
 from reconciler.service.log import Log, LogFormat, redirect_library_logs
-from reconciler.service.loop import Loop, Pace, Pacing
+from reconciler.service.loop import Loop, Pace, Pacing, Requests, Turns
 from reconciler.service.observers import Observers, metric_labels
 from reconciler.service.passes import Passes, PassOutcome, PassResult, World
+from reconciler.service.shared_manifests import ManifestsOfCluster, SharedManifests
 from reconciler.service.signal_requests import SignalRequests
-from reconciler.service.watch import Watch
+from reconciler.service.watch import Manifests, Watch
 from reconciler.workflows import (
     Access,
     AuditFile,
@@ -36,6 +40,7 @@ from reconciler.workflows import (
     Intent,
     References,
     given_baseline,
+    load_every_intent,
     load_intent,
     open_cluster,
     principal,
@@ -47,10 +52,16 @@ _BEYOND_DEADLINE: Final = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What the command line states. ``run_seconds``: the deadline of one write; ``port`` 0: any free one."""
+    """What the command line states. ``run_seconds``: the deadline of one write; ``port`` 0: any free one.
+
+    ``report``: a file; with ``all_clusters`` a folder.
+    """
 
     paths: tuple[str, ...]
     cluster: str | None = None
+    all_clusters: bool = False
+    parallel: int = 8
+    """With ``all_clusters``: how many passes run at the same time."""
     access: Access = field(default_factory=Access)
     trusted_ref: str | None = None
     baseline: str | None = None
@@ -67,15 +78,15 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnd:
-    """How the service ended. ``signal``: what ended it; ``last``: the last pass."""
+    """How the service ended. ``signal``: what ended it; ``last``: the last pass of each cluster that had one."""
 
     signal: int | None
-    last: PassOutcome | None
+    last: tuple[PassOutcome, ...]
 
     @property
     def is_partial(self) -> bool:
-        """True when the last pass wrote something and did not complete."""
-        return self.last is not None and self.last.result is PassResult.PARTIAL
+        """True when the last pass of a cluster wrote something and did not complete."""
+        return any(outcome.result is PassResult.PARTIAL for outcome in self.last)
 
 
 def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEnd:
@@ -85,13 +96,89 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
     that counts as manifests that are not valid.
     """
     log = Log(stream, settings.log_format, clock=clock)
-    metrics = RunMetrics(metric_labels(), version=reconciler.__version__, applies=settings.applies)
+    follow = _follow_all if settings.all_clusters else _follow_one
+    with SignalRequests() as requests, redirect_library_logs(log):
+        try:
+            end = RunEnd(last=follow(settings, log, requests, clock), signal=requests.stopped_by)
+        except KeyboardInterrupt:
+            log.write(logging.WARNING, "stopped", "interrupted in the middle of a pass")
+            raise
+        results = Counter(outcome.result.value for outcome in end.last)
+        fields: dict[str, Datum] = {
+            "signal": end.signal,
+            "last": end.last[0].result.value if len(end.last) == 1 else dict(results),
+        }
+        log.write(logging.INFO, "stopped", _farewell(end), fields)
+    return end
+
+
+def _follow_one(settings: RunSettings, log: Log, requests: SignalRequests, clock: Clock) -> tuple[PassOutcome, ...]:
+    metrics, health = _metrics(settings), _health(settings, clock)
+    with _announced(Endpoint(settings.host, settings.port, health, metrics.exposition), settings, log):
+        observers = Observers(metrics, log, health, clock=clock)
+        loop = _loop(settings, Watch(settings.paths, _loader(settings)), observers, requests, clock, report=settings.report)
+        last = loop.run(on_first=_require_usable)
+    return () if last is None else (last,)
+
+
+def _follow_all(settings: RunSettings, log: Log, requests: SignalRequests, clock: Clock) -> tuple[PassOutcome, ...]:
+    metrics, health = MetricsOfClusters(), HealthOfClusters()
+    # A reading serves all passes of one round; jitter spreads those over a part of the interval.
+    shared = SharedManifests(settings.paths, _loader_of_all(settings), fresh_s=settings.pace.interval / 2, clock=clock)
+    clusters = _LoopsOfClusters(settings, shared, metrics, health, log, clock)
+    with _announced(Endpoint(settings.host, settings.port, health, metrics.exposition), settings, log):
+        loops = ClusterLoops(shared, clusters, pace=settings.pace, requests=requests, log=log, clock=clock)
+        return loops.run()
+
+
+class _LoopsOfClusters:
+    """What the loop of each cluster has of its own: metrics, health, lines of the log, and the file of its last report."""
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        shared: SharedManifests,
+        metrics: MetricsOfClusters,
+        health: HealthOfClusters,
+        log: Log,
+        clock: Clock,
+    ) -> None:
+        self._settings = settings
+        self._shared = shared
+        self._metrics = metrics
+        self._health = health
+        self._log = log
+        self._clock = clock
+        self._turns = Turns(settings.parallel)
+
+    def add(self, cluster: str, requests: LoopRequests) -> Loop:
+        settings, clock = self._settings, self._clock
+        metrics, health = _metrics(settings), _health(settings, clock)
+        self._metrics.add(cluster, metrics)
+        self._health.add(cluster, health)
+        report = None if settings.report is None else settings.report / f"{slug_of(cluster)}.json"
+        observers = Observers(metrics, self._log.about(cluster), health, clock=clock)
+        manifests = ManifestsOfCluster(self._shared, cluster)
+        return _loop(settings, manifests, observers, requests, clock, report=report, turns=self._turns)
+
+    def remove(self, cluster: str) -> None:
+        self._metrics.remove(cluster)
+        self._health.remove(cluster)
+
+
+def _metrics(settings: RunSettings) -> RunMetrics:
+    return RunMetrics(metric_labels(), version=reconciler.__version__, applies=settings.applies)
+
+
+def _health(settings: RunSettings, clock: Clock) -> Health:
     pace = settings.pace
     stale = _STALE_INTERVALS * pace.interval * (1 + pace.jitter) + pace.poll
-    health = Health(HealthLimits(silent=settings.run_seconds + _BEYOND_DEADLINE, stale=stale), clock=clock)
-    observers = Observers(metrics, log, health, clock=clock)
-    endpoint = Endpoint(settings.host, settings.port, health, metrics.exposition)
-    with SignalRequests() as requests, endpoint, redirect_library_logs(log):
+    return Health(HealthLimits(silent=settings.run_seconds + _BEYOND_DEADLINE, stale=stale), clock=clock)
+
+
+@contextlib.contextmanager
+def _announced(endpoint: Endpoint, settings: RunSettings, log: Log) -> Iterator[None]:
+    with endpoint:
         mode = "applies what differs" if settings.applies else "only looks. --apply makes it write"
         log.write(
             logging.INFO,
@@ -99,28 +186,40 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
             f"kafka-quotas {reconciler.__version__} {mode}. Metrics at {endpoint.url}/metrics",
             {"version": reconciler.__version__, "applies": settings.applies, "url": endpoint.url, "port": endpoint.address[1]},
         )
-        watch = Watch(settings.paths, _loader(settings))
-        writing = None
-        if settings.applies:
-            writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted)
-        recorder = AuditSink(audit=settings.audit, report=settings.report, access=settings.access, clock=clock)
-        world = World(
-            connect=lambda intent: open_cluster(intent.spec, settings.access, trusted=intent.trusted),
-            given=lambda intent: _given(settings, intent),
-            recorder=recorder,
-            clock=clock,
-            progress=observers,
-        )
-        passes = Passes(watch, world, writing)
-        loop = Loop(watch, passes, pace=pace, pacing=Pacing(pace), requests=requests, observer=observers, clock=clock)
-        try:
-            last = loop.run(on_first=_require_usable)
-        except KeyboardInterrupt:
-            log.write(logging.WARNING, "stopped", "interrupted in the middle of a pass, before it had written anything")
-            raise
-        end = RunEnd(signal=requests.stopped_by, last=last)
-        log.write(logging.INFO, "stopped", _farewell(end), {"signal": end.signal, "last": last.result.value if last else None})
-    return end
+        yield
+
+
+def _loop(
+    settings: RunSettings,
+    manifests: Manifests,
+    observers: Observers,
+    requests: Requests,
+    clock: Clock,
+    *,
+    report: Path | None,
+    turns: Turns | None = None,
+) -> Loop:
+    """The loop of one cluster."""
+    writing = None
+    if settings.applies:
+        writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted)
+    world = World(
+        connect=lambda intent: open_cluster(intent.spec, settings.access, trusted=intent.trusted),
+        given=lambda intent: _given(settings, intent),
+        recorder=AuditSink(audit=settings.audit, report=report, access=settings.access, clock=clock),
+        clock=clock,
+        progress=observers,
+    )
+    return Loop(
+        manifests,
+        Passes(manifests, world, writing),
+        pace=settings.pace,
+        pacing=Pacing(settings.pace),
+        requests=requests,
+        observer=observers,
+        clock=clock,
+        turns=turns,
+    )
 
 
 def _require_usable(first: PassOutcome) -> None:
@@ -135,15 +234,24 @@ def _loader(settings: RunSettings) -> Callable[[], Intent]:
     )
 
 
+def _loader_of_all(settings: RunSettings) -> Callable[[], tuple[Intent | ClusterFailure, ...]]:
+    references = References(trusted=settings.trusted_ref)
+    return lambda: load_every_intent(settings.paths, fail_on=settings.fail_on, references=references, by_owner=True)
+
+
 def _given(settings: RunSettings, intent: Intent) -> GivenBaseline | None:
     return given_baseline(settings.baseline, settings.paths, trusted=intent.trusted) if settings.baseline is not None else None
 
 
 def _farewell(end: RunEnd) -> str:
     by = signal.Signals(end.signal).name if end.signal is not None else "nobody"
-    if end.last is None:
+    if not end.last:
         return f"stopped by {by} before the first pass"
-    return f"stopped by {by}; the last pass ended {end.last.result.value}: {end.last.message}"
+    if len(end.last) == 1:
+        return f"stopped by {by}; the last pass ended {end.last[0].result.value}: {end.last[0].message}"
+    counts = Counter(outcome.result.value for outcome in end.last)
+    words = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
+    return f"stopped by {by}. The last passes of {len(end.last)} clusters ended: {words}"
 
 
 class AuditSink:

@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from reconciler.errors import UsageError, VanishedError
 from reconciler.manifest import Discovery, discover
@@ -26,10 +27,25 @@ class Fingerprint:
     digest: str
 
 
-class Watch:
+class Manifests(Protocol):
+    """What a service that follows one cluster needs of the manifests."""
+
+    def fingerprint(self) -> Fingerprint:
+        """The state of the files now."""
+        ...
+
+    def load(self, now: Fingerprint) -> Intent:
+        """What the manifests want of the cluster. Raises ``VanishedError``, and as ``load_intent`` does."""
+        ...
+
+
+T = TypeVar("T")
+
+
+class Watch(Generic[T]):
     """Observes the paths and loads their manifests, while the paths resolve to the folders of the last successful load."""
 
-    def __init__(self, paths: Sequence[str], load: Callable[[], Intent]) -> None:
+    def __init__(self, paths: Sequence[str], load: Callable[[], T]) -> None:
         self._paths = tuple(paths)
         self._load = load
         self._good: Fingerprint | None = None
@@ -48,7 +64,7 @@ class Watch:
         counts = tuple(_count(path, discovered) for path in self._paths)
         return Fingerprint(root=root, counts=counts, digest=hashed.hexdigest())
 
-    def load(self, now: Fingerprint) -> Intent:
+    def load(self, now: Fingerprint) -> T:
         """What the manifests want. Raises ``VanishedError`` when a path or the root is not what it was, and as loading does."""
         for path, count in zip(self._paths, now.counts, strict=True):
             if count is None:

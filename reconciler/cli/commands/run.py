@@ -11,6 +11,7 @@ from pathlib import Path
 from reconciler.cli import exit_codes, options, writing
 from reconciler.cli.arguments import typed
 from reconciler.errors import UsageError
+from reconciler.text import shown
 
 _LONGEST: float = 86_400.0
 _MOST_PORT = 65_535
@@ -23,6 +24,8 @@ class RunArguments:
     log_format: str
     paths: tuple[str, ...]
     cluster: str | None
+    all_clusters: bool
+    parallel: int
     bootstrap_server: str | None
     zookeeper: str | None
     command_config: str | None
@@ -81,9 +84,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_trusted_ref_option(parser)
     options.add_baseline_option(parser)
     options.add_cluster_options(parser)
+    options.add_all_clusters_option(parser, "follow")
+    options.add_parallel_option(parser)
     files = options.section(parser, "Output")
     files.add_argument("--audit", metavar="FILE", help="add one line of JSON to this file for every write")
-    files.add_argument("--report", metavar="FILE", help="keep the report of the last write in this file, for revert")
+    files.add_argument(
+        "--report",
+        metavar="FILE",
+        help="keep the report of the last write in this file, for revert (with --all-clusters: a folder)",
+    )
     options.add_diagnosis_options(parser)
 
 
@@ -111,6 +120,8 @@ def run(args: RunArguments) -> int:
     settings = RunSettings(
         paths=tuple(args.paths),
         cluster=args.cluster,
+        all_clusters=args.all_clusters,
+        parallel=options.check_parallel(args.parallel),
         access=options.access(args),
         trusted_ref=args.trusted_ref,
         baseline=args.baseline,
@@ -139,5 +150,12 @@ def _check(args: RunArguments) -> None:
         raise UsageError(f"--jitter takes a share from 0 to 1, not {args.jitter:g}")
     if not 0 <= args.port <= _MOST_PORT:
         raise UsageError(f"--port takes a number from 0 to {_MOST_PORT}, not {args.port}")
+    options.check_all_clusters(
+        all_clusters=args.all_clusters, cluster=args.cluster, bootstrap_server=args.bootstrap_server, zookeeper=args.zookeeper
+    )
+    if args.all_clusters and args.baseline and Path(args.baseline).is_file():
+        raise UsageError("a baseline file is of one cluster. With --all-clusters, give a git reference as --baseline")
+    if args.all_clusters and args.report and not Path(args.report).is_dir():
+        raise UsageError(f"with --all-clusters, --report names a folder that exists, and {shown(args.report)} does not")
     if not args.apply and (args.audit or args.report):
         raise UsageError("--audit and --report are about writes, and without --apply there are none")

@@ -1,0 +1,161 @@
+"""What many clusters share in one service: a reading of the manifests, turns, and pages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from reconciler.errors import ManifestError, VanishedError
+from reconciler.formats import Json
+from reconciler.integrations.prometheus_metrics import MetricsOfClusters, RunMetrics
+from reconciler.model.cluster_outcome import ClusterFailure
+from reconciler.model.finding import Severity
+from reconciler.service.endpoint import Health, HealthLimits, HealthOfClusters
+from reconciler.service.loop import Turns
+from reconciler.service.observers import metric_labels
+from reconciler.service.shared_manifests import ManifestsOfCluster, SharedManifests
+from reconciler.workflows.every_cluster import load_every_intent
+from reconciler.workflows.plan import Intent
+from reconciler.workflows.references import References
+from tests.fakes import FakeClock
+from tests.support.manifests import cluster
+from tests.support.service_world import rates
+
+FRESH_S = 100.0
+
+
+class CountedReading:
+    """Shared manifests of a folder with two clusters, and how often they were read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = FakeClock()
+        self.readings = 0
+        self.meanwhile: Callable[[], None] = lambda: None
+        for name in ("east", "west"):
+            (folder / f"{name}.yaml").write_text(cluster(name))
+        (folder / "quotas.yaml").write_text(rates(alice="1MiB"))
+        self.shared = SharedManifests((str(folder),), self._load, fresh_s=FRESH_S, clock=self.clock)
+        self.east, self.west = (ManifestsOfCluster(self.shared, name) for name in ("east", "west"))
+
+    def _load(self) -> Sequence[Intent | ClusterFailure]:
+        self.readings += 1
+        loaded = load_every_intent((str(self.folder),), fail_on=Severity.ERROR, references=References())
+        self.meanwhile()
+        return loaded
+
+    def load(self) -> list[str | None]:
+        return [each.load(each.fingerprint()).spec.name for each in (self.east, self.west)]
+
+
+@pytest.fixture
+def reading(tmp_path: Path) -> CountedReading:
+    return CountedReading(tmp_path)
+
+
+def test_one_reading_serves_every_cluster_until_it_is_old(reading: CountedReading) -> None:
+    assert (reading.load(), reading.readings) == (["east", "west"], 1)
+    reading.clock.sleep(FRESH_S - 1)
+    assert (reading.load(), reading.readings) == (["east", "west"], 1)
+    reading.clock.sleep(1)
+    assert (reading.load(), reading.readings) == (["east", "west"], 2)
+    reading.shared.forget()
+    assert (reading.load(), reading.readings) == (["east", "west"], 3)
+
+
+def test_changed_files_are_seen_when_two_looks_agree(reading: CountedReading) -> None:
+    before = reading.east.fingerprint()
+    (reading.folder / "quotas.yaml").write_text(rates(alice="2MiB", bob="1MiB"))
+    assert not reading.shared.look()
+    assert reading.east.fingerprint() == before
+    assert reading.shared.look()
+    assert reading.east.fingerprint() != before
+
+
+def test_files_that_change_while_they_are_read_change_the_fingerprint(reading: CountedReading) -> None:
+    before = reading.east.fingerprint()
+
+    def write() -> None:
+        (reading.folder / "new.yaml").write_text(rates(bob="1MiB"))
+
+    reading.meanwhile = write
+    reading.east.load(before)
+    assert reading.east.fingerprint() != before
+
+
+def test_findings_are_given_to_the_first_cluster_only(reading: CountedReading) -> None:
+    (reading.folder / "quotas.yaml").write_text("kind: [")
+    with pytest.raises(ManifestError) as first:
+        reading.east.load(reading.east.fingerprint())
+    with pytest.raises(ManifestError) as second:
+        reading.west.load(reading.west.fingerprint())
+    assert first.value.findings
+    assert not second.value.findings
+    assert reading.readings == 1
+
+
+def test_a_cluster_without_a_manifest_has_vanished(reading: CountedReading) -> None:
+    reading.load()
+    (reading.folder / "west.yaml").unlink()
+    while not reading.shared.look():
+        pass
+    assert reading.east.load(reading.east.fingerprint()).spec.name == "east"
+    with pytest.raises(VanishedError, match="no manifest declares cluster west any more"):
+        reading.west.load(reading.west.fingerprint())
+
+
+def test_no_more_passes_than_turns_at_once() -> None:
+    turns, beats = Turns(2), list[int]()
+    assert turns.take(lambda: False, lambda: None)
+    assert turns.take(lambda: False, lambda: None)
+    assert not turns.take(lambda: True, lambda: beats.append(1))
+    assert beats
+    threading.Timer(0.05, turns.give_back).start()
+    assert turns.take(lambda: False, lambda: None)
+
+
+def failing(document: dict[str, Json]) -> list[str]:
+    names = document["failing"]
+    assert isinstance(names, dict)
+    return sorted(names)
+
+
+def test_pages_of_many_clusters_name_those_that_fail() -> None:
+    clock = FakeClock()
+    health = HealthOfClusters()
+    assert not health.ready()[0]
+    for name in ("east", "west"):
+        health.add(name, Health(HealthLimits(silent=10.0, stale=10.0), clock=clock))
+    assert health.alive() == (True, {"status": "alive", "clusters": 2, "failing": {}})
+    good, document = health.ready()
+    assert (good, failing(document)) == (False, ["east", "west"])
+    clock.sleep(11)
+    health.remove("west")
+    good, document = health.alive()
+    assert (good, document["status"], failing(document)) == (False, "stuck", ["east"])
+
+
+def test_series_of_many_clusters_differ_by_one_label_only() -> None:
+    clusters = MetricsOfClusters()
+    alone = RunMetrics(metric_labels(), version="1", applies=True)
+    for name in ("east", 'we"st\n'):
+        metrics = RunMetrics(metric_labels(), version="1", applies=True)
+        metrics.count_pass("applied", seconds=1.0, at=5.0, failures=0, valid=True)
+        clusters.add(name, metrics)
+    clusters.add("gone", alone)
+    clusters.remove("gone")
+    families = [*text_string_to_metric_families(clusters.exposition("")[0].decode())]
+    assert len({family.name for family in families}) == len(families)
+    samples = [sample for family in families for sample in family.samples]
+    assert {sample.labels["cluster"] for sample in samples} == {"east", 'we"st\n'}
+    assert {sample.name for sample in samples} == alone.names()
+    assert len(samples) == 2 * len(samples_of(alone))
+
+
+def samples_of(metrics: RunMetrics) -> list[object]:
+    families = text_string_to_metric_families(metrics.exposition("")[0].decode())
+    return [sample for family in families for sample in family.samples]
