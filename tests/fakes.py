@@ -30,11 +30,13 @@ class Silent:
 class FakeClock:
     """Time that passes only when somebody waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, moves: bool = False) -> None:
+        """``moves``: also the time of day passes."""
         self.seconds = 0.0
+        self._moves = moves
 
     def now(self) -> datetime.datetime:
-        return NOON
+        return NOON + datetime.timedelta(seconds=self.seconds if self._moves else 0.0)
 
     def monotonic(self) -> float:
         return self.seconds

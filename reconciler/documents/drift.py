@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from reconciler.documents.expiry import expiry_to_json
 from reconciler.documents.findings import finding_to_json, span_to_json
 from reconciler.documents.units import unit_to_json
 from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import BaselineOrigin, Drift, EntityDrift, KeyDrift, Limit
 
 SCHEMA: Final = "drift"
-DRIFT_FORMAT_VERSION: Final = "2.0"
+DRIFT_FORMAT_VERSION: Final = "2.1"
 
 
 def drift_to_json(drift: Drift) -> dict[str, Json]:
@@ -55,6 +56,7 @@ def _key(key: KeyDrift) -> Json:
         "overrides": _limit(key.overrides) if key.overrides else None,
         **({} if key.unit is None else {"declared": unit_to_json(key.unit)}),
         **({} if key.brokers_before is None else {"brokers_before": key.brokers_before}),
+        **expiry_to_json(key.expiry),
     }
 
 

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from reconciler.documents.expiry import expiry_from_json, expiry_to_json
 from reconciler.documents.findings import (
     finding_from_json,
     finding_to_json,
@@ -67,7 +68,7 @@ from reconciler.model import (
 from reconciler.text import number_text
 
 SCHEMA: Final = "plan"
-_FORMAT_VERSION: Final = "1.1"
+_FORMAT_VERSION: Final = "1.2"
 
 
 def plan_to_json(plan: Plan) -> dict[str, Json]:
@@ -135,6 +136,7 @@ def _key_to_json(key: KeyChange) -> dict[str, Json]:
         **({} if key.profile is None else {"profile": key.profile}),
         **({} if key.unit is None else {"declared": unit_to_json(key.unit)}),
         **({} if key.brokers_before is None else {"brokers_before": key.brokers_before}),
+        **expiry_to_json(key.expiry),
     }
 
 
@@ -243,6 +245,7 @@ def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
         profile=row.get("profile"),
         unit=unit,
         brokers_before=row.get("brokers_before"),
+        expiry=expiry_from_json(row),
     )
 
 

@@ -238,6 +238,11 @@ _ENTITIES: Final = (
         "number is not above 0.",
     ),
     _error(
+        "invalid-expiry",
+        "A value that expires has value and until, and may have then. until is a date, which is the start of that day in UTC, or "
+        "a time with its offset from UTC. A time without an offset would mean another moment on each machine.",
+    ),
+    _error(
         "unit-not-for-key",
         "The total of this key is not a sum over brokers: a percentage is of one thread of a broker, and only the active "
         "controller counts mutations. Write the number.",

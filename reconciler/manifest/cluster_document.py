@@ -12,6 +12,7 @@ from typing import Final
 
 from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, text, texts
 from reconciler.manifest.documents import ClusterDocument
+from reconciler.manifest.moments import parse_moment
 from reconciler.manifest.profiles import parse_profiles
 from reconciler.manifest.quota_entries import quota_value
 from reconciler.model import (
@@ -309,7 +310,7 @@ def _once(node: YamlMapping, out: Collector) -> Once | None:
     moments: dict[str, datetime.datetime | None] = {}
     for name in _ONCE:
         written = scalar(node, name)
-        moments[name] = None if written is None else _moment(written.text)
+        moments[name] = None if written is None else parse_moment(written.text)
         if written is not None and moments[name] is None:
             example = "2026-12-23T18:00:00+01:00"
             message = compose(
@@ -324,14 +325,6 @@ def _once(node: YamlMapping, out: Collector) -> Once | None:
         out.add("invalid-freeze-window", "the window ends before it begins", node)
         return None
     return Once(start=start, end=end)
-
-
-def _moment(written: str) -> datetime.datetime | None:
-    try:
-        moment = datetime.datetime.fromisoformat(written)
-        return moment.astimezone(datetime.UTC) if moment.tzinfo is not None else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:

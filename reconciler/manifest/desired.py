@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from reconciler.manifest.budgets import budget_findings, budgets_of
 from reconciler.manifest.collector import finding
@@ -16,10 +18,10 @@ from reconciler.manifest.documents import (
     QuotaEntry,
     ValueLimit,
 )
+from reconciler.manifest.expiry import override_value, settle_entity, with_values
 from reconciler.manifest.groups import GroupEntities
 from reconciler.manifest.ownership import limit_findings
 from reconciler.manifest.profiles import ProfileTable
-from reconciler.manifest.quota_entries import split_units
 from reconciler.manifest.unit_limits import UnitLimits, share_totals
 from reconciler.model import (
     ClusterSpec,
@@ -32,6 +34,7 @@ from reconciler.model import (
     QuotaProfile,
     Related,
     Scope,
+    UnitQuota,
     WrittenQuota,
     compose,
     display_name,
@@ -56,13 +59,67 @@ def desired_state(
     limits: Sequence[ValueLimit] = (),
     profiles: Sequence[Mapping[str, QuotaProfile]] = (),
     budgets: Sequence[BudgetRule] = (),
+    at: datetime.datetime | None = None,
 ) -> DesiredResult:
-    """What the documents, in their order, declare for one cluster.
+    """What the documents, in their order, declare for one cluster at a moment. ``at`` ``None``: before every expiry.
 
     An entity whose last key an override dropped stays declared, without keys: the cluster shall have none for it.
     ``profiles``: those of the repository, then those of the cluster. With ``shown_files`` only entities of the files it accepts
-    are in the state, which is then not complete; all is checked all the same.
+    are in the state, which is then not complete; all is checked all the same, also what follows values that expire.
     """
+
+    def state_at(moment: datetime.datetime | None) -> DesiredResult:
+        return _state_at(documents, cluster, limits=limits, profiles=profiles, budgets=budgets, at=moment)
+
+    result = state_at(at)
+    if any(declared.expiries for declared in result.state.entities.values()):
+        after = state_at(_LAST_MOMENT)
+        entities = _with_other_sides(result.state, before=state_at(None).state, after=after.state)
+        more = tuple(problem for problem in after.findings if problem not in result.findings)
+        units = tuple(entity for entity, declared in entities.items() if _has_units(declared))
+        state = replace(result.state, entities=entities, with_units=units)
+        result = DesiredResult(state=state, findings=(*result.findings, *more))
+    if shown_files is None:
+        return result
+    state = result.state
+    chosen = {entity: quotas for entity, quotas in state.entities.items() if shown_files(quotas.source.file)}
+    units = tuple(entity for entity in state.with_units if entity in chosen)
+    return replace(result, state=replace(state, entities=chosen, complete=False, with_units=units))
+
+
+_LAST_MOMENT: Final = datetime.datetime.max.replace(tzinfo=datetime.UTC)
+
+
+def _with_other_sides(state: DesiredState, *, before: DesiredState, after: DesiredState) -> dict[Entity, DesiredEntity]:
+    """The entities with the values on the other side of each expiry: ``before`` every expiry, and ``after``."""
+    entities = dict(state.entities)
+    for entity, declared in state.entities.items():
+        if declared.expiries:
+            expiries = {
+                key: replace(expiry, other=_written((before if expiry.expired else after).entities.get(entity), key))
+                for key, expiry in declared.expiries.items()
+            }
+            entities[entity] = replace(declared, expiries=expiries)
+    return entities
+
+
+def _written(declared: DesiredEntity | None, key: QuotaKey) -> DesiredQuota | UnitQuota | None:
+    return None if declared is None else declared.quotas.get(key) or declared.units.get(key)
+
+
+def _has_units(declared: DesiredEntity) -> bool:
+    return bool(declared.units) or any(isinstance(expiry.other, UnitQuota) for expiry in declared.expiries.values())
+
+
+def _state_at(
+    documents: Sequence[ClientQuotasDocument],
+    cluster: ClusterSpec,
+    *,
+    limits: Sequence[ValueLimit],
+    profiles: Sequence[Mapping[str, QuotaProfile]],
+    budgets: Sequence[BudgetRule],
+    at: datetime.datetime | None,
+) -> DesiredResult:
     entities: dict[Entity, DesiredEntity] = {}
     findings: list[Finding] = []
     everything = cluster.scope == Scope()
@@ -73,29 +130,28 @@ def desired_state(
         for entry in document.entries:
             declared = entry.declared
             entity = declared.entity
-            if entry.overrides or entry.profile is not None:
-                declared = _merged(entry, _override(entry, cluster, findings), table)
+            if entry.overrides or entry.profile is not None or declared.expiring:
+                declared = _merged(entry, _override(entry, cluster, findings), table, at)
             first = entities.setdefault(entity, declared)
             if first is not declared:
                 findings.append(_claimed_twice(declared, first, cluster))
             elif not everything and not cluster.scope.contains(entity):
                 findings.append(_outside(declared, cluster))
     findings += table.findings
-    findings += _with_groups(documents, cluster, entities)
+    findings += _with_groups(documents, cluster, entities, at)
     owner_budgets = budgets_of(budgets, cluster)
     units = _with_parts(entities, cluster, owner_budgets, findings)
     findings += limit_findings(entities.values(), limits, cluster)
     if owner_budgets:
         findings += budget_findings(owner_budgets, tuple(entities.values()), cluster)
-    if shown_files is not None:
-        chosen = {entity: quotas for entity, quotas in entities.items() if shown_files(quotas.source.file)}
-        units = tuple(entity for entity in units if entity in chosen)
-        return DesiredResult(state=DesiredState(entities=chosen, complete=False, with_units=units), findings=tuple(findings))
-    return DesiredResult(state=DesiredState(entities=entities, with_units=units), findings=tuple(findings))
+    return DesiredResult(state=DesiredState(entities=entities, with_units=units, at=at), findings=tuple(findings))
 
 
 def _with_groups(
-    documents: Sequence[ClientQuotasDocument], cluster: ClusterSpec, entities: dict[Entity, DesiredEntity]
+    documents: Sequence[ClientQuotasDocument],
+    cluster: ClusterSpec,
+    entities: dict[Entity, DesiredEntity],
+    at: datetime.datetime | None,
 ) -> list[Finding]:
     """Declare the groups beside the entries, whose quotas decide before those of groups. What is wrong with the groups."""
     plugin = cluster.quota_callback is not None and cluster.quota_callback.name == GROUP_CALLBACK
@@ -105,7 +161,7 @@ def _with_groups(
         for document in documents
         if document.groups and (document.clusters is None or document.clusters.chooses(cluster))
         for group in document.groups
-        for each in groups.declare(group)
+        for each in groups.declare(replace(group, limits=settle_entity(group.limits, at)))
     ]
     groups.declare_totals()
     outside = [_outside(each, cluster) for each in declared if not cluster.scope.contains(each.entity)]
@@ -147,18 +203,21 @@ def _override(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) 
     return first
 
 
-def _merged(entry: QuotaEntry, override: Override | None, table: ProfileTable) -> DesiredEntity:
-    """The entry's values over those of its profile, and below those of the override. Without either the entry as it is."""
+def _merged(entry: QuotaEntry, override: Override | None, table: ProfileTable, at: datetime.datetime | None) -> DesiredEntity:
+    """The entry's values over those of its profile, and below those of the override, as they are at a moment."""
     declared = entry.declared
     profile = override.profile if override is not None and override.profile is not None else entry.profile
     if profile is None and override is None:
-        return declared
-    values = table.values(profile, declared.entity) if profile is not None else {}
-    merged: dict[QuotaKey, WrittenQuota | None] = {**values, **declared.quotas, **declared.units}
-    if override is not None:
-        merged.update(override.quotas)
-    quotas, units = split_units(merged.items())
-    return replace(declared, quotas=quotas, units=units)
+        return settle_entity(declared, at)
+    merged: dict[QuotaKey, WrittenQuota] = {**table.values(profile, declared.entity)} if profile is not None else {}
+    own: Mapping[QuotaKey, WrittenQuota | None] = {**declared.quotas, **declared.units, **declared.expiring}
+    for values in (own, override.quotas if override is not None else {}):
+        for key, written in values.items():
+            if written is None:
+                merged.pop(key, None)
+            else:
+                merged[key] = override_value(merged.get(key), written)
+    return with_values(declared, merged, at)
 
 
 def _claimed_twice(later: DesiredEntity, first: DesiredEntity, cluster: ClusterSpec) -> Finding:

@@ -203,6 +203,10 @@ _ENTITIES: Final = {
     "invalid-unit": Example(
         bad=_GOOD.replace("1MiB", "{shares: 0, of: 10MiB}"), good=_GOOD.replace("1MiB", "{shares: 2, of: 10MiB}")
     ),
+    "invalid-expiry": Example(
+        bad=_GOOD.replace("1MiB", "{value: 2MiB, until: 2999-12-01T18:00}"),
+        good=_GOOD.replace("1MiB", '{value: 2MiB, until: "2999-12-01T18:00+01:00"}'),
+    ),
     "unit-not-for-key": Example(
         bad=_GOOD.replace("producer_byte_rate: 1MiB", "request_percentage: {clusterTotal: 200}"),
         good=_GOOD.replace("1MiB", "{clusterTotal: 10MiB}"),

@@ -138,7 +138,9 @@ class GroupEntities:
             if own is not None:
                 taken = own.quotas.keys() | own.units.keys()
                 quotas = {**{key: part for key, part in parts.items() if key not in taken}, **own.quotas}
-                yield replace(own, quotas=quotas, units={**{k: u for k, u in units.items() if k not in taken}, **own.units})
+                units_left = {key: unit for key, unit in units.items() if key not in taken}
+                expiries = {key: each for key, each in group.limits.expiries.items() if key not in taken} | {**own.expiries}
+                yield replace(own, quotas=quotas, units={**units_left, **own.units}, expiries=expiries)
             else:
                 yield replace(group.limits, entity=entity, quotas=parts, units=units, source=span)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 from reconciler.manifest.collector import Collector, finding
+from reconciler.manifest.expiry import in_profile, override_value
 from reconciler.manifest.quota_entries import parse_quotas, profile_choice
 from reconciler.model import (
     Entity,
@@ -83,7 +83,7 @@ class ProfileTable:
                     if quota is None:
                         merged.pop(key, None)
                     else:
-                        merged[key] = replace(quota, profile=name)
+                        merged[key] = override_value(merged.get(key), in_profile(quota, name))
             values = self._known[name] = merged
         return self._known.get(choice.name, values)
 

@@ -10,6 +10,7 @@ from typing import Final
 from reconciler.formats import ValueRefusedError, parse_value
 from reconciler.manifest.collector import Collector, mapping, scalar, text
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry, QuotaGroup
+from reconciler.manifest.expiry import FIELDS, expiring_quota
 from reconciler.manifest.names import name_problems
 from reconciler.manifest.unit_syntax import unit_quota
 from reconciler.model import (
@@ -19,6 +20,7 @@ from reconciler.model import (
     Entity,
     EntityName,
     EntityType,
+    ExpiringQuota,
     ProfileChoice,
     QuotaKey,
     Span,
@@ -85,12 +87,14 @@ def _entries(node: YamlNode, owner: str | None, out: Collector) -> Iterator[Quot
     entities = list(_entities(match, out))
     first = entities[0][0] if entities else None
     written = parse_quotas(node.items.get("quotas"), first, out)
-    quotas, units = split_units(written)
+    quotas, units, expiring = split_written(written)
     overrides = tuple(_overrides(node.items.get("overrides"), first, out))
     profile, note = profile_choice(node, out), text(node, "note")
     _require_values(node, "this entry", out)
     for entity, source in entities:
-        declared = DesiredEntity(entity=entity, quotas=quotas, source=source, owner=owner, note=note, units=units)
+        declared = DesiredEntity(
+            entity=entity, quotas=quotas, source=source, owner=owner, note=note, units=units, expiring=expiring
+        )
         yield QuotaEntry(declared=declared, profile=profile, overrides=overrides)
 
 
@@ -128,10 +132,12 @@ def _groups(node: YamlMapping | None, owner: str | None, out: Collector) -> Iter
         if not members:
             out.add("missing-field", "this group has neither users nor client-ids", source)
             continue
-        quotas, units = split_units(parse_quotas(group.items.get("quotas"), None, out))
+        quotas, units, expiring = split_written(parse_quotas(group.items.get("quotas"), None, out))
         entity = reserved_entity(GroupLimit(group=name))
         note = text(group, "note")
-        limits = DesiredEntity(entity=entity, quotas=quotas, units=units, source=source, owner=owner, note=note)
+        limits = DesiredEntity(
+            entity=entity, quotas=quotas, units=units, expiring=expiring, source=source, owner=owner, note=note
+        )
         yield QuotaGroup(name=name, members=members, limits=limits)
 
 
@@ -199,27 +205,39 @@ def parse_quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -
                 legal=", ".join(sorted(legal)),
             )
             out.add("key-not-for-entity", message, Span(file=out.file, line=line, column=column), entity=entity, key=name)
-        elif isinstance(value, YamlMapping):
-            if (unit := unit_quota(key, value, entity, out)) is not None:
-                yield key, unit
-        elif value.data is None:
+        elif isinstance(value, YamlScalar) and value.data is None:
             yield key, None
-        elif (quota := quota_value(key, value, entity, out)) is not None:
+        elif (quota := _written(key, value, entity, out)) is not None:
             yield key, quota
 
 
-def split_units(
+def _written(key: QuotaKey, node: YamlScalar | YamlMapping, entity: Entity | None, out: Collector) -> WrittenQuota | None:
+    if isinstance(node, YamlMapping) and not node.items.keys().isdisjoint(FIELDS):
+        return expiring_quota(key, node, entity, out, lambda side: _settled(key, side, entity, out))
+    return _settled(key, node, entity, out)
+
+
+def _settled(key: QuotaKey, node: YamlNode, entity: Entity | None, out: Collector) -> DesiredQuota | UnitQuota | None:
+    if isinstance(node, YamlMapping):
+        return unit_quota(key, node, entity, out)
+    return quota_value(key, node, entity, out) if isinstance(node, YamlScalar) else None
+
+
+def split_written(
     written: Iterable[tuple[QuotaKey, WrittenQuota | None]],
-) -> tuple[dict[QuotaKey, DesiredQuota], dict[QuotaKey, UnitQuota]]:
-    """Numbers, and values that are computed for a cluster; without the keys that are dropped."""
+) -> tuple[dict[QuotaKey, DesiredQuota], dict[QuotaKey, UnitQuota], dict[QuotaKey, ExpiringQuota]]:
+    """Numbers, values that are computed for a cluster, and values that expire; without the keys that are dropped."""
     quotas: dict[QuotaKey, DesiredQuota] = {}
     units: dict[QuotaKey, UnitQuota] = {}
+    expiring: dict[QuotaKey, ExpiringQuota] = {}
     for key, value in written:
         if value.__class__ is DesiredQuota:
             quotas[key] = value
         elif isinstance(value, UnitQuota):
             units[key] = value
-    return quotas, units
+        elif isinstance(value, ExpiringQuota):
+            expiring[key] = value
+    return quotas, units, expiring
 
 
 def quota_value(key: QuotaKey, node: YamlScalar, entity: Entity | None, out: Collector) -> DesiredQuota | None:

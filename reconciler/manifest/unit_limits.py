@@ -15,6 +15,7 @@ from typing import Final
 from reconciler.manifest.collector import finding
 from reconciler.model import (
     BudgetShare,
+    DeclaredExpiry,
     DesiredEntity,
     DesiredQuota,
     DesiredState,
@@ -117,7 +118,13 @@ class UnitLimits:
             if quota is not None:
                 quotas[key] = quota
                 del left[key]
-        return replace(declared, quotas=quotas, units=left)
+        expiries = {key: self._computed_expiry(key, expiry, declared) for key, expiry in declared.expiries.items()}
+        return replace(declared, quotas=quotas, units=left, expiries=expiries)
+
+    def _computed_expiry(self, key: QuotaKey, expiry: DeclaredExpiry, declared: DesiredEntity) -> DeclaredExpiry:
+        """With a number on the other side, too."""
+        quota = self._quota(key, expiry.other, declared) if isinstance(expiry.other, UnitQuota) else None
+        return expiry if quota is None else replace(expiry, other=quota)
 
     def _quota(self, key: QuotaKey, written: UnitQuota, declared: DesiredEntity) -> DesiredQuota | None:
         """Entities of one profile have the very same value. The value is kept beside its id, so that no other gets that id."""
@@ -249,10 +256,12 @@ class UnitLimits:
 def compute_units(desired: DesiredState, facts: BrokerFacts) -> tuple[DesiredState, tuple[Finding, ...]]:
     """The state with a number for each broker in place of every total, and what is wrong with the totals.
 
-    Without brokers the state is returned as it is.
+    Without brokers the values are returned as they are.
     """
-    if not desired.with_units or not facts.brokers:
+    if not desired.with_units:
         return desired, ()
+    if not facts.brokers:
+        return replace(desired, with_units=tuple(entity for entity in desired.with_units if desired.entities[entity].units)), ()
     limits = UnitLimits(facts=facts)
     computed = {entity: limits.computed(desired.entities[entity]) for entity in desired.with_units}
     entities = {**desired.entities, **computed}

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
         escaped,
         in_canonical_order,
     )
+    from reconciler.model.expiry import ValueExpiry
     from reconciler.model.finding import (
         Example,
         Explanation,
@@ -178,9 +179,11 @@ if TYPE_CHECKING:
     from reconciler.model.state import (
         ClusterIdentity,
         CurrentState,
+        DeclaredExpiry,
         DesiredEntity,
         DesiredQuota,
         DesiredState,
+        ExpiringQuota,
         Observed,
         ObservedFrom,
         ProfileChoice,
@@ -275,6 +278,7 @@ __all__ = [
     "CountLimit",
     "Coverage",
     "CurrentState",
+    "DeclaredExpiry",
     "DesiredEntity",
     "DesiredQuota",
     "DesiredState",
@@ -289,6 +293,7 @@ __all__ = [
     "EntityOverview",
     "EntityType",
     "Example",
+    "ExpiringQuota",
     "Explanation",
     "FailRule",
     "FailedBucket",
@@ -399,6 +404,7 @@ __all__ = [
     "UnusedQuota",
     "UnusedReason",
     "UnwrittenValue",
+    "ValueExpiry",
     "ValueProposals",
     "ValueType",
     "Verdict",

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from reconciler.model.cluster import Prune
 from reconciler.model.effect import Limit
 from reconciler.model.entity import Entity
+from reconciler.model.expiry import ValueExpiry
 from reconciler.model.finding import Finding, Span
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity, Observed
@@ -52,6 +53,8 @@ class KeyDrift:
     """What ``desired`` was computed from."""
     brokers_before: int | None = None
     """``live`` is the part of the same total for so many brokers."""
+    expiry: ValueExpiry | None = None
+    """When ``desired`` expires, or which value expired before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

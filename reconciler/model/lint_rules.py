@@ -170,6 +170,19 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "caller. This tool shows it, leaves it as it is, and sets only what makes it readable again. Look at the node with "
             "zookeeper-shell, correct or delete it, and then create a notification in /config/changes, or restart the brokers.",
         ),
+        _rule(
+            "expires-soon",
+            _WARNING,
+            "A value with until expires within a week. From that moment on, plan, apply and run use the value of then. Without "
+            "one, the clients get the limit of the next precedence level. Ask the team whether it still needs the value. To keep "
+            "it, move the date.",
+        ),
+        _rule(
+            "expired-value",
+            _INFO,
+            "A value with until has expired, so the manifest states more than what applies. Write the value of then in its "
+            "place, or remove the key where there is none.",
+        ),
     )
 )
 """The rules by id, in the order in which ``explain`` lists them."""

@@ -9,9 +9,10 @@ from typing import Final
 
 from reconciler.model.effect import PlanEffects
 from reconciler.model.entity import Entity, escaped
+from reconciler.model.expiry import ValueExpiry
 from reconciler.model.finding import Finding, Severity, Span
 from reconciler.model.message import Message, compose, join_messages, name_part
-from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
+from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom, same_value
 from reconciler.model.units import LeaderSpread, QuotaUnit
 
 NO_LONGER_DECLARED: Final = "no-longer-declared"
@@ -57,6 +58,13 @@ class KeyChange:
     """What ``after`` was computed from."""
     brokers_before: int | None = None
     """``before`` is the part of the same total for so many brokers: the value changes because brokers came or went."""
+    expiry: ValueExpiry | None = None
+    """When ``after`` expires, or which value expired before it."""
+
+    @property
+    def is_fallback(self) -> bool:
+        """True when the cluster has exactly the value that expired, and gets what the manifests declare to follow it."""
+        return self.expiry is not None and self.expiry.expired and same_value(self.before, self.expiry.other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from reconciler.model.entity import Entity, ForeignText, escaped
+from reconciler.model.expiry import ValueExpiry
 from reconciler.model.finding import Span
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import LeaderSpread, QuotaUnit, UnitQuota
@@ -31,10 +32,44 @@ class DesiredQuota:
     """What ``value`` was computed from, for a value that is not written as a number."""
 
 
-WrittenQuota: TypeAlias = DesiredQuota | UnitQuota
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpiringQuota:
+    """``{value: 20MiB, until: 2026-12-01, then: 10MiB}``: ``value`` before ``until`` (UTC), and from then on ``then``.
+
+    Without ``then`` the expired value is as if it was not written: what it overrides applies, such as that of a profile.
+    """
+
+    value: DesiredQuota | UnitQuota
+    until: datetime.datetime
+    then: WrittenQuota | None = None
+    source: Span
+
+
+WrittenQuota: TypeAlias = DesiredQuota | UnitQuota | ExpiringQuota
 """A value as a manifest has it."""
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredExpiry:
+    """The expiry of a key of an entity, seen from the moment of a desired state."""
+
+    at: datetime.datetime
+    expired: bool
+    source: Span
+    """Where the value stands that expires."""
+    other: DesiredQuota | UnitQuota | None = None
+    """Before the expiry the value that follows, after it the value that expired."""
+
+    @property
+    def of_value(self) -> ValueExpiry:
+        """Without places, and with numbers as far as they are computed."""
+        other = self.other.value if isinstance(self.other, DesiredQuota) else None
+        return ValueExpiry(at=self.at, expired=self.expired, other=other)
+
+
 _NO_UNITS: Final[Mapping[QuotaKey, UnitQuota]] = {}
+_NO_EXPIRING: Final[Mapping[QuotaKey, ExpiringQuota]] = {}
+_NO_EXPIRIES: Final[Mapping[QuotaKey, DeclaredExpiry]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +101,10 @@ class DesiredEntity:
     note: str | None = None
     units: Mapping[QuotaKey, UnitQuota] = field(default_factory=lambda: _NO_UNITS)
     """Values that still have to be computed. Their keys are not in ``quotas``."""
+    expiring: Mapping[QuotaKey, ExpiringQuota] = field(default_factory=lambda: _NO_EXPIRING)
+    """Values of which the moment decides. Their keys are not in ``quotas``. Empty in a desired state."""
+    expiries: Mapping[QuotaKey, DeclaredExpiry] = field(default_factory=lambda: _NO_EXPIRIES)
+    """Of a desired state: the keys whose value expires or has expired, also keys that have no value any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +116,13 @@ class DesiredState:
     """False when the user named files: then only their entities are planned, and nothing is pruned."""
     with_units: tuple[Entity, ...] = ()
     """Entities with values that still have to be computed: the state can be planned once they are computed."""
+    at: datetime.datetime | None = None
+    """The moment for which values that expire were decided. ``None``: before every expiry."""
+
+    def next_expiry(self) -> datetime.datetime | None:
+        """When a value expires next; ``None`` when none will."""
+        moments = (e.at for d in self.entities.values() for e in d.expiries.values() if not e.expired)
+        return min(moments, default=None)
 
     def values(self) -> dict[Entity, dict[str, float]]:
         """Bare numbers, for resolution and the backtest."""

@@ -23,10 +23,12 @@ from reconciler.model import (
     KeyChange,
     Message,
     Prune,
+    QuotaKey,
     Quotas,
     Reason,
     Scope,
     Summary,
+    ValueExpiry,
     compose,
     key_part,
     same_value,
@@ -120,11 +122,26 @@ def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
                 profile=quota.profile,
                 unit=quota.unit,
                 brokers_before=brokers_of_part(quota.unit, before),
+                expiry=expiry_of(wanted, key),
             )
     declared = {key.value for key in wanted.quotas}
     for name, value in live.items():
         if name in KNOWN_KEYS and name not in declared:
-            yield KeyChange(key=name, before=value, after=None, reason=Reason.KEY_NOT_IN_MANIFEST, source=wanted.source)
+            expiry = wanted.expiries.get(QuotaKey(name))
+            yield KeyChange(
+                key=name,
+                before=value,
+                after=None,
+                reason=Reason.KEY_NOT_IN_MANIFEST,
+                source=wanted.source if expiry is None else expiry.source,
+                expiry=expiry_of(wanted, QuotaKey(name)),
+            )
+
+
+def expiry_of(declared: DesiredEntity, key: QuotaKey) -> ValueExpiry | None:
+    """The expiry of one key, if it has one."""
+    expiry = declared.expiries.get(key)
+    return None if expiry is None else expiry.of_value
 
 
 def _removals(live: Quotas) -> tuple[KeyChange, ...]:

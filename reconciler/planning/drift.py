@@ -44,7 +44,7 @@ from reconciler.model import (
     name_part,
     same_value,
 )
-from reconciler.planning.diff import require_computed
+from reconciler.planning.diff import expiry_of, require_computed
 from reconciler.planning.rebalance import brokers_of_part
 from reconciler.resolution import DeclaredLimits
 
@@ -183,6 +183,7 @@ def _keys(
             overrides=overrides.get(key),
             unit=unit,
             brokers_before=brokers_of_part(unit, sides[2]),
+            expiry=expiry_of(declared, QuotaKey(key)) if declared is not None and key in KNOWN_KEYS else None,
         )
 
 

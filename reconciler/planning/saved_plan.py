@@ -11,7 +11,7 @@ from typing import Final
 from reconciler.documents import read_plan
 from reconciler.errors import AlteredDocumentError, DocumentVersionError, StalePlanError
 from reconciler.model import CurrentState, Entity, Plan, escaped, same_value
-from reconciler.text import list_some, number_text
+from reconciler.text import list_some, moment_text, number_text
 
 _SHOWN: Final = 10
 
@@ -35,7 +35,7 @@ def require_current(saved: Plan, plan: Plan) -> None:
         msg = f"the saved plan is of cluster {of}, and {answers} answers; plan again"
         raise StalePlanError(msg)
     if saved.digest != plan.digest:
-        lines = (*_brokers_differ(saved, plan), *differences(saved, plan))
+        lines = (*_brokers_differ(saved, plan), *_expired_since(saved, plan), *differences(saved, plan))
         msg = f"the saved plan is stale: {list_some(lines, _SHOWN, between='; ')}; plan again"
         raise StalePlanError(msg)
 
@@ -45,6 +45,14 @@ def _brokers_differ(saved: Plan, plan: Plan) -> Iterator[str]:
     if saved.brokers != plan.brokers and saved.brokers and plan.brokers:
         were, are = (", ".join(map(str, brokers)) for brokers in (saved.brokers, plan.brokers))
         yield f"totals were divided among brokers {were} when it was made, and now among {are}"
+
+
+def _expired_since(saved: Plan, plan: Plan) -> Iterator[str]:
+    """Why values differ now: they expired between the two plans."""
+    for change in saved.changes:
+        for key in change.keys:
+            if key.expiry is not None and saved.observed.at < key.expiry.at <= plan.observed.at:
+                yield f"{change.entity} {escaped(key.key)} expired on {moment_text(key.expiry.at)}, after the plan was made"
 
 
 def is_applied(saved: Plan, current: CurrentState) -> bool:

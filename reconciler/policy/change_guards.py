@@ -19,12 +19,12 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.policy.guard_context import SHOWN, GuardContext, Measurement, entity_count, name_entities, share, trip_on_any
-from reconciler.text import amount_part
+from reconciler.text import amount_part, moment_text
 
 
 def default_entity(context: GuardContext) -> Measurement:
     """A change to a default entity reaches every client that has no quota of its own."""
-    touched = tuple(c.entity for c in context.changes if c.entity.has_default)
+    touched = tuple(c.entity for c in context.new_changes() if c.entity.has_default)
     return trip_on_any(
         touched,
         why=compose(
@@ -36,7 +36,7 @@ def default_entity(context: GuardContext) -> Measurement:
 def protected_entity(context: GuardContext) -> Measurement:
     """A change to an entity on the cluster's protected list, which is kept apart from what it protects."""
     protected = context.spec.protected
-    touched = tuple(c.entity for c in context.changes if any_matches(protected, c.entity))
+    touched = tuple(c.entity for c in context.new_changes() if any_matches(protected, c.entity))
     return trip_on_any(
         touched,
         why=compose("Changes {names}, which the Cluster manifest protects.", names=name_entities(touched)),
@@ -140,7 +140,7 @@ def unknown_current_keys(context: GuardContext) -> Measurement:
 def empty_desired_state(context: GuardContext) -> Measurement:
     """Manifests that declare nothing, where pruning would then remove everything: rather a wrong folder than an intention."""
     declared = sum(1 for d in context.desired.entities.values() if d.quotas)
-    removed = tuple(c.entity for c in context.changes if c.action is Action.DELETE) if declared == 0 else ()
+    removed = tuple(c.entity for c in context.new_changes() if c.action is Action.DELETE) if declared == 0 else ()
     return Measurement(
         entities=removed,
         measured=f"{entity_count(declared)} declared",
@@ -156,7 +156,7 @@ def too_many_removals(context: GuardContext) -> Measurement:
     The percentage does not apply to one entity alone, nor to a small cluster: there every removal is a large share.
     """
     limit = context.spec.guards.too_many_removals
-    losing = tuple(c.entity for c in context.changes if any(k.after is None for k in c.keys))
+    losing = tuple(c.entity for c in context.new_changes() if any(k.after is None for k in c.keys))
     percent, affected = share(losing, context)
     shares = len(losing) > 1 and context.live_in_scope() > limit.minimum
     if context.of_all_owners:
@@ -177,7 +177,7 @@ def too_many_removals(context: GuardContext) -> Measurement:
 def too_many_changes(context: GuardContext) -> Measurement:
     """Many of the cluster's entities change at once. New entities are not entity_count: they are not part of what exists."""
     limit = context.spec.guards.too_many_changes
-    touched = tuple(c.entity for c in context.changes if any(k.before is not None for k in c.keys))
+    touched = tuple(c.entity for c in context.new_changes() if any(k.before is not None for k in c.keys))
     percent, affected = share(touched, context)
     exceeds = len(touched) > limit.count and percent > limit.percent
     return Measurement(
@@ -192,7 +192,7 @@ def too_many_changes(context: GuardContext) -> Measurement:
 def large_reduction(context: GuardContext) -> Measurement:
     """A new value far below the current one, most often a slip of the unit. Removed keys are for ``too-many-removals``."""
     limit = context.spec.guards.large_reduction
-    reduced = [(c.entity, k) for c in context.changes for k in c.keys if _ratio(k) < limit.of(k.key)]
+    reduced = [(c.entity, k) for c in context.new_changes() for k in c.keys if _ratio(k) < limit.of(k.key)]
     if not reduced:
         return Measurement(
             entities=(),
@@ -209,11 +209,12 @@ def large_reduction(context: GuardContext) -> Measurement:
         measured=f"{100 * _ratio(key):.3g} %",
         limit=f"{100 * limit.of(key.key):.3g} % of the current value",
         why=compose(
-            "Cuts {key} for {entity} from {before} to {after}.{more}",
+            "Cuts {key} for {entity} from {before} to {after}{when}.{more}",
             key=key_part(key.key),
             entity=entity,
             before=amount_part(key.key, key.before),
-            after=amount_part(key.key, key.after),
+            after=amount_part(key.key, _lowest(key)),
+            when=f" on {moment_text(key.expiry.at)}" if key.expiry is not None and _lowest(key) != key.after else "",
             more=more,
         ),
         set_in=limit.set_in,
@@ -222,6 +223,13 @@ def large_reduction(context: GuardContext) -> Measurement:
 
 def _ratio(key: KeyChange) -> float:
     """New over old; 1 where there is not both, or the old value is none that a limit can have."""
-    if key.before is None or key.after is None or not key.before > 0:
+    lowest = _lowest(key)
+    if key.before is None or lowest is None or not key.before > 0:
         return 1.0
-    return key.after / key.before
+    return lowest / key.before
+
+
+def _lowest(key: KeyChange) -> float | None:
+    """The new value, or what follows when that expires: no guard measures that change again."""
+    later = key.expiry.other if key.expiry is not None and not key.expiry.expired else None
+    return later if later is not None and key.after is not None and later < key.after else key.after

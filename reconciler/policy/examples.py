@@ -151,6 +151,10 @@ LINT_EXAMPLES: Final[Mapping[str, Example]] = {
         good=quota_manifest("{producer_byte_rate: 50MiB}", "{user: orders}"),
         live=("user=orders producer_byte_rate=104857600",),
     ),
+    "expired-value": Example(
+        bad=quota_manifest("{producer_byte_rate: {value: 2MiB, until: 2020-01-01, then: 1MiB}}", "{user: orders}"),
+        good=quota_manifest("{producer_byte_rate: {value: 2MiB, until: 2999-01-01, then: 1MiB}}", "{user: orders}"),
+    ),
     "live-value-changes-meaning": Example(
         bad=quota_manifest(_ONE, "{user: orders}"),
         good=quotas_manifest(("{user: orders}", _ONE), ("{user: batch}", _ONE)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Message, Span
@@ -28,7 +28,8 @@ class GuardContext:
 
     ``claimed_elsewhere``: entities that the manifests also declare under another name of the same cluster, and that name.
     ``managed``: entities that are changed by hand although manifests own them. ``of_all_owners``: the changes are of several
-    owners, of which each was measured alone before.
+    owners, of which each was measured alone before. ``accepted_fallbacks``: keys that get what the manifests declare to follow
+    a value that expired, which was reviewed together with that value.
     """
 
     changes: tuple[Change, ...]
@@ -39,6 +40,18 @@ class GuardContext:
     claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
     managed: Mapping[Entity, ManagedAt] = field(default_factory=dict)
     of_all_owners: bool = False
+    accepted_fallbacks: frozenset[tuple[Entity, str]] = frozenset()
+
+    def new_changes(self) -> tuple[Change, ...]:
+        """The changes without accepted fallbacks: what nothing has reviewed yet."""
+        if not self.accepted_fallbacks:
+            return self.changes
+        left = []
+        for change in self.changes:
+            keys = tuple(key for key in change.keys if (change.entity, key.key) not in self.accepted_fallbacks)
+            if keys:
+                left.append(replace(change, keys=keys))
+        return tuple(left)
 
     def live_in_scope(self) -> int:
         """Entities on the cluster that this repository owns."""

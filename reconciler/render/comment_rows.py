@@ -32,7 +32,7 @@ from reconciler.render.markdown_text import code, in_cell, prose
 from reconciler.render.metric_sentences import has_only_metrics, short_metrics_words
 from reconciler.render.plan_text import ChangeDirection, direction
 from reconciler.render.repository_links import RepositoryLinks
-from reconciler.render.unit_sentences import change_sentences
+from reconciler.render.value_sentences import change_sentences
 from reconciler.text import amount, duration, factor, rate
 
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"

@@ -9,7 +9,7 @@ from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, Key
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, message_segments, table
 from reconciler.render.markdown_text import code, in_cell, list_section, prose, rows_that_fit, size
 from reconciler.render.plan_text import cluster_title
-from reconciler.render.unit_sentences import drift_sentences
+from reconciler.render.value_sentences import drift_sentences
 from reconciler.text import amount, rate
 
 _LOOK: Final = {

@@ -44,7 +44,7 @@ from reconciler.render.plan_text import (
     withheld_words,
 )
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
-from reconciler.render.unit_sentences import change_sentences
+from reconciler.render.value_sentences import change_sentences
 from reconciler.text import count_of, factor
 
 _HEADS: Final = ("Entity", "Change", "Key", "Now", "Planned", "Factor", "Declared at", "Note")

@@ -33,7 +33,7 @@ from reconciler.model import (
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.layout import Block, Column, Line, Style, Table, labelled, line, message_segments, table
-from reconciler.render.unit_sentences import change_sentences
+from reconciler.render.value_sentences import change_sentences
 from reconciler.text import amount, count_of, duration, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}

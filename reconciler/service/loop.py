@@ -1,10 +1,12 @@
 """The loop: looks at the files every few seconds, runs a pass when they changed or it is time, until it is stopped.
 
-The next pass begins after the interval with jitter, or after a growing wait while something is wrong that may pass by itself.
+The next pass begins after the interval with jitter, when a value of the manifests expires, or after a growing wait while
+something is wrong that may pass by itself.
 """
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 from collections.abc import Callable
@@ -22,6 +24,8 @@ _BEAT_S: Final = 1.0
 
 _SETTLE_SECONDS: Final = 1.0
 """How long files must be unchanged before they are read, in seconds: a checkout in the middle of its update is not an intent."""
+_AFTER_EXPIRY: Final = 0.1
+"""Seconds between an expiry and the pass that sees it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +136,12 @@ class Loop:
         self._observer = observer
         self._clock = clock
 
+    def _until_expiry(self, outcome: PassOutcome) -> float:
+        """Seconds until a value of the manifests expires. The clock of ``monotonic`` may be a little ahead of the other."""
+        if outcome.next_expiry is None:
+            return math.inf
+        return max(0.0, (outcome.next_expiry - self._clock.now()).total_seconds()) + _AFTER_EXPIRY
+
     def run(self, *, on_first: Callable[[PassOutcome], None] = lambda _: None) -> PassOutcome | None:
         """Go on until stopped; the last pass, if there was one. ``on_first`` is given the first, and may raise to end it all."""
         last, handled = None, None
@@ -151,7 +161,7 @@ class Loop:
                 finally:
                     self._turns.give_back()
                 handled = handled if outcome.result is PassResult.CHANGING else files
-                due = self._clock.monotonic() + self._pacing.after(outcome)
+                due = self._clock.monotonic() + min(self._pacing.after(outcome), self._until_expiry(outcome))
                 self._observer.pass_ended(outcome, failures=self._pacing.failures)
                 if first:
                     on_first(outcome)

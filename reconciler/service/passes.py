@@ -5,6 +5,7 @@ The outcome of a pass is words and counts, never entities, so that keeping one c
 
 from __future__ import annotations
 
+import datetime
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -106,6 +107,8 @@ class PassOutcome:
     written: Mapping[tuple[Action, ChangeStatus], int] = field(default_factory=dict)
     again: bool = False
     seconds: float = 0.0
+    next_expiry: datetime.datetime | None = None
+    """When a value of the manifests expires next, as far as it is known."""
 
 
 _RESULTS: Final = {
@@ -169,7 +172,7 @@ class Passes:
             return PassOutcome(
                 result=PassResult.CHANGING, reason="changing", message="the manifests changed while they were read"
             )
-        return _AtCluster(self, intent).run()
+        return replace(_AtCluster(self, intent).run(), next_expiry=intent.desired.next_expiry())
 
     def require_known(self, intent: Intent, answers: ClusterIdentity) -> None:
         """Where no document names the id, the cluster that answered first is the one; another is refused."""

@@ -116,7 +116,9 @@ def _follow_one(settings: RunSettings, log: Log, requests: SignalRequests, clock
     metrics, health = _metrics(settings), _health(settings, clock)
     with _announced(Endpoint(settings.host, settings.port, health, metrics.exposition), settings, log):
         observers = Observers(metrics, log, health, clock=clock)
-        loop = _loop(settings, Watch(settings.paths, _loader(settings)), observers, requests, clock, report=settings.report)
+        loop = _loop(
+            settings, Watch(settings.paths, _loader(settings, clock)), observers, requests, clock, report=settings.report
+        )
         last = loop.run(on_first=_require_usable)
     return () if last is None else (last,)
 
@@ -124,7 +126,7 @@ def _follow_one(settings: RunSettings, log: Log, requests: SignalRequests, clock
 def _follow_all(settings: RunSettings, log: Log, requests: SignalRequests, clock: Clock) -> tuple[PassOutcome, ...]:
     metrics, health = MetricsOfClusters(), HealthOfClusters()
     # A reading serves all passes of one round; jitter spreads those over a part of the interval.
-    shared = SharedManifests(settings.paths, _loader_of_all(settings), fresh_s=settings.pace.interval / 2, clock=clock)
+    shared = SharedManifests(settings.paths, _loader_of_all(settings, clock), fresh_s=settings.pace.interval / 2, clock=clock)
     clusters = _LoopsOfClusters(settings, shared, metrics, health, log, clock)
     with _announced(Endpoint(settings.host, settings.port, health, metrics.exposition), settings, log):
         loops = ClusterLoops(shared, clusters, pace=settings.pace, requests=requests, log=log, clock=clock)
@@ -227,16 +229,18 @@ def _require_usable(first: PassOutcome) -> None:
         raise UsageError(first.message)
 
 
-def _loader(settings: RunSettings) -> Callable[[], Intent]:
+def _loader(settings: RunSettings, clock: Clock) -> Callable[[], Intent]:
     references = References(trusted=settings.trusted_ref)
     return lambda: load_intent(
-        settings.paths, cluster=settings.cluster, fail_on=settings.fail_on, references=references, by_owner=True
+        settings.paths, cluster=settings.cluster, fail_on=settings.fail_on, references=references, by_owner=True, at=clock.now()
     )
 
 
-def _loader_of_all(settings: RunSettings) -> Callable[[], tuple[Intent | ClusterFailure, ...]]:
+def _loader_of_all(settings: RunSettings, clock: Clock) -> Callable[[], tuple[Intent | ClusterFailure, ...]]:
     references = References(trusted=settings.trusted_ref)
-    return lambda: load_every_intent(settings.paths, fail_on=settings.fail_on, references=references, by_owner=True)
+    return lambda: load_every_intent(
+        settings.paths, fail_on=settings.fail_on, references=references, by_owner=True, at=clock.now()
+    )
 
 
 def _given(settings: RunSettings, intent: Intent) -> GivenBaseline | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +22,15 @@ class _Reading:
     at_s: float
     intents: Mapping[str, Intent | ClusterFailure]
     error: ReconcilerError | None = None
+    next_expiry: datetime.datetime | None = None
+    """When the first value of a cluster expires, after which the intents are another."""
 
 
 class SharedManifests:
     """What the manifests want of each cluster. One thread looks at the files, those of the clusters ask.
 
-    A reading serves all clusters until the files change, for at most ``fresh_s`` seconds: a trusted reference may move alone.
+    A reading serves all clusters until the files change, for at most ``fresh_s`` seconds, or until a value expires: a trusted
+    reference may move alone.
     """
 
     def __init__(
@@ -62,13 +66,17 @@ class SharedManifests:
         with self._lock:
             now = self._clock.monotonic()
             reading = self._reading
-            if reading is None or reading.files != self._published or now - reading.at_s >= self._fresh_s:
+            if reading is None or reading.files != self._published or self._is_old(reading, now):
                 self._reading = reading = self._read(now)
                 if reading.error is not None:
                     raise reading.error
             if reading.error is not None:
                 raise _brief(reading.error)
             return reading.intents
+
+    def _is_old(self, reading: _Reading, now: float) -> bool:
+        expired = reading.next_expiry is not None and self._clock.now() >= reading.next_expiry
+        return expired or now - reading.at_s >= self._fresh_s
 
     def _read(self, now: float) -> _Reading:
         files = self._published
@@ -78,7 +86,13 @@ class SharedManifests:
             return _Reading(files=files, at_s=now, intents={}, error=error)
         # Whoever compares fingerprints after this sees that the files changed while they were read.
         self._published = self._watch.fingerprint()
-        return _Reading(files=files, at_s=now, intents={_name(each): each for each in loaded})
+        expiries = (each.desired.next_expiry() for each in loaded if isinstance(each, Intent))
+        return _Reading(
+            files=files,
+            at_s=now,
+            intents={_name(each): each for each in loaded},
+            next_expiry=min((at for at in expiries if at is not None), default=None),
+        )
 
 
 def _name(intent: Intent | ClusterFailure) -> str:

@@ -8,6 +8,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.text.amounts import amount, amount_part, duration, factor, number_text, number_to_json, rate, rate_part
+    from reconciler.text.expiry_words import expiry_text, moment_text
     from reconciler.text.quoting import (
         DEFAULT_TEXT,
         count_of,
@@ -31,9 +32,11 @@ __all__ = [
     "did_you_mean",
     "duration",
     "entity_text",
+    "expiry_text",
     "factor",
     "list_entities",
     "list_some",
+    "moment_text",
     "near_miss",
     "number_text",
     "number_to_json",

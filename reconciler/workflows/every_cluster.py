@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Final, TypeVar
@@ -26,15 +27,16 @@ def load_every_intent(
     if_none: str = _NO_CLUSTER,
     by_owner: bool = False,
     owners: Sequence[str] = (),
+    at: datetime.datetime | None = None,
 ) -> tuple[Intent | ClusterFailure, ...]:
     """Read the manifests once, and what they want of each cluster, in the order of the clusters' names.
 
     A cluster that the trusted reference does not have yet is skipped: there is nothing trusted to connect by. Raises
     ``ManifestError`` for findings that are not about one cluster alone, and ``UsageError`` with the text ``if_none`` for
-    no cluster at all. ``by_owner`` and ``owners`` as in ``load_intent``.
+    no cluster at all. ``by_owner``, ``owners`` and ``at`` as in ``load_intent``.
     """
     seen = read_references(references, paths)
-    loaded = load_manifests(paths, trust=seen.trust)
+    loaded = load_manifests(paths, trust=seen.trust, at=at)
     if not may_isolate(loaded, by_owner=by_owner, owners=owners):
         stop_on(loaded.findings, fail_on)
     names = sorted({*loaded.clusters, *loaded.proposed})

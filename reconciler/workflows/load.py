@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import logging
 import os
 from collections import Counter
@@ -42,6 +43,7 @@ from reconciler.manifest import (
 )
 from reconciler.model import ClusterSpec, DesiredState, Finding, QuotaProfile, Severity, compose, display_name, in_order
 from reconciler.text import did_you_mean, shown, shown_part
+from reconciler.workflows.system_clock import SystemClock
 
 _log: Final = logging.getLogger(__name__)
 
@@ -81,10 +83,12 @@ class LoadedManifests:
     proposed: Mapping[str, ClusterSpec] = field(default_factory=dict)
     proposed_repository: RepositoryDocument | None = None
     trust: Trust | None = None
+    at: datetime.datetime | None = None
+    """The moment that decides about values that expire."""
 
     def desired(self, spec: ClusterSpec) -> DesiredState:
         """Everything that is declared for one cluster, whichever files the user named."""
-        return desired_state(self.documents, spec, profiles=self.profiles(spec.name), budgets=self.budgets).state
+        return desired_state(self.documents, spec, profiles=self.profiles(spec.name), budgets=self.budgets, at=self.at).state
 
     @property
     def budgets(self) -> tuple[BudgetRule, ...]:
@@ -104,16 +108,23 @@ class LoadedManifests:
         return not read_elsewhere or any(r.span.file in self.selected for r in finding.related)
 
 
-def load_manifests(paths: Sequence[str], *, trust: Trust | None = None, within: str | None = None) -> LoadedManifests:
+def load_manifests(
+    paths: Sequence[str],
+    *,
+    trust: Trust | None = None,
+    within: str | None = None,
+    at: datetime.datetime | None = None,
+) -> LoadedManifests:
     """Read everything that the paths stand for; whatever is wrong with files or documents is in ``findings``.
 
     With ``trust`` its clusters, lint settings and root apply, and the work tree's own are ignored. The root is not looked
-    for above the folder ``within``. Raises ``UsageError`` when the paths belong to different roots.
+    for above the folder ``within``. ``at``: the moment that decides about values that expire; ``None``: now.
+    Raises ``UsageError`` when the paths belong to different roots.
     """
     trusted = None if trust is None else trust.ref
     with timed_event(_log, "manifests read", level=logging.INFO, paths=list(paths), trusted_ref=trusted) as data:
         with pause_collector():
-            loaded = _load(paths, trust, within)
+            loaded = replace(_load(paths, trust, within), at=SystemClock().now() if at is None else at)
         data["root"] = loaded.root
         data["files"] = len(loaded.files)
         data["clusters"] = sorted(loaded.clusters)
@@ -126,7 +137,7 @@ def load_manifest_text(text: str, *, name: str) -> LoadedManifests:
     content = read_documents(text.encode(), name)
     file = ManifestFile(path=name, relative=name)
     source = Discovery(files=(file,), findings=(), root=None, selected=None, filtered=False)
-    return _assemble((name,), source, list(content.documents), list(content.findings))
+    return replace(_assemble((name,), source, list(content.documents), list(content.findings)), at=SystemClock().now())
 
 
 def find_repository_root(paths: Sequence[str], *, within: str | None = None) -> str | None:
@@ -255,6 +266,7 @@ def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[Clus
         limits=limits,
         profiles=loaded.profiles(spec.name),
         budgets=loaded.budgets,
+        at=loaded.at,
     )
     state = result.state if loaded.complete else replace(result.state, complete=False)
     return spec, state, in_order(adjusted(result.findings, loaded.lint))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import enum
 import json
 import logging
@@ -40,6 +41,7 @@ from reconciler.ports import CallbackInspector, Clock, LeaderInspector, Progress
 from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, effects_between, unclear_effects
 from reconciler.text import did_you_mean, shown
 from reconciler.workflows.baselines import GivenBaseline
+from reconciler.workflows.expiries import accepted_fallbacks, fallback_notes
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, desired_for, load_manifests, stop_on
 from reconciler.workflows.owners import (
@@ -124,17 +126,18 @@ def load_intent(
     references: References = _NO_REFERENCES,
     by_owner: bool = False,
     owners: Sequence[str] = (),
+    at: datetime.datetime | None = None,
 ) -> Intent:
     """Read the manifests for one cluster. ``by_owner``: where the cluster isolates owners, leave out those with errors.
 
-    ``owners``: only their changes are wanted.
+    ``owners``: only their changes are wanted. ``at``: the moment that decides about values that expire; ``None``: now.
 
     Raises ``ManifestError`` with all findings when one is at or above ``fail_on``, ``UsageError`` when it is not clear which
     cluster is meant, ``GitError`` for a reference that cannot be read, and ``UntrustedError`` for a cluster that the trusted
     one does not have.
     """
     seen = read_references(references, paths)
-    loaded = load_manifests(paths, trust=seen.trust)
+    loaded = load_manifests(paths, trust=seen.trust, at=at)
     return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on, by_owner=by_owner, owners=owners)
 
 
@@ -223,6 +226,7 @@ def plan_from(
     prune = spec.prune if attended or spec.prune is not Prune.CONFIRM else Prune.NEVER
     differences = difference(intent.desired, current, scope=spec.scope, prune=prune)
     changes = sort_for_writing(differences.changes, current.entities)
+    fallbacks = accepted_fallbacks(changes, intent.before, current)
     context = GuardContext(
         changes=changes,
         desired=intent.desired,
@@ -230,6 +234,7 @@ def plan_from(
         spec=spec,
         now=clock.now(),
         claimed_elsewhere=intent.others.claimed(current.cluster),
+        accepted_fallbacks=fallbacks,
     )
     judged = _judged(intent, context, accepted=accepted, advice=by_option if attended else in_manifest)
     # Lint again, now with the live state: it sees more, and says it in other words.
@@ -251,6 +256,7 @@ def plan_from(
         notes=(
             *current.notes,
             *judged.notes,
+            *fallback_notes(fallbacks),
             *intent.notes,
             *share_notes(intent.desired),
             *undeclared_notes(spec, intent.desired, current, earlier, source=source),

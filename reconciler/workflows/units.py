@@ -33,6 +33,7 @@ from reconciler.planning import keep_leader_parts, keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
 from reconciler.text import amount, amount_part, count_of, list_some, shares_text
 from reconciler.workflows.connect import read_state
+from reconciler.workflows.expiries import before_expiries
 from reconciler.workflows.load import adjusted, stop_on
 from reconciler.workflows.proportional import proportional_notes
 
@@ -116,12 +117,14 @@ def at_brokers(intent: Intent, current: CurrentState | None, *, attended: bool =
 def declared_values(desired: DesiredState, current: CurrentState | None) -> dict[Entity, Quotas]:
     """The values of an earlier state of the manifests, as the brokers of now would have them; entities without any key too.
 
-    A value that the cluster has for another number of brokers is what that state was applied as.
+    A value that the cluster has for another number of brokers, or that has expired since, is what that state was applied as.
     """
     if current is not None and desired.with_units:
         desired, _ = compute_units(desired, BrokerFacts(brokers=current.brokers, leaders=current.leaders))
         desired, _ = keep_parts(desired, current.entities)
         desired, _ = keep_leader_parts(desired, current.entities)
+    if current is not None:
+        desired = before_expiries(desired, current.entities)
     return {
         entity: {key.value: quota.value for key, quota in declared.quotas.items()}
         for entity, declared in desired.entities.items()
@@ -150,13 +153,14 @@ def share_notes(desired: DesiredState) -> Iterator[Message]:
 
 
 def _unknown_brokers(desired: DesiredState) -> Iterator[Finding]:
-    for entity in desired.with_units[:1]:
-        declared = desired.entities[entity]
+    left = [desired.entities[entity] for entity in desired.with_units if desired.entities[entity].units]
+    for declared in left[:1]:
+        entity = declared.entity
         key, written = next(iter(declared.units.items()))
         message = compose(
             "the brokers of the cluster are not known, so this total cannot be divided ({count} with one). Read the cluster, or "
             "record its snapshot again with {command}",
-            count=count_of(len(desired.with_units), "entity", "entities"),
+            count=count_of(len(left), "entity", "entities"),
             command=flag_part("kafka-quotas export --snapshot"),
         )
         yield finding("unknown-brokers", message, written.source, entity=entity, key=key.value)

@@ -55,6 +55,7 @@ WITHOUT_EXAMPLE = {
     "broker-restarted",
     "broker-without-series",
     "exporter-unreadable",
+    "expires-soon",
     "partial-answer",
     "clock-offset",
     "identity-unknown",

@@ -7,6 +7,7 @@ from typing import Final
 
 from reconciler.model import Finding
 from reconciler.policy.lint.capacity import overcommitted
+from reconciler.policy.lint.expiry import expiring_values
 from reconciler.policy.lint.names import confusable_names, ip_two_spellings, migrated_name, unreadable_node
 from reconciler.policy.lint.precedence import (
     captures_protected,
@@ -37,6 +38,7 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     migrated_name,
     unreadable_node,
     overcommitted,
+    expiring_values,
 )
 """Each walks the state once at most; what needs the current state shows nothing without one."""
 

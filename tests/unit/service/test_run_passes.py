@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,8 +15,8 @@ from reconciler.errors import LockedError, UnreachableError
 from reconciler.model.state import ClusterIdentity
 from reconciler.model.units import LeaderSpread
 from reconciler.ports import BrokerNode, QuotaCluster
-from tests.builders import user
-from tests.fakes import FakeCluster
+from tests.builders import NOON, user
+from tests.fakes import FakeClock, FakeCluster
 from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas
 from tests.support.service_world import ServiceWorld, rates, write_manifests
@@ -48,6 +49,20 @@ def test_with_apply_the_cluster_gets_it_and_then_nothing_more_is_written(tmp_pat
     assert world.metric("changes_total", action="create", status="applied") == 1
     assert world.metric("drift_entities", class_="in-sync") == 1
     assert world.metric("planned_changes", action="create") == 0
+
+
+def test_the_service_wakes_when_a_value_expires_and_takes_it_back(tmp_path: Path) -> None:
+    write_manifests(tmp_path)
+    after = NOON + datetime.timedelta(seconds=150)
+    entry = {RATE: {"value": "20MiB", "until": after.isoformat(), "then": "1MiB"}}
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, entry)), encoding="utf-8")
+    world = ServiceWorld(tmp_path, FakeCluster(), clock=FakeClock(moves=True))
+    seen: list[object] = []
+
+    world.run(190, {second: lambda: seen.append(world.cluster.entities[ALICE][RATE] / MIB) for second in (140, 160)})
+
+    assert seen == [20, 1]
+    assert world.results == ["applied", "in_sync", "applied"]
 
 
 def test_every_connection_is_given_back(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -21,8 +22,9 @@ from reconciler.service.shared_manifests import ManifestsOfCluster, SharedManife
 from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.references import References
+from tests.builders import NOON, user
 from tests.fakes import FakeClock
-from tests.support.manifests import cluster
+from tests.support.manifests import cluster, quotas
 from tests.support.service_world import rates
 
 FRESH_S = 100.0
@@ -33,7 +35,7 @@ class CountedReading:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.clock = FakeClock()
+        self.clock = FakeClock(moves=True)
         self.readings = 0
         self.meanwhile: Callable[[], None] = lambda: None
         for name in ("east", "west"):
@@ -44,7 +46,7 @@ class CountedReading:
 
     def _load(self) -> Sequence[Intent | ClusterFailure]:
         self.readings += 1
-        loaded = load_every_intent((str(self.folder),), fail_on=Severity.ERROR, references=References())
+        loaded = load_every_intent((str(self.folder),), fail_on=Severity.ERROR, references=References(), at=self.clock.now())
         self.meanwhile()
         return loaded
 
@@ -55,6 +57,21 @@ class CountedReading:
 @pytest.fixture
 def reading(tmp_path: Path) -> CountedReading:
     return CountedReading(tmp_path)
+
+
+def test_a_reading_is_old_once_a_value_in_it_expired(reading: CountedReading) -> None:
+    until = (NOON + datetime.timedelta(seconds=30)).isoformat()
+    entry = {"producer_byte_rate": {"value": "20MiB", "until": until, "then": "1MiB"}}
+    (reading.folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, entry)))
+    reading.shared.look()
+    reading.shared.look()
+    values = []
+    for _ in range(3):
+        values.append(reading.east.load(reading.east.fingerprint()).desired.values()[user("alice")]["producer_byte_rate"])
+        reading.clock.sleep(20)
+
+    assert values == [20 * 2.0**20, 20 * 2.0**20, 2.0**20]
+    assert reading.readings == 2
 
 
 def test_one_reading_serves_every_cluster_until_it_is_old(reading: CountedReading) -> None:

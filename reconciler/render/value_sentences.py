@@ -1,21 +1,28 @@
-"""What was declared in place of a number, beside the number that each broker enforces, in every output."""
+"""What was declared in place of a number, and when a value expires, beside the number that each broker enforces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from reconciler.model import ClusterTotal, KeyChange, KeyDrift, LeaderSpread, QuotaUnit
-from reconciler.text import rebalance_text, unit_text
+from reconciler.text import expiry_text, rebalance_text, unit_text
 
 
 def change_sentences(key: KeyChange, leaders: LeaderSpread | None) -> tuple[str, ...]:
-    """What the value of a change was computed from, and why it changes when brokers came or went; none for a plain number."""
-    return tuple(_sentences(key.key, key.unit, (key.before, key.after), key.brokers_before, leaders))
+    """What the value of a change was computed from, why it changes when brokers came or went, and when it expires.
+
+    None for a plain number.
+    """
+    return (*_sentences(key.key, key.unit, (key.before, key.after), key.brokers_before, leaders), *_expiry(key))
 
 
 def drift_sentences(key: KeyDrift) -> tuple[str, ...]:
     """The same for a value that the cluster does not have."""
-    return tuple(_sentences(key.key, key.unit, (key.live, key.desired), key.brokers_before, None))
+    return (*_sentences(key.key, key.unit, (key.live, key.desired), key.brokers_before, None), *_expiry(key))
+
+
+def _expiry(key: KeyChange | KeyDrift) -> tuple[str, ...]:
+    return () if key.expiry is None else (expiry_text(key.key, key.expiry),)
 
 
 def _sentences(

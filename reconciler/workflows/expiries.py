@@ -1,0 +1,71 @@
+"""Values that expired: which fallbacks need no new review, and what an earlier state of the manifests was applied as."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.manifest import BrokerFacts, compute_units
+from reconciler.model import (
+    Change,
+    CurrentState,
+    DesiredEntity,
+    DesiredQuota,
+    DesiredState,
+    Entity,
+    Message,
+    QuotaKey,
+    Quotas,
+    compose,
+    same_value,
+)
+from reconciler.text import count_of
+from reconciler.workflows.references import Before
+
+
+def accepted_fallbacks(changes: Iterable[Change], before: Before | None, current: CurrentState) -> frozenset[tuple[Entity, str]]:
+    """The keys that fall back as the manifests declared before the expiry, where the cluster has exactly the expired value.
+
+    ``before``: the base of a pull request. What follows an expired value is new to the reviewer where the base has another.
+    """
+    fallbacks = [(change.entity, key) for change in changes for key in change.keys if key.is_fallback]
+    if before is None or not fallbacks:
+        return frozenset((entity, key.key) for entity, key in fallbacks)
+    base, _ = compute_units(before.desired, BrokerFacts(brokers=current.brokers, leaders=current.leaders))
+    return frozenset(
+        (entity, key.key) for entity, key in fallbacks if same_value(key.after, _fallback_at(base, entity, QuotaKey(key.key)))
+    )
+
+
+def _fallback_at(base: DesiredState, entity: Entity, key: QuotaKey) -> float | None:
+    """What a state declares to follow an expired value; NaN, which no manifest declares, when it has none that expired."""
+    declared = base.entities.get(entity)
+    if declared is None or (expiry := declared.expiries.get(key)) is None or not expiry.expired:
+        return float("nan")
+    quota = declared.quotas.get(key)
+    return None if quota is None else quota.value
+
+
+def fallback_notes(fallbacks: frozenset[tuple[Entity, str]]) -> Iterator[Message]:
+    """A sentence when guards pass fallbacks."""
+    if fallbacks:
+        yield compose(
+            "{values} back because of the expiry in the manifests. Guards take that as reviewed.",
+            values=count_of(len(fallbacks), "value falls", "values fall"),
+        )
+
+
+def before_expiries(desired: DesiredState, live: Mapping[Entity, Quotas]) -> DesiredState:
+    """The state with each expired value that the cluster still has: what it was applied as."""
+    entities: dict[Entity, DesiredEntity] = {}
+    for entity, declared in desired.entities.items():
+        kept = {
+            key: expiry.other
+            for key, expiry in declared.expiries.items()
+            if expiry.expired
+            and isinstance(expiry.other, DesiredQuota)
+            and same_value(expiry.other.value, live.get(entity, {}).get(key.value))
+        }
+        if kept:
+            entities[entity] = replace(declared, quotas={**declared.quotas, **kept})
+    return replace(desired, entities={**desired.entities, **entities}) if entities else desired

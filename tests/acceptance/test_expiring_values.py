@@ -1,0 +1,181 @@
+"""Values that expire as users meet them: validated, planned, reviewed, and taken back by themselves."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reconciler.errors import StalePlanError
+from reconciler.planning.saved_plan import read_saved_plan, require_current
+from tests.builders import user
+from tests.support.command import Done, invoke
+from tests.support.git_repository import GitRepository
+from tests.support.manifests import cluster, quotas, snapshot
+
+SCHEMAS = Path(__file__).parents[2] / "schemas"
+MIB = 2.0**20
+PAST, FUTURE = "2020-12-01", "2999-12-01"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "quotas").mkdir()
+    return tmp_path
+
+
+def manifests(folder: Path, until: str, *, value: object = "20MiB", then: object = "10MiB", **spec: Any) -> None:
+    entry = {"value": value, "until": until} | ({} if then is None else {"then": then})
+    (folder / "quotas" / "prod.yaml").write_text(cluster(**spec))
+    (folder / "quotas" / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": entry})))
+
+
+def live(folder: Path, value: float | None) -> None:
+    state = {} if value is None else {user("alice"): {"producer_byte_rate": value}}
+    (folder / "live.json").write_text(snapshot(state))
+
+
+def plan(folder: Path, *arguments: str, command: str = "plan") -> Done:
+    return invoke(command, "quotas", "--current", "live.json", *arguments, cwd=folder)
+
+
+def key_of(done: Done) -> dict[str, Any]:
+    document = done.json()
+    jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
+    (change,) = document["changes"]
+    key: dict[str, Any] = change["keys"]["producer_byte_rate"]
+    return key
+
+
+def test_a_plan_shows_until_when_a_value_applies_and_what_follows(folder: Path) -> None:
+    manifests(folder, FUTURE)
+    live(folder, 10 * MIB)
+
+    assert key_of(plan(folder, "--format", "json"))["expiry"] == {
+        "at": f"{FUTURE}T00:00:00Z",
+        "expired": False,
+        "then": 10 * MIB,
+    }
+    for page in ("text", "markdown", "html"):
+        assert f"until {FUTURE}: then 10 MiB/s" in plan(folder, "--format", page).out.replace("\xa0", " ")
+
+
+def test_after_the_expiry_a_plan_names_the_reason_and_guards_accept_it(folder: Path) -> None:
+    manifests(folder, PAST, then="1MiB")
+    live(folder, 20 * MIB)
+    done = plan(folder, "--format", "json")
+
+    assert key_of(done)["expiry"] == {"at": f"{PAST}T00:00:00Z", "expired": True, "was": 20 * MIB}
+    assert done.json()["applyable"] is True
+    text = plan(folder).out
+    assert f"expired on {PAST}: was 20 MiB/s" in text
+    assert "1 value falls back because of the expiry in the manifests." in " ".join(text.split())
+
+
+def test_another_value_than_the_expired_one_needs_the_guards(folder: Path) -> None:
+    manifests(folder, PAST, then="1MiB")
+    live(folder, 30 * MIB)
+
+    assert plan(folder, "--format", "json").json()["applyable"] is False
+
+
+def test_a_value_that_follows_far_below_the_current_one_trips_the_guard_at_once(folder: Path) -> None:
+    manifests(folder, FUTURE, then="1MiB")
+    live(folder, 10 * MIB)
+    done = plan(folder, "--format", "json").json()
+    (guard,) = (each for each in done["guards"] if each["id"] == "large-reduction")
+
+    assert guard["status"] == "needs-acceptance"
+    assert f"from 10 MiB/s to 1 MiB/s on {FUTURE}" in guard["message"]
+
+
+def test_without_then_the_quota_is_removed_without_a_guard(folder: Path) -> None:
+    manifests(folder, PAST, then=None, guards={"too-many-removals": {"count": 0}})
+    live(folder, 20 * MIB)
+    document = plan(folder, "--format", "json").json()
+
+    assert document["summary"]["delete"] == 1
+    assert document["applyable"] is True
+
+
+def test_guards_measure_an_expired_value_that_the_base_does_not_have(folder: Path) -> None:
+    repository = GitRepository(folder)
+    manifests(folder, FUTURE, then="10MiB")
+    repository.commit("twenty until a far day")
+    manifests(folder, PAST, then="1MiB")
+    live(folder, 20 * MIB)
+
+    done = plan(folder, "--base", "HEAD", "--format", "json").json()
+    assert [guard["id"] for guard in done["guards"] if guard["status"] == "needs-acceptance"] == ["large-reduction"]
+
+    repository.commit("merged")
+    assert plan(folder, "--base", "HEAD", "--format", "json").json()["applyable"] is True
+
+
+def test_drift_states_that_a_value_expired(folder: Path) -> None:
+    manifests(folder, PAST)
+    live(folder, 20 * MIB)
+
+    done = plan(folder, "--format", "json", command="drift")
+    (entity,) = done.json()["entities"]
+    assert entity["keys"]["producer_byte_rate"]["expiry"]["was"] == 20 * MIB
+    assert f"expired on {PAST}: was 20 MiB/s" in plan(folder, command="drift").out
+
+
+def test_with_a_baseline_an_expired_value_is_unapplied_and_not_a_change_by_hand(folder: Path) -> None:
+    repository = GitRepository(folder)
+    manifests(folder, PAST)
+    repository.commit("applied")
+    live(folder, 20 * MIB)
+
+    (entity,) = plan(folder, "--baseline", "HEAD", "--format", "json", command="drift").json()["entities"]
+    assert entity["class"] == "unapplied"
+
+
+def test_validate_warns_a_week_before_and_names_an_expired_value(folder: Path) -> None:
+    soon = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=5)).date()
+    manifests(folder, soon.isoformat())
+    warned = invoke("validate", "quotas", cwd=folder)
+    manifests(folder, PAST)
+    expired = invoke("validate", "quotas", cwd=folder)
+    manifests(folder, FUTURE)
+    later = invoke("validate", "quotas", cwd=folder)
+
+    assert warned.code == expired.code == later.code == 0
+    assert f"expires on {soon}: then 10 MiB/s" in " ".join(warned.out.split())
+    assert "[expires-soon]" in warned.out
+    assert f"expired on {PAST}: now 10 MiB/s" in " ".join(expired.out.split())
+    assert "[expired-value]" in expired.out
+    assert "expire" not in later.out
+
+
+def test_a_time_without_a_zone_is_refused(folder: Path) -> None:
+    manifests(folder, "2026-12-01T18:00")
+    done = invoke("validate", "quotas", cwd=folder)
+
+    assert done.code == 1
+    assert "has no time zone" in done.out
+    assert "[invalid-expiry]" in done.out
+
+
+def test_a_plan_from_before_the_expiry_is_stale_afterwards_and_states_why(folder: Path) -> None:
+    manifests(folder, PAST)
+    live(folder, 10 * MIB)
+    saved = read_saved_plan(_planned_before(folder), name="plan.json")
+    now = read_saved_plan(plan(folder, "--format", "json").out, name="now.json")
+    with pytest.raises(StalePlanError, match=rf"user=alice producer_byte_rate expired on {PAST}, after the plan was made"):
+        require_current(saved, now)
+
+
+def _planned_before(folder: Path) -> str:
+    """The plan as it was a day before the expiry."""
+    manifests(folder, FUTURE)
+    document: dict[str, Any] = plan(folder, "--format", "json").json()
+    manifests(folder, PAST)
+    document["observed"]["at"] = "2020-11-30T00:00:00Z"
+    document["changes"][0]["keys"]["producer_byte_rate"]["expiry"]["at"] = f"{PAST}T00:00:00Z"
+    return json.dumps(document)
