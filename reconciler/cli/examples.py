@@ -217,6 +217,7 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
         page="describe-and-alter.md",
         lines=(
             ("Set one quota of a user", "alter quotas --name user=alice --add producer_byte_rate=10MiB"),
+            ("Raise it for two hours", "alter quotas --name user=alice --add producer_byte_rate=50MiB --for 2h"),
             (
                 "Remove a quota of the default client-id",
                 "alter --bootstrap-server b1:9092 --defaults client-id --delete request_percentage",

@@ -120,6 +120,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
     from reconciler.workflows.stored_rules import stored_rule_notes
     from reconciler.workflows.system_clock import SystemClock
+    from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
     from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
     from reconciler.workflows.trusted import TrustedTree, read_trusted_files
     from reconciler.workflows.units import with_leaders
@@ -181,6 +182,7 @@ __all__ = [
     "SplitBy",
     "StoredReference",
     "SystemClock",
+    "TemporaryValues",
     "TrafficCheckRequest",
     "TrustedTree",
     "Undoing",
@@ -246,6 +248,7 @@ __all__ = [
     "open_page",
     "owners_to_split",
     "parse_clients",
+    "parse_length",
     "parse_workflows",
     "plan_rollout",
     "plan_with",
@@ -265,6 +268,7 @@ __all__ = [
     "require_client",
     "require_free",
     "require_room",
+    "require_unchanged",
     "resolve_known",
     "revert_report",
     "run_backtest",
@@ -283,6 +287,7 @@ __all__ = [
     "stop_on",
     "stop_sandbox",
     "stored_rule_notes",
+    "temporary_values",
     "traffic_by_kind",
     "uses_leaders",
     "validate_every",

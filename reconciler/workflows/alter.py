@@ -41,7 +41,7 @@ from reconciler.text import near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
-from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
+from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
@@ -57,6 +57,9 @@ class AlterTarget:
     source: ManifestCommit = field(default_factory=ManifestCommit)
     trusted: TrustedTree | None = None
     others: OtherClusters = field(default_factory=OtherClusters)
+    desired: DesiredState = field(default_factory=DesiredState)
+    loaded: LoadedManifests | None = None
+    paths: tuple[str, ...] = ()
 
     def managed_at(self, entity: Entity) -> ManagedAt | None:
         """Where manifests own the entity; ``None`` when they do not."""
@@ -81,7 +84,8 @@ def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str |
     stop_on(loaded.findings)
     spec = chosen_cluster(loaded, cluster)
     # All files count, whichever were named: an entity that another file declares is no less managed.
-    entities = loaded.desired(spec).entities
+    desired = loaded.desired(spec)
+    entities = desired.entities
     return AlterTarget(
         spec=spec,
         managed=True,
@@ -89,6 +93,9 @@ def load_target(paths: Sequence[str], *, cluster: str | None, trusted_ref: str |
         source=source_of(Path(where[0])),
         trusted=seen.trusted,
         others=OtherClusters(spec=spec, loaded=loaded),
+        desired=desired,
+        loaded=loaded,
+        paths=tuple(where),
     )
 
 

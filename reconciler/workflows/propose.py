@@ -6,7 +6,7 @@ import contextlib
 import logging
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -32,13 +32,13 @@ class ManifestFiles:
         """Reads the files that declare a value. Raises ``FileAccessError``."""
         self._intent = intent
         places = {quota.source.file for declared in intent.desired.entities.values() for quota in declared.quotas.values()}
-        self._contents: Mapping[str, bytes] = {file: _read(file) for file in sorted(places)}
+        self._contents: Mapping[str, bytes] = {file: read_manifest(file) for file in sorted(places)}
 
     def propose(self, report: BacktestReport) -> ValueProposals:
         """What the report recommends for the values of these files, with the other clusters that each value is of."""
         proposals = propose_values(report, self._intent.desired)
         loaded = self._intent.others.loaded
-        elsewhere = _clusters_of_values(loaded, leave_out=self._intent.spec.name)
+        elsewhere = clusters_of_values(loaded, leave_out=self._intent.spec.name)
         values = (replace(value, clusters=elsewhere.get(value.source, ())) for value in proposals.values)
         return replace(proposals, values=tuple(values))
 
@@ -57,31 +57,47 @@ class ManifestFiles:
     def _revised(self, file: str, edits: Sequence[ScalarEdit]) -> FileRevision:
         before = self._contents[file]
         self._require_unchanged(file, before)
-        target = self._target(file)
-        _require_writable(file, target)
-        try:
-            return FileRevision(path=file, target=target, before=before, after=edit_scalars(before, edits))
-        except ScalarEditError as error:
-            place = Span(file=file, line=error.edit.line, column=error.edit.column)
-            msg = f"{place}: {shown(error.edit.old)} cannot be replaced in place. Write {error.edit.new} there by hand"
-            raise FileAccessError(msg) from None
-
-    def _target(self, file: str) -> str:
-        """Where links lead to. Raises ``FileAccessError`` for a place outside of the repository and of the named folders."""
-        target = os.path.realpath(file)
-        folders = [path if Path(path).is_dir() else str(Path(path).parent) for path in self._intent.paths]
-        with contextlib.suppress(GitError):
-            folders.append(nearest_repository(folders[0]).top)
-        allowed = [os.path.realpath(folder) for folder in folders]
-        if not any(target.startswith(folder.rstrip(os.sep) + os.sep) for folder in allowed):
-            msg = f"{escaped(file)} is a symbolic link to {escaped(target)}, outside of the repository. Nothing was written"
-            raise FileAccessError(msg)
-        return target
+        return revise_file(file, before, edits, edit_scalars, paths=self._intent.paths)
 
     def _require_unchanged(self, file: str, before: bytes) -> None:
-        if _read(file) != before:
+        if read_manifest(file) != before:
             msg = f"{escaped(file)} changed while the backtest ran. Nothing was written: run the command again"
             raise FileAccessError(msg)
+
+
+def revise_file(
+    file: str,
+    before: bytes,
+    edits: Sequence[ScalarEdit],
+    edit: Callable[[bytes, Sequence[ScalarEdit]], bytes],
+    *,
+    paths: Sequence[str],
+) -> FileRevision:
+    """A file of the manifests in ``paths`` with edits; nothing is written.
+
+    Raises ``FileAccessError`` for a file that cannot be edited or written, or that is a link out of the repository.
+    """
+    target = _target(file, paths)
+    _require_writable(file, target)
+    try:
+        return FileRevision(path=file, target=target, before=before, after=edit(before, edits))
+    except ScalarEditError as error:
+        place = Span(file=file, line=error.edit.line, column=error.edit.column)
+        msg = f"{place}: {shown(error.edit.old)} cannot be replaced in place. Write {error.edit.new} there by hand"
+        raise FileAccessError(msg) from None
+
+
+def _target(file: str, paths: Sequence[str]) -> str:
+    """Where links lead to. Raises ``FileAccessError`` for a place outside of the repository and of the named folders."""
+    target = os.path.realpath(file)
+    folders = [path if Path(path).is_dir() else str(Path(path).parent) for path in paths]
+    with contextlib.suppress(GitError):
+        folders.append(nearest_repository(folders[0]).top)
+    allowed = [os.path.realpath(folder) for folder in folders]
+    if not any(target.startswith(folder.rstrip(os.sep) + os.sep) for folder in allowed):
+        msg = f"{escaped(file)} is a symbolic link to {escaped(target)}, outside of the repository. Nothing was written"
+        raise FileAccessError(msg)
+    return target
 
 
 def write_revisions(revisions: Sequence[FileRevision]) -> None:
@@ -100,7 +116,8 @@ def write_revisions(revisions: Sequence[FileRevision]) -> None:
         log_event(_log, "manifest written", level=logging.INFO, file=revision.path, target=revision.target)
 
 
-def _read(file: str) -> bytes:
+def read_manifest(file: str) -> bytes:
+    """Raises ``FileAccessError``."""
     try:
         return Path(file).read_bytes()
     except OSError as error:
@@ -116,7 +133,8 @@ def _require_writable(file: str, target: str) -> None:
         raise FileAccessError(msg)
 
 
-def _clusters_of_values(loaded: LoadedManifests, *, leave_out: str | None) -> Mapping[Span, tuple[str, ...]]:
+def clusters_of_values(loaded: LoadedManifests, *, leave_out: str | None) -> Mapping[Span, tuple[str, ...]]:
+    """The clusters that take a value from each place, but for one."""
     clusters: dict[Span, list[str]] = {}
     for name, spec in sorted(loaded.clusters.items()):
         if name == leave_out:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.yaml.editing import ScalarEdit, ScalarEditError, edit_scalars
+    from reconciler.yaml.editing import ScalarEdit, ScalarEditError, edit_scalars, expand_scalars
     from reconciler.yaml.nodes import Plain, YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence
     from reconciler.yaml.reading import read_yaml
     from reconciler.yaml.writing import scalar_text
@@ -22,6 +22,7 @@ __all__ = [
     "YamlScalar",
     "YamlSequence",
     "edit_scalars",
+    "expand_scalars",
     "read_yaml",
     "scalar_text",
 ]

@@ -1,13 +1,13 @@
-"""Scalars of a YAML file replaced where they stand: every other character stays as it is."""
+"""Scalars of a YAML file replaced where they stand, by texts or by flow mappings: every other character stays as it is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.yaml.nodes import YamlMapping, YamlNode, YamlScalar
+from reconciler.yaml.nodes import Plain, YamlMapping, YamlNode, YamlScalar
 from reconciler.yaml.reading import read_yaml
 
 _BREAKS: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
@@ -38,6 +38,43 @@ def edit_scalars(content: bytes, edits: Sequence[ScalarEdit]) -> bytes:
 
     Raises ``ScalarEditError`` for the first scalar that is not there, and where the result would differ in anything else.
     """
+    edited = _replaced(content, edits, quotes=False)
+    _require_only(content, edited, edits)
+    return edited
+
+
+def expand_scalars(content: bytes, edits: Sequence[ScalarEdit]) -> bytes:
+    """The file with flow mappings, whose texts are ``new``, in place of scalars and of their quotes.
+
+    Raises ``ScalarEditError`` as ``edit_scalars`` does, also for a scalar with an anchor or a tag.
+    """
+    edited = _replaced(content, edits, quotes=True)
+    before, after = read_yaml(content), read_yaml(edited)
+    values = {(edit.line, edit.column): _value(edit) for edit in edits}
+    wanted = [_data(document, values) for document in before.documents]
+    if after.problems or wanted != [document.data for document in after.documents]:
+        raise ScalarEditError(edits[0])
+    return edited
+
+
+def _value(edit: ScalarEdit) -> Plain:
+    documents = read_yaml(edit.new.encode("utf-8")).documents
+    if len(documents) != 1:
+        raise ScalarEditError(edit)
+    return documents[0].data
+
+
+def _data(node: YamlNode, values: Mapping[tuple[int, int], Plain]) -> Plain:
+    """The plain data of a node, with other values at some places."""
+    if (node.line, node.column) in values and isinstance(node, YamlScalar):
+        return values[node.line, node.column]
+    if isinstance(node, YamlMapping):
+        return {key: _data(value, values) for key, value in node.items.items()}
+    return node.data if isinstance(node, YamlScalar) else [_data(item, values) for item in node.items]
+
+
+def _replaced(content: bytes, edits: Sequence[ScalarEdit], *, quotes: bool) -> bytes:
+    """``quotes``: the quotes of a scalar are replaced, too."""
     text = content.decode("utf-8")
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     text = text.removeprefix(mark)
@@ -45,13 +82,13 @@ def edit_scalars(content: bytes, edits: Sequence[ScalarEdit]) -> bytes:
     pieces, done = [mark], 0
     for edit in sorted(edits, key=lambda each: (each.line, each.column)):
         begin, end = _extent(text, starts, edit)
+        if quotes and text[end : end + 1] in ('"', "'") and text[begin - 1 : begin] == text[end : end + 1]:
+            begin, end = begin - 1, end + 1
         if begin < done:
             raise ScalarEditError(edit)
         pieces += (text[done:begin], edit.new)
         done = end
-    edited = "".join((*pieces, text[done:])).encode("utf-8")
-    _require_only(content, edited, edits)
-    return edited
+    return "".join((*pieces, text[done:])).encode("utf-8")
 
 
 def _extent(text: str, starts: Sequence[int], edit: ScalarEdit) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.yaml import ScalarEdit, ScalarEditError, YamlMapping, YamlScalar, edit_scalars, read_yaml
+from reconciler.yaml import ScalarEdit, ScalarEditError, YamlMapping, YamlScalar, edit_scalars, expand_scalars, read_yaml
 
 VALUES = st.sampled_from(["10MiB", "1", "12.5%", "200KB/s", "1e6"])
 QUOTES = st.sampled_from(["", '"', "'"])
@@ -91,3 +91,28 @@ def test_one_place_is_edited_once() -> None:
     edit = ScalarEdit(line=1, column=4, old="1", new="2")
     with pytest.raises(ScalarEditError):
         edit_scalars(b"a: 1\n", [edit, edit])
+
+
+@given(st.lists(ENTRY, min_size=1, max_size=6), ENDS, st.data())
+def test_a_scalar_becomes_a_mapping_and_everything_around_it_stays(
+    entries: list[tuple[str, str, str, str]], end: str, data: st.DataObject
+) -> None:
+    entries = [(form if form != "anchor" else "plain", *rest) for form, *rest in entries]  # type: ignore[misc]  # of four parts
+    text = "\n".join(entry(number, *each) for number, each in enumerate(entries)) + "\n"
+    content = text.replace("\n", end).encode()
+    scalar = data.draw(st.sampled_from(places(content)))
+    new = "{value: 5MiB, until: 2026-12-01T18:00:00Z, then: 1}"
+    edited = expand_scalars(content, [ScalarEdit(line=scalar.line, column=scalar.column, old=scalar.text, new=new)])
+
+    quotes = [
+        mark for mark in ("", '"', "'") if edited.replace(new.encode(), f"{mark}{scalar.text}{mark}".encode(), 1) == content
+    ]
+    assert len(quotes) == 1
+    assert edited.count(new.encode()) == 1
+
+
+def test_a_scalar_with_an_anchor_is_not_expanded() -> None:
+    content = b"a: &x 10MiB\nb: *x\n"
+
+    with pytest.raises(ScalarEditError):
+        expand_scalars(content, [ScalarEdit(line=1, column=4, old="10MiB", new="{value: 5MiB}")])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from reconciler.cli import entity_options, options, output, run_outputs, writing
@@ -16,7 +16,7 @@ from reconciler.text import shown
 if TYPE_CHECKING:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyReport, Plan
-    from reconciler.workflows import AlterRequest, AlterTarget, Approval
+    from reconciler.workflows import AlterRequest, AlterTarget, Approval, TemporaryValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +28,7 @@ class AlterArguments(WritingArguments):
     entity_defaults: tuple[str, ...]
     add: tuple[str, ...]
     delete: tuple[str, ...]
+    length: str | None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="set these quotas, with values as in manifests, such as 10MiB",
     )
     changes.add_argument("--delete", action="append", default=[], metavar="KEY,...", help="remove these quotas")
+    changes.add_argument(
+        "--for",
+        dest="length",
+        metavar="TIME",
+        help="take the values of --add back after this time, such as 90m, 2h or 3d: write an expiry into the manifests of PATH",
+    )
     writing.add_writing_options(parser)
     options.add_trusted_ref_option(parser)
     options.add_cluster_options(parser)
@@ -57,6 +64,7 @@ def parse(namespace: argparse.Namespace) -> AlterArguments:
 def run(args: AlterArguments) -> int:
     """Plan the one change, write it, print its report; the exit code states whether anything was written."""
     from reconciler.cli.progress import PatientProgress
+    from reconciler.model import ApplyResult
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import load_target
 
@@ -67,12 +75,41 @@ def run(args: AlterArguments) -> int:
             output.tell(f"warning: {warning}")
         try:
             target = load_target(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+            temporary = _temporary(args, request, target)
         except ManifestError as error:
             output.print_findings(args, error.findings, to_stdout=True)
             raise
         audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
-        report = _alter(args, request, approval, target, progress)
+        if temporary is None:
+            report = _alter(args, request, approval, target, progress, lambda: None)
+        else:
+            # The manifests declare the values from now on, so no guard has to keep them apart.
+            plain = replace(target, managed=False)
+            report = _alter(args, request, approval, plain, progress, lambda: _write(args, temporary, progress))
+            if report.result is ApplyResult.NOTHING_TO_DO:
+                _write(args, temporary, progress)
     return run_outputs.finish(args, report, audit)
+
+
+def _temporary(args: AlterArguments, request: AlterRequest, target: AlterTarget) -> TemporaryValues | None:
+    from reconciler.workflows import SystemClock, parse_length, temporary_values
+
+    if args.length is None:
+        return None
+    return temporary_values(request, target, until=SystemClock().now() + parse_length(args.length))
+
+
+def _write(args: AlterArguments, temporary: TemporaryValues, progress: PatientProgress) -> None:
+    """Change the manifests, right before the cluster: a value there without its expiry would stay."""
+    from reconciler.workflows import require_unchanged, write_revisions
+
+    if args.validate_only:
+        return
+    require_unchanged(temporary.revisions)
+    write_revisions(temporary.revisions)
+    with progress.silent():
+        for note in temporary.notes:
+            output.tell(f"note: {note}")
 
 
 def _request(args: AlterArguments) -> AlterRequest:
@@ -135,9 +172,20 @@ def _approval(args: AlterArguments) -> Approval:
 
 
 def _alter(
-    args: AlterArguments, request: AlterRequest, approval: Approval, target: AlterTarget, progress: PatientProgress
+    args: AlterArguments,
+    request: AlterRequest,
+    approval: Approval,
+    target: AlterTarget,
+    progress: PatientProgress,
+    before_write: Callable[[], None],
 ) -> ApplyReport:
     from reconciler.workflows import SystemClock, alter_entity, open_cluster
+
+    def confirm(plan: Plan) -> bool:
+        confirmed = writing.confirm(args, plan, progress)
+        if confirmed:
+            before_write()
+        return confirmed
 
     progress.step("connecting to the cluster")
     cluster = open_cluster(target.spec, options.access(args), trusted=target.trusted)
@@ -147,7 +195,7 @@ def _alter(
             request,
             approval,
             target=target,
-            confirm=lambda plan: writing.confirm(args, plan, progress),
+            confirm=confirm,
             preview=lambda plan: _preview(args, plan, progress),
             clock=SystemClock(),
             progress=progress,

@@ -1,0 +1,169 @@
+"""Values that are set for a while by hand: the entries in the manifests that take them back."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler.errors import FileAccessError, UsageError
+from reconciler.formats import ValueRefusedError, parse_value, value_text
+from reconciler.manifest import ClientQuotasDocument, read_documents
+from reconciler.model import (
+    DesiredQuota,
+    Entity,
+    FileRevision,
+    Message,
+    QuotaKey,
+    Span,
+    compose,
+    display_name,
+    flag_part,
+    key_part,
+    name_part,
+)
+from reconciler.text import count_of, list_some, moment_text, shown
+from reconciler.workflows.alter import AlterRequest, AlterTarget
+from reconciler.workflows.load import LoadedManifests, adjusted, desired_for, stop_on
+from reconciler.workflows.propose import clusters_of_values, read_manifest, revise_file
+from reconciler.yaml import ScalarEdit, expand_scalars
+
+_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
+_LENGTH: Final = re.compile(r"([1-9][0-9]{0,4})([mhd])")
+_LONGEST: Final = datetime.timedelta(days=366)
+_NAMED: Final = 3
+_WITHOUT: Final = (
+    "--for needs the manifests of the cluster: without them nothing would take the value back. Pass the folder of the manifests "
+    "as PATH"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemporaryValues:
+    """The files with values that expire, and a sentence for each value."""
+
+    revisions: tuple[FileRevision, ...]
+    notes: tuple[Message, ...]
+
+
+def parse_length(text: str) -> datetime.timedelta:
+    """``90m``, ``2h``, ``3d``. Raises ``UsageError``."""
+    match = _LENGTH.fullmatch(text)
+    length = datetime.timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None
+    if length is None or length > _LONGEST:
+        raise UsageError(f"--for takes minutes, hours or days such as 90m, 2h or 3d, up to 366d, not {shown(text)}")
+    return length
+
+
+def temporary_values(request: AlterRequest, target: AlterTarget, *, until: datetime.datetime) -> TemporaryValues:
+    """The manifests with the values of a request until a moment, and then those that they declare now. Nothing is written.
+
+    Raises ``UsageError`` where no manifest could take a value back, ``FileAccessError`` for a file that cannot be edited, and
+    ``ManifestError`` for a value that the rules of the repository refuse.
+    """
+    if not target.managed or target.loaded is None:
+        raise UsageError(_WITHOUT)
+    if request.delete or not request.add:
+        raise UsageError("--for sets values for a while: give them with --add, and no --delete")
+    if not target.spec.scope.contains(request.entity):
+        raise UsageError(f"{request.entity} is outside the scope of the manifests, so no run would take the value back")
+    until = _whole_second(until)
+    places = {key: _place(QuotaKey(key), request.entity, target) for key in request.add}
+    edits: dict[str, list[ScalarEdit]] = {}
+    notes = []
+    for key, quota in places.items():
+        value = value_text(QuotaKey(key), request.add[key])
+        new = f"{{value: {value}, until: {until:%Y-%m-%dT%H:%M:%SZ}, then: {quota.text}}}"
+        place = quota.source
+        edits.setdefault(place.file, []).append(ScalarEdit(line=place.line, column=place.column, old=quota.text, new=new))
+        notes.append(_note(key, quota, value, until))
+    revisions = tuple(
+        revise_file(file, read_manifest(file), some, expand_scalars, paths=target.paths) for file, some in sorted(edits.items())
+    )
+    _require_valid(revisions, target.loaded, target.spec.name)
+    return TemporaryValues(revisions=revisions, notes=tuple(notes))
+
+
+def _require_valid(revisions: Sequence[FileRevision], loaded: LoadedManifests, cluster: str | None) -> None:
+    """Raise ``ManifestError`` for a value that the rules of the repository refuse: the manifests would stop every later run."""
+    contents = {revision.path: read_documents(revision.after, revision.path) for revision in revisions}
+    revised = (document for content in contents.values() for document in content.documents)
+    documents = [document for document in loaded.documents if document.file not in contents]
+    documents += [document for document in revised if isinstance(document, ClientQuotasDocument)]
+    findings = [finding for content in contents.values() for finding in content.findings]
+    _, _, of_cluster = desired_for(replace(loaded, documents=tuple(documents)), cluster)
+    stop_on((*adjusted(findings, loaded.lint), *of_cluster))
+
+
+def require_unchanged(revisions: Sequence[FileRevision]) -> None:
+    """Raise ``FileAccessError`` for a file that changed since it was read: the user may take long to confirm."""
+    for revision in revisions:
+        if read_manifest(revision.path) != revision.before:
+            raise FileAccessError(f"{shown(revision.path)} changed meanwhile. Nothing was written: run the command again")
+
+
+def _whole_second(moment: datetime.datetime) -> datetime.datetime:
+    return moment.astimezone(datetime.UTC).replace(microsecond=0)
+
+
+def _note(key: str, quota: DesiredQuota, value: str, until: datetime.datetime) -> Message:
+    return compose(
+        "{place} declares {key} as {value} until {when}, then {then}. Commit the file, so that {run} or {apply} takes it back.",
+        place=quota.source,
+        key=key_part(key),
+        value=name_part(value),
+        when=name_part(moment_text(until)),
+        then=name_part(quota.text),
+        run=flag_part("run --apply"),
+        apply=flag_part("apply"),
+    )
+
+
+def _place(key: QuotaKey, entity: Entity, target: AlterTarget) -> DesiredQuota:
+    """The declared value, which stands alone at its place. Raises ``UsageError`` with what to do otherwise."""
+    declared = target.desired.entities.get(entity)
+    quota = None if declared is None else declared.quotas.get(key) or declared.units.get(key)
+    if declared is None or quota is None:
+        msg = f"no manifest declares {key.value} for {entity}, so there is no place for a value that expires"
+        raise UsageError(f"{msg}. Add an entry with {{value: VALUE, until: MOMENT}} to a manifest, and apply it")
+    for reason in _obstacles(key, entity, target, quota):
+        raise UsageError(f"{quota.source}: {reason}")
+    assert isinstance(quota, DesiredQuota)
+    return quota
+
+
+def _obstacles(key: QuotaKey, entity: Entity, target: AlterTarget, quota: object) -> Iterator[str]:
+    """Why a value cannot be replaced where it stands."""
+    by_hand = "Change the manifest by hand"
+    expiry = target.desired.entities[entity].expiries.get(key)
+    if expiry is not None:
+        over = "expired" if expiry.expired else "expires"
+        yield f"{key.value} for {entity} {over} already, on {moment_text(expiry.at)}. {by_hand}: move until"
+    if not isinstance(quota, DesiredQuota) or not _is_plain(key, quota):
+        yield f"the value of {key.value} is computed from a total, shares, a budget or a group. {by_hand}"
+        return
+    if quota.profile is not None:
+        yield f"the value of {key.value} is that of profile {display_name(quota.profile)}. Give {entity} its own"
+    others = [each for each in _sharing(key, quota.source, target) if each != entity]
+    if others:
+        names = list_some([str(each) for each in others], _NAMED)
+        yield f"{count_of(len(others), 'other entity shares', 'other entities share')} the value: {names}. Give {entity} its own"
+    clusters = clusters_of_values(target.loaded, leave_out=target.spec.name).get(quota.source) if target.loaded else None
+    if clusters:
+        yield f"the value is also that of {list_some(clusters, _NAMED)}. Add an override for this cluster by hand"
+
+
+def _is_plain(key: QuotaKey, quota: DesiredQuota) -> bool:
+    try:
+        return quota.unit is None and parse_value(key, quota.text).number == quota.value
+    except ValueRefusedError:
+        return False
+
+
+def _sharing(key: QuotaKey, source: Span, target: AlterTarget) -> Iterator[Entity]:
+    for entity, declared in target.desired.entities.items():
+        quota = declared.quotas.get(key)
+        if quota is not None and quota.source == source:
+            yield entity
