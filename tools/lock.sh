@@ -23,5 +23,5 @@ lock() {
 mkdir -p requirements
 printf '%s\n' hatchling setuptools >"$folder/build.in"
 lock requirements/build.txt "$folder/build.in"
-lock requirements/pipeline.txt pyproject.toml --extra github --extra regex
-lock requirements/pipeline-traffic.txt pyproject.toml --extra github --extra regex --extra traffic
+lock requirements/pipeline.txt pyproject.toml --extra github --extra regex --extra policies
+lock requirements/pipeline-traffic.txt pyproject.toml --extra github --extra regex --extra policies --extra traffic

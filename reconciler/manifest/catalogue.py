@@ -111,6 +111,11 @@ _STRUCTURE: Final = (
         "an expression. A prefix or a glob needs no extra.",
     ),
     _error("unknown-guard", "An acceptance names a guard that does not exist, so it would accept nothing."),
+    _error(
+        "invalid-policy",
+        "A policy cannot be used: its expression is not CEL, names a variable or function that does not exist, or does not give "
+        "true or false. Policies need the extra 'policies' (cel-expr-python). No plan is made without the repository's policies.",
+    ),
     _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance needs an end."),
     _error(
         "invalid-freeze-window",

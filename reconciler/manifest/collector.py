@@ -52,14 +52,20 @@ MAX_FINDINGS: Final = 100_000
 class Collector:
     """The findings of one file, in the order they are made; ``regexes`` are the different expressions of its selectors.
 
-    After ``MAX_FINDINGS`` one finding reports that there are more, and ``full`` is true.
+    After ``MAX_FINDINGS`` one finding reports that there are more, and ``full`` is true. ``content``: the bytes of the file.
     """
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, content: bytes = b"") -> None:
         self.file = file
+        self._content = content
         self.findings: list[Finding] = []
         self.regexes: set[str] = set()
         self.full = False
+
+    def line(self, number: int) -> str:
+        """A line of the file as it is written, without its end; empty beyond the last one."""
+        lines = self._content.decode("utf-8", errors="replace").removeprefix("\ufeff").splitlines()
+        return lines[number - 1] if 0 < number <= len(lines) else ""
 
     def span(self, node: YamlNode) -> Span:
         """Where a node begins."""

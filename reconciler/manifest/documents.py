@@ -10,6 +10,7 @@ from reconciler.model import (
     ClusterSpec,
     DesiredEntity,
     DesiredQuota,
+    PlanPolicy,
     ProfileChoice,
     QuotaKey,
     QuotaProfile,
@@ -133,6 +134,14 @@ class BudgetRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RepositoryPolicy:
+    """A policy, and the clusters whose plans it judges; ``None``: of all."""
+
+    policy: PlanPolicy
+    clusters: ClusterChoice | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RepositoryDocument:
     """The Repository document. ``lint`` gives severities by rule id; ``None`` switches a rule off.
 
@@ -150,6 +159,7 @@ class RepositoryDocument:
     lint: Mapping[str, Severity | None] = field(default_factory=dict)
     profiles: Mapping[str, QuotaProfile] = field(default_factory=dict)
     budgets: tuple[BudgetRule, ...] = ()
+    policies: tuple[RepositoryPolicy, ...] = ()
     stages: tuple[str, ...] = ()
     """Values of the label ``stage`` of clusters, in the order in which they are applied."""
 

@@ -114,6 +114,10 @@ _STRUCTURE: Final = {
         "accept: [{guard: purge, until: 2099-01-31, reason: clean-up}]",
         "accept: [{guard: prune, until: 2099-01-31, reason: clean-up}]",
     ),
+    "invalid-policy": Example(
+        bad=repository_manifest("policies: [{name: few-changes, require: size(plan.chnges) <= 5 &&}]"),
+        good=repository_manifest("policies: [{name: few-changes, require: size(plan.changes) <= 5}]"),
+    ),
     "invalid-date": _cluster(
         "accept: [{guard: prune, until: 2099-02-30, reason: clean-up}]",
         "accept: [{guard: prune, until: 2099-02-28, reason: clean-up}]",

@@ -36,7 +36,7 @@ class FileContent:
 
 def read_documents(content: bytes, file: str) -> FileContent:
     """Read one file; never raises. ``file`` is the path for spans."""
-    out = Collector(file)
+    out = Collector(file, content)
     stream = read_yaml(content)
     for problem in stream.problems:
         out.add(problem.id, problem.message, Span(file=file, line=problem.line, column=problem.column))

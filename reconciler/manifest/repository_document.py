@@ -13,6 +13,7 @@ from typing import Final
 from reconciler.manifest.catalogue import RULES
 from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, texts
 from reconciler.manifest.documents import BudgetRule, Owner, RepositoryDocument, ValueBounds, ValueLimit
+from reconciler.manifest.policy_entries import parse_policies
 from reconciler.manifest.profiles import parse_profiles
 from reconciler.manifest.quota_entries import cluster_choice, quota_value
 from reconciler.model import LINT_RULES, DesiredQuota, QuotaKey, Severity, Span, compose
@@ -56,6 +57,7 @@ def repository(root: YamlMapping, out: Collector) -> RepositoryDocument:
         lint=severities,
         profiles=parse_profiles(mapping(spec, "profiles"), out),
         budgets=tuple(_budgets(items(spec, "budgets"), owners, out)),
+        policies=tuple(parse_policies(items(spec, "policies"), out)),
         stages=texts(spec, "stages"),
     )
 

@@ -162,6 +162,13 @@ if TYPE_CHECKING:
         WithheldOwner,
         WithheldReason,
     )
+    from reconciler.model.policy_rule import (
+        POLICY_PREFIX,
+        PlanPolicy,
+        PolicyExpression,
+        PolicySeverity,
+        PolicySubject,
+    )
     from reconciler.model.proposed_value import FileRevision, ProposedValue, UnwrittenValue, ValueProposals
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
     from reconciler.model.quota_use import NotJudged, UnjudgedChange, UnusedQuota, UnusedReason
@@ -230,6 +237,7 @@ __all__ = [
     "NO_LONGER_DECLARED",
     "OTHER",
     "OVERRIDES_DECLARED",
+    "POLICY_PREFIX",
     "RECOMMENDATIONS_SCHEMA",
     "SECONDS_SCHEMA",
     "TRAFFIC_RULES",
@@ -358,6 +366,10 @@ __all__ = [
     "PeakBound",
     "Plan",
     "PlanEffects",
+    "PlanPolicy",
+    "PolicyExpression",
+    "PolicySeverity",
+    "PolicySubject",
     "ProfileChoice",
     "Proportional",
     "ProposedValue",

@@ -9,6 +9,7 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.policy.backtest_rules import FailingRows, judged_by_rules
     from reconciler.policy.examples import GUARD_EXAMPLES, LINT_EXAMPLES
+    from reconciler.policy.expressions import check_expression
     from reconciler.policy.freeze import FREEZE_WINDOW
     from reconciler.policy.guard_context import GuardContext, ManagedAt
     from reconciler.policy.guards import GUARDS, RENAMED, by_option, check_guard_ids, in_manifest, judge
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from reconciler.policy.lint.rules import lint_state
     from reconciler.policy.lint.subject import Subject
     from reconciler.policy.lint.values import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
+    from reconciler.policy.policies import POLICY_VIOLATED, PolicyInput, check_accepted_policies, judge_policies
 
 __all__ = [
     "FREEZE_WINDOW",
@@ -23,6 +25,7 @@ __all__ = [
     "GUARD_EXAMPLES",
     "LINT_EXAMPLES",
     "LONGEST_SECONDS",
+    "POLICY_VIOLATED",
     "REDUCTION_THROTTLES",
     "RENAMED",
     "WINDOW_SECONDS",
@@ -31,12 +34,16 @@ __all__ = [
     "IsolatedJudgement",
     "ManagedAt",
     "OwnerView",
+    "PolicyInput",
     "Subject",
     "by_option",
+    "check_accepted_policies",
+    "check_expression",
     "check_guard_ids",
     "in_manifest",
     "judge",
     "judge_owners",
+    "judge_policies",
     "judged_by_rules",
     "lint_state",
 ]

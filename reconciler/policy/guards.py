@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model import Acceptance, GuardResult, GuardStatus, Message, compose, flag_part, name_part
+from reconciler.model import POLICY_PREFIX, Acceptance, GuardResult, GuardStatus, Message, compose, flag_part, name_part
 from reconciler.policy.change_guards import (
     default_entity,
     empty_desired_state,
@@ -49,8 +49,12 @@ RENAMED: Final[Mapping[str, str]] = {"unmanaged-change": "managed-entity"}
 
 
 def check_guard_ids(accepted: Sequence[str]) -> None:
-    """Raise ``UsageError`` for an id that no guard has."""
-    unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS and guard_id not in RENAMED]
+    """Raise ``UsageError`` for an id that no guard has. Which policies there are is known only with the manifests."""
+    unknown = [
+        guard_id
+        for guard_id in accepted
+        if guard_id not in GUARDS and guard_id not in RENAMED and not guard_id.startswith(POLICY_PREFIX)
+    ]
     if unknown:
         near = near_miss(unknown[0], GUARDS) or f"; the guards are {', '.join(GUARDS)}"
         msg = f"unknown guard {shown(unknown[0])}{near}"

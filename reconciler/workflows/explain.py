@@ -10,8 +10,18 @@ from reconciler.errors import UsageError
 from reconciler.importing import EXAMPLES as IMPORT_EXAMPLES
 from reconciler.importing import IMPORT_RULES
 from reconciler.manifest import MANIFEST_EXAMPLES, RULES
-from reconciler.model import LINT_RULES, NO_LONGER_DECLARED, OVERRIDES_DECLARED, TRAFFIC_RULES, Explanation, Rule, Severity, Topic
-from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, RENAMED
+from reconciler.model import (
+    LINT_RULES,
+    NO_LONGER_DECLARED,
+    OVERRIDES_DECLARED,
+    POLICY_PREFIX,
+    TRAFFIC_RULES,
+    Explanation,
+    Rule,
+    Severity,
+    Topic,
+)
+from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, POLICY_VIOLATED, RENAMED
 from reconciler.text import near_miss, shown
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
@@ -21,6 +31,14 @@ _RUN_TIME: Final = (
         severity=Severity.ERROR,
         explanation="A real broker was asked (plan --server-check) and refuses this change. The message has its own words. "
         "Nothing was written: the broker only validated. Correct the entry at the place that the finding names.",
+    ),
+    Rule(
+        id=POLICY_VIOLATED,
+        severity=Severity.WARNING,
+        explanation="The plan violates a policy of the Repository manifest (spec.policies), or the policy could not be "
+        "evaluated. With severity: warning this finding names it. With severity: refuse it is the guard policy:NAME, and nothing "
+        "is applied. "
+        "A policy with acceptable: true can be accepted by that id, as a guard. Correct the change, or the policy.",
     ),
     Rule(
         id="would-throttle",
@@ -151,7 +169,7 @@ def explanations() -> Mapping[str, Explanation]:
 def explain_id(topic_id: str) -> Explanation:
     """The explanation of a finding, guard or class of drift. Raises ``UsageError`` for an unknown id."""
     by_id = explanations()
-    topic_id = RENAMED.get(topic_id, topic_id)
+    topic_id = POLICY_VIOLATED if topic_id.startswith(POLICY_PREFIX) else RENAMED.get(topic_id, topic_id)
     if topic_id not in by_id:
         near = near_miss(topic_id, by_id) or "; run kafka-quotas explain for a list"
         msg = f"unknown id {shown(topic_id)}{near}"

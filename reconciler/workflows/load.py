@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from reconciler.collector import pause_collector
-from reconciler.errors import ManifestError, UntrustedError, UsageError
+from reconciler.errors import ManifestError, MissingDependencyError, UntrustedError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
     REPOSITORY_FILE,
@@ -194,7 +194,6 @@ def _assemble(
     quotas = tuple(d for d in documents if isinstance(d, ClientQuotasDocument))
     clusters = tuple(d for d in documents if isinstance(d, ClusterDocument))
     findings += cluster_findings(quotas, clusters)
-    findings += _unknown_guards(clusters)
     if not documents and not findings:
         findings.append(_nothing_found(paths, discovered))
     by_name: dict[str, ClusterSpec] = {}
@@ -206,6 +205,8 @@ def _assemble(
     repository = next(read, repository) if discovered.root is not None else None
     ruling = repository if trust is None else trust.repository
     lint = ruling.lint if ruling else {}
+    findings += _unknown_guards(clusters, ruling)
+    findings += _invalid_policies(repository)
     misplaced = tuple(misplaced_clusters(clusters, ruling, places=lambda file: _places(file, relative[file], discovered.root)))
     wrong = {finding.span for finding in misplaced}
     # What a misplaced one names is no fault of the others.
@@ -367,19 +368,42 @@ def _misplaced(documents: Sequence[Document], discovery: Discovery) -> Iterator[
             seen = True
 
 
-def _unknown_guards(clusters: Sequence[ClusterDocument]) -> Iterator[Finding]:
+def _invalid_policies(repository: RepositoryDocument | None) -> Iterator[Finding]:
+    """Expressions that could not be evaluated, each at its place."""
+    if repository is None or not repository.policies:
+        return
+    from reconciler.policy import check_expression
+
+    for entry in repository.policies:
+        for expression in entry.policy.expressions:
+            try:
+                problems = check_expression(expression.text, entry.policy.subject)
+            except MissingDependencyError as error:
+                yield finding("invalid-policy", str(error), expression.span)
+                return
+            for problem in problems:
+                place = expression.place(problem.line, problem.column)
+                message = compose(
+                    "policy {name}: {problem}", name=shown_part(entry.policy.name), problem=shown_part(problem.message)
+                )
+                yield finding("invalid-policy", message, place)
+
+
+def _unknown_guards(clusters: Sequence[ClusterDocument], ruling: RepositoryDocument | None) -> Iterator[Finding]:
     accepting = [document for document in clusters if document.spec.accept]
     if not accepting:
         return
     from reconciler.policy import GUARDS, RENAMED
 
+    policies = (entry.policy for entry in ruling.policies) if ruling is not None else ()
+    known = {*GUARDS, *RENAMED, *(policy.guard_id for policy in policies if policy.acceptable)}
     for document in accepting:
         for acceptance in document.spec.accept:
-            if acceptance.guard not in GUARDS and acceptance.guard not in RENAMED:
+            if acceptance.guard not in known:
                 message = compose(
                     "{guard} is not a guard{hint}",
                     guard=shown_part(acceptance.guard),
-                    hint=did_you_mean(acceptance.guard, GUARDS),
+                    hint=did_you_mean(acceptance.guard, sorted(known)),
                 )
                 yield finding("unknown-guard", message, acceptance.span or document.span)
 

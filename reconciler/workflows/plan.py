@@ -28,6 +28,7 @@ from reconciler.model import (
     Message,
     Plan,
     PlanEffects,
+    PlanPolicy,
     Prune,
     QuotaKey,
     Severity,
@@ -36,7 +37,15 @@ from reconciler.model import (
     in_order,
 )
 from reconciler.planning import difference, quotas_after, sort_for_writing
-from reconciler.policy import GuardContext, IsolatedJudgement, OwnerView, by_option, in_manifest, judge, judge_owners
+from reconciler.policy import (
+    GuardContext,
+    IsolatedJudgement,
+    OwnerView,
+    by_option,
+    in_manifest,
+    judge,
+    judge_owners,
+)
 from reconciler.ports import CallbackInspector, Clock, LeaderInspector, Progress, QuotaCluster, QuotaReader
 from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, effects_between, unclear_effects
 from reconciler.text import did_you_mean, shown
@@ -54,6 +63,7 @@ from reconciler.workflows.owners import (
     sound_manifests,
     withheld_in_stage,
 )
+from reconciler.workflows.plan_policies import judged_by_policies, policies_of
 from reconciler.workflows.references import Before, ReadReferences, References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
@@ -93,6 +103,8 @@ class Intent:
     """True once totals of the cluster were divided among its brokers."""
     chosen: frozenset[str] | None = None
     """The owners whose changes are wanted; ``None``: all."""
+    policies: tuple[PlanPolicy, ...] = ()
+    """Of the Repository document that applies, for this cluster."""
     stages: tuple[str, ...] = ()
     """Of the Repository document that applies."""
     withheld_before: Mapping[str | None, str] = field(default_factory=dict)
@@ -179,6 +191,7 @@ def intent_of(
         budgets=budgets_of(loaded.budgets, spec),
         chosen=chosen,
         errors=errors,
+        policies=policies_of(loaded, spec),
         stages=loaded.repository.stages if loaded.repository is not None else (),
     )
 
@@ -266,6 +279,15 @@ def plan_from(
         brokers=current.brokers if intent.has_totals else (),
         leaders=current.leaders if intent.has_totals else None,
         withheld=judged.withheld,
+    )
+    made = judged_by_policies(
+        made,
+        intent.policies,
+        spec=spec,
+        owner_of=owner_lookup(intent.desired, intent.owners),
+        accepted=accepted,
+        now=clock.now(),
+        advice=by_option if attended else in_manifest,
     )
     log_event(
         _log,

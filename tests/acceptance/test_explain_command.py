@@ -29,6 +29,7 @@ PACKAGE = Path(reconciler.__file__).parent
 ALL = explanations()
 WITHOUT_EXAMPLE = {
     "withheld-in-stage",
+    "policy-violated",
     "duplicate-group",
     "member-of-two-groups",
     "group-needs-plugin",

@@ -84,7 +84,8 @@ def test_every_entry_of_a_lock_has_hashes_no_address_and_the_version_of_its_pin(
 
 
 @pytest.mark.parametrize(
-    ("name", "extras"), [("pipeline.txt", ["github", "regex"]), ("pipeline-traffic.txt", ["github", "regex", "traffic"])]
+    ("name", "extras"),
+    [("pipeline.txt", ["github", "regex", "policies"]), ("pipeline-traffic.txt", ["github", "regex", "policies", "traffic"])],
 )
 def test_a_lock_has_all_that_the_tool_needs_in_a_pipeline_and_nothing_else(name: str, extras: list[str]) -> None:
     wanted = needed_by(declared(extras))
