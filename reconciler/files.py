@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import errno
 import os
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import reconciler
 from reconciler.errors import FileAccessError
+
+_QUIET_OPEN: Final = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+"""No descriptor for child processes; and on Windows, bytes as they are given."""
 
 
 def write_whole(path: Path, chunks: Iterable[str], *, mode: int | None = None) -> None:
@@ -24,9 +28,9 @@ def write_whole(path: Path, chunks: Iterable[str], *, mode: int | None = None) -
     try:
         beside = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
         # The kernel takes the process umask off this mode. Asking for the umask would set it for every thread for a moment.
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | _QUIET_OPEN, 0o666)
         partial = beside
-        if mode is not None:
+        if mode is not None and hasattr(os, "fchmod"):
             os.fchmod(handle, mode)
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.writelines(chunks)
@@ -40,6 +44,19 @@ def write_whole(path: Path, chunks: Iterable[str], *, mode: int | None = None) -
     finally:
         if partial is not None:
             partial.unlink(missing_ok=True)
+
+
+def lock_descriptor(descriptor: int, *, wait: bool = True) -> None:
+    """Lock an open file against other processes until it is closed.
+
+    Raises ``BlockingIOError`` when another process has the lock and ``wait`` is false, and ``OSError`` on systems without POSIX
+    file locks.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        raise OSError(errno.ENOLCK, "This system has no POSIX file locks. Run this command on Linux or macOS") from None
+    fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def require_appendable(path: Path) -> None:
@@ -57,7 +74,7 @@ def append_line(path: Path, line: str) -> None:
     with _errors_as_ours(path):
         descriptor = _open(path)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock_descriptor(descriptor)
             about = os.fstat(descriptor)
             regular = stat.S_ISREG(about.st_mode)
             torn = regular and about.st_size > 0 and os.pread(descriptor, 1, about.st_size - 1) != b"\n"
@@ -83,7 +100,7 @@ def _write_at_once(descriptor: int, content: bytes) -> None:
 
 
 def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY, 0o666)
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOCTTY", 0) | _QUIET_OPEN, 0o666)
 
 
 @contextlib.contextmanager

@@ -258,7 +258,7 @@ def read_file(path: str) -> bytes:
     """The bytes of a file. Raises ``UnreadableError``."""
     try:
         # Not blocking: opening a pipe would otherwise wait for a writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
     except (OSError, ValueError) as error:
         raise UnreadableError(*_why(error, path)) from error
     try:

@@ -10,7 +10,6 @@ the user's own settings for where the registry is.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import os
@@ -26,7 +25,7 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
-from reconciler.files import cache_folder
+from reconciler.files import cache_folder, lock_descriptor
 from reconciler.ports import Progress
 
 DEFAULT_KAFKA_VERSION: Final = "4.3.1"
@@ -290,10 +289,12 @@ def exclusive(lock_file: Path, *, waiting: Callable[[], None] = lambda: None) ->
         raise FileAccessError(f"cannot write {lock_file}: {error.strerror}. Set KAFKA_QUOTAS_CACHE to another folder") from error
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_descriptor(descriptor, wait=False)
         except BlockingIOError:
             waiting()
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            lock_descriptor(descriptor)
+        except OSError as error:
+            raise FileAccessError(f"cannot lock {lock_file}: {error.strerror}") from error
         yield
     finally:
         os.close(descriptor)

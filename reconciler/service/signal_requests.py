@@ -13,7 +13,9 @@ import signal
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
-_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_REREAD: Final = getattr(signal, "SIGHUP", None)
+"""Windows has no such signal."""
+_HANDLED: Final = (signal.SIGTERM, signal.SIGINT, *(() if _REREAD is None else (_REREAD,)))
 
 
 class SignalRequests:
@@ -52,7 +54,7 @@ class SignalRequests:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         del frame
-        if number == signal.SIGHUP:
+        if number == _REREAD:
             self._reread = True
         elif self.stopped_by is not None:
             raise KeyboardInterrupt

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import fcntl
 import os
 import re
 from collections import Counter
@@ -23,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import FileAccessError, LockedError
+from reconciler.files import lock_descriptor
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.recording_gaps import GAP_FILES
 from reconciler.traffic.sample_parquet import (
@@ -209,14 +209,14 @@ class RecordedFolder:
         """Make the folder, and keep other recorders out of it inside. Raises ``LockedError``."""
         with _our_errors(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            handle = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                msg = f"Another recorder writes to {self.path}. Stop it, or give another --folder"
-                raise LockedError(msg, holder=str(self.path)) from error
             with _our_errors(self.path):
+                try:
+                    lock_descriptor(handle, wait=False)
+                except BlockingIOError as error:
+                    msg = f"Another recorder writes to {self.path}. Stop it, or give another --folder"
+                    raise LockedError(msg, holder=str(self.path)) from error
                 for left in self.path.glob(".*.parquet.partial"):
                     left.unlink()
             yield

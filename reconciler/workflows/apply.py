@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import pwd
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -242,6 +241,10 @@ class AuditFile:
 
 def os_user() -> str:
     """The account that this process runs as, by the system's own list: any program can set environment variables."""
+    try:
+        import pwd
+    except ImportError:  # Windows
+        return os.getlogin()
     number = os.geteuid()
     try:
         return pwd.getpwuid(number).pw_name
