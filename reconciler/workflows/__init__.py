@@ -75,7 +75,8 @@ if TYPE_CHECKING:
     from reconciler.workflows.headroom_sources import is_page
     from reconciler.workflows.import_quotas import ImportSummary, import_files
     from reconciler.workflows.incident_sources import traffic_by_kind
-    from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, make_repository, parse_workflows, require_room
+    from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, Workflows, make_repository, parse_workflows, require_room
+    from reconciler.workflows.installation import installed_from
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.monitoring_rules import quota_rules
     from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
@@ -189,6 +190,7 @@ __all__ = [
     "Validation",
     "Where",
     "Withheld",
+    "Workflows",
     "alter_entity",
     "alter_plan",
     "apply_manifests",
@@ -225,6 +227,7 @@ __all__ = [
     "given_baseline",
     "has_failed",
     "import_files",
+    "installed_from",
     "is_clean",
     "is_failure",
     "is_page",

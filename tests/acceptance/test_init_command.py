@@ -196,3 +196,24 @@ def test_where_no_broker_answers_nothing_is_written(tmp_path: Path) -> None:
     done = init(tmp_path, "repo", "--bootstrap-server", "127.0.0.1:1")
     assert (done.code, "no Kafka broker can be reached" in done.err) == (1, True), done.err
     assert not (tmp_path / "repo").exists()
+
+
+def test_pipelines_get_the_commit_that_runs_and_a_checkout_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "site"
+    info = site / "kafka_quota_reconciler-0.1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.4\nName: kafka-quota-reconciler\nVersion: 0.1.0\n")
+    record = info / "direct_url.json"
+    monkeypatch.syspath_prepend(str(site))
+
+    record.write_text(json.dumps({"url": "https://github.com/acme/quotas.git", "vcs_info": {"vcs": "git", "commit_id": COMMIT}}))
+    of_commit = init(tmp_path, "installed")
+    record.write_text(json.dumps({"url": "file:///src/kafka%20quotas", "dir_info": {}}))
+    of_checkout = init(tmp_path, "checkout")
+
+    assert (of_commit.code, of_commit.err) == (0, "")
+    pipeline = files(tmp_path / "installed")[".github/workflows/quotas-apply.yml"]
+    assert f"uses: acme/quotas/.github/workflows/apply.yml@{COMMIT} # kafka-quotas 0.1.0" in pipeline
+    assert "OWNER/kafka-quotas" not in pipeline
+    assert "runs from a checkout in /src/kafka quotas, which pipelines cannot install" in " ".join(of_checkout.err.split())
+    assert "OWNER/kafka-quotas" in files(tmp_path / "checkout")[".github/workflows/quotas-apply.yml"]

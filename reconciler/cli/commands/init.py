@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Connection, CurrentState
     from reconciler.render import Line
-    from reconciler.workflows import Made
+    from reconciler.workflows import Made, Workflows
 
 _FORGES: Final = ("github", "gitlab", "none")
 
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workflows",
         metavar="OWNER/NAME@COMMIT",
-        help="let pipelines take kafka-quotas from this repository on github.com [default: a placeholder]",
+        help="let pipelines take kafka-quotas from this repository on github.com [default: what pip recorded, or a placeholder]",
     )
     parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
     parser.add_argument(
@@ -79,8 +79,8 @@ def run(args: InitArguments) -> int:
     options.check_one_state(args, args.current)
     if args.command_config and not args.bootstrap_server and not args.zookeeper:
         raise UsageError("--command-config needs --bootstrap-server or --zookeeper")
-    workflows = parse_workflows(args.workflows) if args.workflows else None
-    if workflows is not None and args.ci == "none":
+    workflows = parse_workflows(args.workflows) if args.workflows else _own_workflows(args)
+    if args.workflows and args.ci == "none":
         raise UsageError("--workflows names the repository and commit that pipelines take kafka-quotas from; it needs --ci")
     folder = Path(args.folder)
     require_room(folder, overwrite=args.overwrite)
@@ -103,6 +103,24 @@ def run(args: InitArguments) -> int:
         output.print_lines(args, findings_lines(made.export.findings), sys.stderr)
     output.print_result(args, document=lambda: _document(args, made), lines=lambda: _lines(args, made))
     return exit_codes.DONE
+
+
+def _own_workflows(args: InitArguments) -> Workflows | None:
+    """Those of the commit that runs here, if it came from GitHub: pipelines then install what was tried."""
+    from reconciler.model import escaped
+    from reconciler.workflows import Workflows, installed_from
+
+    installation = installed_from()
+    if args.ci == "none":
+        return None
+    if installation.repository is not None and installation.commit is not None:
+        return Workflows(repository=installation.repository, commit=installation.commit)
+    if installation.folder is not None:
+        output.tell(
+            f"kafka-quotas runs from a checkout in {escaped(installation.folder)}, which pipelines cannot install. "
+            "Pass --workflows OWNER/NAME@COMMIT, or replace OWNER/kafka-quotas and the commit in the pipelines"
+        )
+    return None
 
 
 def _state(args: InitArguments) -> CurrentState | None:
