@@ -33,6 +33,7 @@ from reconciler.traffic.spark_setup import (
     require_packages,
     require_remote_packages,
 )
+from reconciler.traffic.spark_versions import send_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -284,7 +285,7 @@ def _started(options: SessionOptions, folder: str, archive: ClassArchive) -> Spa
     if not options.local:
         code = code_archive(Path(folder))
         if code is not None:
-            session.addArtifacts(str(code), pyfile=True)
+            send_code(session, code)
     return session
 
 

@@ -32,6 +32,7 @@ from reconciler.traffic.sources.normal_form import DELTA
 from reconciler.traffic.sources.on_spark import rows_of_frame
 from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.spark_jobs import reason
+from reconciler.traffic.spark_versions import frame_of_table
 from reconciler.traffic.traffic_files import require_usable
 from reconciler.traffic.traffic_source import Source
 from reconciler.traffic.verdict_rows import arrow_schema, recommendation_batches, verdict_batches
@@ -103,7 +104,7 @@ def frames_of_report(report: BacktestReport, recorded: SecondsTraffic, run: Back
 
 def _frame(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: FrameSchema) -> DataFrame:
     table = pa.Table.from_batches(batches, arrow_schema(schema))
-    return spark.createDataFrame(table, StructType.fromJson(schema.to_spark()))
+    return frame_of_table(spark, table, StructType.fromJson(schema.to_spark()))
 
 
 def _seconds(rows: SparkRows[pa.RecordBatch], recorded: SecondsTraffic, run: Backtest, window: Window) -> DataFrame:

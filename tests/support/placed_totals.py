@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from reconciler.traffic.spark_versions import frame_of_table
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -27,4 +29,4 @@ def placed_totals(spark: SparkSession, history: History, grouping: Grouping, gro
         if group in groups
     ]
     columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)] if rows else [pa.array([], pa.int64())] * 3
-    return spark.createDataFrame(pa.table(columns, names=["group", "second", "amount"]))
+    return frame_of_table(spark, pa.table(columns, names=["group", "second", "amount"]))

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own d
 from reconciler.traffic.client_totals import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY
+from reconciler.traffic.spark_versions import collect_table, frame_of_table
 
 _PLACES: Final = pa.schema(
     [
@@ -41,7 +42,7 @@ def added_up(counts: DataFrame) -> pa.Table:
     """On the driver, all of ``counts`` (columns of ``client_totals.SCHEMA``)."""
     # Sums and extremes of numbers alone: a smallest text would make Spark sort all rows.
     found = counts.groupBy(*NAMES).agg(*(getattr(F, fold)(name).alias(name) for name, fold in FOLDS.items()))
-    return found.toArrow()
+    return collect_table(found)
 
 
 def summed_rows(rows: DataFrame, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> DataFrame:
@@ -61,7 +62,7 @@ def with_groups(rows: DataFrame, series: Sequence[Series], grouping: Grouping, g
     ]
     columns = zip(*table, strict=True) if table else [()] * len(_PLACES)
     arrays = [pa.array(column, type=field.type) for column, field in zip(columns, _PLACES, strict=True)]
-    places = rows.sparkSession.createDataFrame(pa.Table.from_arrays(arrays, schema=_PLACES))
+    places = frame_of_table(rows.sparkSession, pa.Table.from_arrays(arrays, schema=_PLACES))
     # Names that are not known are null, and equal here.
     known = F.broadcast(places.withColumnsRenamed({name: f"its_{name}" for name in IDENTITY}))
     same = [rows[name].eqNullSafe(known[f"its_{name}"]) for name in IDENTITY]

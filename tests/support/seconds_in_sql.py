@@ -22,6 +22,7 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
 from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.sources.on_spark import normal_form_rows
 from reconciler.traffic.sources.parquet_parts import parts_of
+from reconciler.traffic.spark_versions import collect_table, frame_of_table
 from reconciler.traffic.traffic_source import Source
 from tests.support.rows_in_spark import summed_rows
 from tests.support.traffic_rows import normal_form_frame
@@ -47,9 +48,9 @@ class InSql(SecondsTraffic):
 def judged_in_sql(placed: DataFrame, groups: Sequence[Group], rule: Rule) -> dict[int, GroupVerdict]:
     """As ``by_seconds.judge_seconds``, from the columns ``group``, ``second`` and ``amount``."""
     spark = placed.sparkSession
-    limits = spark.createDataFrame(limits_table(groups))
+    limits = frame_of_table(spark, limits_table(groups))
     found = spark.sql(verdict_query(rule), cells=placed.withColumnRenamed("group", "grp"), limits=limits)
-    return {row["grp"]: verdict_of_row(row) for row in found.toArrow().to_pylist()}
+    return {row["grp"]: verdict_of_row(row) for row in collect_table(found).to_pylist()}
 
 
 def limits_table(groups: Sequence[Group]) -> pa.Table:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.normal_form import FILE, ROWS
+from reconciler.traffic.spark_versions import frame_of_table
 from reconciler.traffic.traffic_files import Traffic, read_batches
 from reconciler.traffic.traffic_source import Source
 
@@ -44,4 +45,4 @@ def normal_form_batches(files: Iterable[str | Path], *, with_file: bool = False)
 def normal_form_frame(spark: SparkSession, files: Iterable[str | Path], *, with_file: bool = False) -> DataFrame:
     """The same rows for Spark's own expressions."""
     schema = ROWS.append(FILE) if with_file else ROWS
-    return spark.createDataFrame(pa.Table.from_batches(normal_form_batches(files, with_file=with_file), schema=schema))
+    return frame_of_table(spark, pa.Table.from_batches(normal_form_batches(files, with_file=with_file), schema=schema))

@@ -13,6 +13,7 @@ import pytest
 
 from reconciler.model import DEFAULT, VERDICTS_SCHEMA, BacktestReport, Entity
 from reconciler.traffic.backtest import Backtest, BacktestRequest
+from reconciler.traffic.spark_versions import collect_table
 from reconciler.traffic.traffic_files import Traffic, find_traffic, open_traffic
 from reconciler.traffic.verdict_rows import arrow_schema, verdict_batches
 from tests.support import all_kinds
@@ -111,7 +112,7 @@ def test_rows_and_report_are_those_of_one_process(spark: SparkSession, traffic: 
     run = ShardedBacktest(opened, asked)
     report = run.report()
 
-    found = sorted(map(as_text, run.verdicts.toArrow().to_pylist()))
+    found = sorted(map(as_text, collect_table(run.verdicts).to_pylist()))
     run.close()
     opened.close()
     table = pa.Table.from_batches(verdict_batches(expected.verdicts), arrow_schema(VERDICTS_SCHEMA))

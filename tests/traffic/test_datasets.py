@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.traffic.sources.parquet_parts import Between
+from reconciler.traffic.spark_versions import collect_table
 from tests.support.command import Command, Done, run
 from tests.support.recorded_parquet import START, Flow, write_traffic
 from tests.traffic.conftest import RECORDINGS
@@ -121,7 +122,7 @@ def test_days_of_any_time_zone_have_every_row_of_a_stretch_of_time(work: Path, s
     assert dict(frame.dtypes)["dt"] == "date"
     for number in (24, 31, 40, 47):
         us = round(hours[number].timestamp() * 1e6)
-        (row,) = rows_between(frame, Between(after_us=us - 1, until_us=us)).select("ts").toArrow().to_pylist()
+        (row,) = collect_table(rows_between(frame, Between(after_us=us - 1, until_us=us)).select("ts")).to_pylist()
         assert row["ts"] == hours[number]
 
 

@@ -212,7 +212,7 @@ def state_of(session: SparkSession) -> dict[str, Any]:
     context = session.sparkContext
     java: Any = context._jsc
     return {
-        "settings": dict(session.conf.getAll),
+        "settings": {row["key"]: row["value"] for row in session.sql("SET").collect()},
         "views": sorted((table.name, table.tableType) for table in session.catalog.listTables()),
         "databases": (session.catalog.currentCatalog(), session.catalog.currentDatabase()),
         "functions": len(session.catalog.listFunctions()),

@@ -27,6 +27,7 @@ from reconciler.traffic.sources.log_evidence import mark_copies, require_one
 from reconciler.traffic.sources.normal_form import OF_METRICS, UNREADABLE, charge_second_sums, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
 from reconciler.traffic.sources.recorder_files import read_header
+from reconciler.traffic.spark_versions import collect_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -185,7 +186,7 @@ class _Run:
         sizes = [self._of.files[path].size for path in paths]
         least = least_tasks(spark)
         shares = split_work([self.index[path] for path in paths], sizes, max(least, sum(sizes) // _BYTES_A_TASK))
-        rows = run_on_workers(spark, shares, work, _SUMMARIES).toArrow().to_pylist()
+        rows = collect_table(run_on_workers(spark, shares, work, _SUMMARIES)).to_pylist()
         return {row["file"]: FileSummary.from_json(row["summary"]) for row in rows}
 
     def publish(self, summaries: Mapping[int, FileSummary]) -> tuple[Segment, ...]:

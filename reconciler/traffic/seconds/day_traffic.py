@@ -30,6 +30,7 @@ from reconciler.traffic.shuffle.on_spark import FrameRows
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, ROWS, UNREADABLE
 from reconciler.traffic.sources.parquet_parts import Between
+from reconciler.traffic.spark_versions import collect_table
 from reconciler.traffic.traffic_source import Facts, Source
 
 if TYPE_CHECKING:
@@ -51,10 +52,10 @@ class DayRows(FrameRows):
     def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:
         """As ``Rows.total``."""
         if work is CLIENT_TOTALS:
-            return self.totals_frame(work).toArrow().cast(work.schema)
+            return collect_table(self.totals_frame(work)).cast(work.schema)
         if work is MINUTE_TOTALS:
             minute = F.floor(F.unix_micros("ts") / MINUTE_US).cast("long").alias("minute")
-            return self.totals.select("broker", minute).distinct().toArrow().cast(work.schema)
+            return collect_table(self.totals.select("broker", minute).distinct()).cast(work.schema)
         return super().total(work)
 
     def totals_frame(self, work: Totals[pa.RecordBatch], *, few: bool = True) -> DataFrame:
@@ -98,7 +99,7 @@ class DaysTraffic(SecondsTraffic):
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, from whole seconds."""
-        rows = self.day_rows.mutations().select("user", "client_id", "ip", "kind", "broker", "ts", "amount").toArrow()
+        rows = collect_table(self.day_rows.mutations().select("user", "client_id", "ip", "kind", "broker", "ts", "amount"))
         judged = tokens_by_seconds(self._seconds(rows), self.series, grouping, groups, window)
         return seconds_verdicts(judged, self.series, grouping, window)
 

@@ -20,6 +20,7 @@ from reconciler.traffic.session_frames import FRAME_NAME, rows_of_session
 from reconciler.traffic.shuffle.on_spark import ConvertedSparkRows, SparkRows
 from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, OF_METRICS, SECOND_SUM
 from reconciler.traffic.spark_jobs import logged_stages
+from reconciler.traffic.spark_versions import collect_table
 from reconciler.traffic.traffic_files import Traffic, recorded_gaps, require_usable, rows_for_workers
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _in_brief(clients: DataFrame) -> pa.Table:
     folds = [_SPARK_FOLDS[fold](name).alias(name) for name, fold in FOLDS.items()]
     others = [F.lit(None).cast("string").alias(name) for name in NAMES if name not in _IN_BRIEF]
     with logged_stages(_log, clients.sparkSession, "clients added up") as event:
-        counted = clients.groupBy(*_IN_BRIEF).agg(*folds).select(*_IN_BRIEF, *others, *FOLDS).toArrow()
+        counted = collect_table(clients.groupBy(*_IN_BRIEF).agg(*folds).select(*_IN_BRIEF, *others, *FOLDS))
         event["results"] = counted.num_rows
     return counted.select(SCHEMA.names).cast(SCHEMA)
 

@@ -70,6 +70,7 @@ from reconciler.traffic.shuffle.on_spark import least_tasks
 from reconciler.traffic.shuffle.shipped import Shipped, unpack
 from reconciler.traffic.sources.normal_form import CHARGED
 from reconciler.traffic.spark_jobs import logged_stages
+from reconciler.traffic.spark_versions import collect_table, repartition_by_number
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -252,7 +253,7 @@ class ShardedBacktest:
         needed = (*NEEDED, "tie", "strict", "part") if has_topics else NEEDED
         sent = self._traffic.rows.made_of_shares(send, needed, SCHEMA, few=False)
         names = self._clients.mapInArrow(send_totals, from_arrow_schema(SCHEMA))
-        return sent.unionAll(names).repartitionById(self._count, "partition").sortWithinPartitions("partition", "first")
+        return repartition_by_number(sent.unionAll(names), self._count, "partition").sortWithinPartitions("partition", "first")
 
     def _links(self) -> Integers:
         """Pairs of groups, after and before, that share a client."""
@@ -269,7 +270,7 @@ class ShardedBacktest:
                 yield pa.RecordBatch.from_arrays([pa.array(other[:, 0]), pa.array(other[:, 1])], schema=_LINKS)
 
         with logged_stages(_log, self._spark, "quota groups linked") as event:
-            linked = self._clients.mapInArrow(link, from_arrow_schema(_LINKS)).distinct().toArrow()
+            linked = collect_table(self._clients.mapInArrow(link, from_arrow_schema(_LINKS)).distinct())
             event["results"] = linked.num_rows
         return np.stack([np.asarray(column.to_numpy(), dtype=np.int64) for column in linked.columns], axis=1)
 
@@ -287,13 +288,13 @@ class ShardedBacktest:
                 yield pa.RecordBatch.from_pylist(chosen, schema=_UNDECIDED)
 
         unnamed = self._clients.where("user is null or client_id is null")
-        rows = unnamed.mapInArrow(choose, from_arrow_schema(_UNDECIDED)).toArrow().to_pylist()
+        rows = collect_table(unnamed.mapInArrow(choose, from_arrow_schema(_UNDECIDED))).to_pylist()
         return tuple(map(series_of_row, rows))
 
     def _parts(self) -> ReportParts:
         assert self._judged is not None
         with logged_stages(_log, self._spark, "shards judged") as event:
-            packed = self._judged.where(F.col(PARTS).isNotNull()).select(PARTS).toArrow().column(0)
+            packed = collect_table(self._judged.where(F.col(PARTS).isNotNull()).select(PARTS)).column(0)
             event["results"] = len(packed)
         return ReportParts.join(unpack(part.as_py()) for part in packed)
 
@@ -301,9 +302,9 @@ class ShardedBacktest:
         """The worst rows of the report, and those that fail a rule."""
         assert self._judged is not None
         chosen = self._judged.where(F.col(ROW).isNotNull()).orderBy(*_worst_columns())
-        rows = chosen.limit(MOST_ROWS).select(ROW).toArrow().column(0).to_pylist()
+        rows = collect_table(chosen.limit(MOST_ROWS).select(ROW)).column(0).to_pylist()
         if self._failing is not None:
-            rows += chosen.where(F.col(FAILS)).limit(MOST_FAILING).select(ROW).toArrow().column(0).to_pylist()
+            rows += collect_table(chosen.where(F.col(FAILS)).limit(MOST_FAILING).select(ROW)).column(0).to_pylist()
         verdicts = {packed: unpack(packed) for packed in rows}
         return tuple(sorted(verdicts.values(), key=worst_first))
 
@@ -313,6 +314,7 @@ _RANKS: Final = (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verd
 
 def _worst_columns() -> list[Column]:
     """``worst_first`` in Spark."""
-    rank = F.array_position(F.array(*(F.lit(verdict.value) for verdict in _RANKS)), F.col("verdict"))
+    ranks = ", ".join(f"'{verdict.value}'" for verdict in _RANKS)
+    rank = F.expr(f"array_position(array({ranks}), verdict)")
     names = [F.col(name).asc_nulls_first() for name in ("key", "user", "client_id", "broker")]
     return [rank.asc(), F.col("changed").desc(), F.col("share_over").desc(), F.col("seconds_over").desc(), *names]

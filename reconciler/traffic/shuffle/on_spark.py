@@ -20,6 +20,7 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks
 from reconciler.traffic.shuffle.rows import GroupWork, Rows, Totals
 from reconciler.traffic.spark_jobs import logged_stages
+from reconciler.traffic.spark_versions import collect_table, repartition_by_number
 
 _log: Final = logging.getLogger(__name__)
 Work = TypeVar("Work")
@@ -87,7 +88,7 @@ class SparkRows(ABC, Generic[Item]):
         """As ``Rows.total``."""
         whole = self.totals_frame(work)
         with logged_stages(_log, self._spark, "rows added up", what=work.name) as event:
-            totals = whole.toArrow()
+            totals = collect_table(whole)
             event["results"] = totals.num_rows
         return totals
 
@@ -102,7 +103,7 @@ class SparkRows(ABC, Generic[Item]):
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""
         with logged_stages(_log, self._spark, "groups judged", what=work.name, rows=sum(work.rows)) as event:
-            results = self.judged_frame(work).toArrow()
+            results = collect_table(self.judged_frame(work))
             event["results"] = results.num_rows
         return results
 
@@ -130,7 +131,7 @@ class SparkRows(ABC, Generic[Item]):
             yield from work.judge(merge_blocks(batches))
 
         sent = self._run(send, work.columns, SCHEMA, few=False)
-        met = sent.repartitionById(len(ranges), "partition").sortWithinPartitions("partition", "first")
+        met = repartition_by_number(sent, len(ranges), "partition").sortWithinPartitions("partition", "first")
         return met.mapInArrow(judge, from_arrow_schema(work.schema))
 
 
@@ -261,7 +262,7 @@ class KeptRows(SparkRows[pa.RecordBatch]):
     def share_results(self, work: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: pa.Schema) -> pa.Table:
         """What ``work`` gives of each share, rows of ``schema``, in no order."""
         with logged_stages(_log, self._spark, "kept rows gone through"):
-            return self._run(work, (), schema, few=False).toArrow()
+            return collect_table(self._run(work, (), schema, few=False))
 
     def has_repeats(self, keys: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> bool:
         """Whether one combination of ``keys``, rows of ``schema``, is there twice."""
@@ -288,7 +289,7 @@ class KeptRows(SparkRows[pa.RecordBatch]):
                 table = rewrite(pa.Table.from_batches(batches).unify_dictionaries().combine_chunks())
                 yield from map(_kept, table.to_batches(1 << 16))
 
-        met = self._run(spread, (), _SPREAD, few=False).repartitionById(partitions, "partition")
+        met = repartition_by_number(self._run(spread, (), _SPREAD, few=False), partitions, "partition")
         again = met.mapInArrow(collect, from_arrow_schema(_KEPT)).persist(StorageLevel.MEMORY_AND_DISK)
         with logged_stages(_log, self._spark, "kept rows rewritten", partitions=partitions):
             again.count()

@@ -40,6 +40,7 @@ from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part,
 from reconciler.traffic.sources.recorder_files import recorder_rows
 from reconciler.traffic.sources.request_log import parse_lines, schema
 from reconciler.traffic.spark_jobs import reason
+from reconciler.traffic.spark_versions import collect_table
 
 _log: Final = logging.getLogger(__name__)
 _LOG_BYTES_A_TASK: Final = 4_000_000
@@ -207,7 +208,7 @@ def rows_of_frame(frame: DataFrame, mapping: TrafficMapping | None, between: Bet
     spark, names = frame.sparkSession, frame.columns
     if mapping is None:
         known = [f"`{name}`" for name, _ in COLUMNS if name in names]
-        schema = frame.select(known).limit(0).toArrow().schema if known else pa.schema([])
+        schema = collect_table(frame.select(known).limit(0)).schema if known else pa.schema([])
         others = [pa.field(name, pa.null()) for name in names if name not in schema.names]
         require_columns(pa.schema([*schema, *others]), where)
         narrowed = frame if between is None else rows_between(frame, between)
@@ -233,7 +234,7 @@ def unconverted_rows(
     A column that is missing or has another type is there as it is.
     """
     frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
-    schema = _load(datasets[0], lambda: frame.limit(0).toArrow().schema)
+    schema = _load(datasets[0], lambda: collect_table(frame.limit(0)).schema)
     if mapping is None:
         narrowed = frame if between is None or "ts" not in frame.columns else rows_between(frame, between)
         return schema, FrameRows(spark, narrowed, lambda columns: columns, lambda batch, _: batch)
@@ -254,7 +255,7 @@ SOURCE_COLUMN: Final = "kafka_quotas_source"
 def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -> FrameRows:
     """The rows of a frame with ``SOURCE_COLUMN``, which they get as ``file``. Raises ``TrafficError``."""
     if mapping is None:
-        require_columns(frame.limit(0).toArrow().schema, where)
+        require_columns(collect_table(frame.limit(0)).schema, where)
     else:
         require_mapped([where], [frame.columns], mapping)
     known = set(frame.columns)

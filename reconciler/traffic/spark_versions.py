@@ -1,0 +1,101 @@
+"""What PySpark 3.5 and 4.0 lack, made of what they have; newer versions use their own methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_PACKED: Final = pa.schema([("batch", pa.binary())])
+_SEED: Final = 42
+"""With which Spark's own partitioning by columns hashes."""
+_WORD: Final = 1 << 32
+
+
+def collect_table(frame: DataFrame) -> pa.Table:
+    """All rows of a frame, in its order. PySpark 3.5 has no ``toArrow``: workers pack batches there, and Spark collects those."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+    schema = to_arrow_schema(frame.schema)
+    packed = frame.mapInArrow(_pack, from_arrow_schema(_PACKED)).collect()
+    batches = (batch for row in packed for batch in pa.ipc.open_stream(bytes(row[0])))
+    return pa.Table.from_batches([batch.cast(schema) for batch in batches], schema)
+
+
+def _pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], schema=_PACKED)
+
+
+def frame_of_table(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """A frame with the rows of a table. PySpark 3.5 takes no Arrow tables, and gets Python's values."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = schema or from_arrow_schema(table.schema)
+    if _is_old():
+        return spark.createDataFrame([tuple(row.values()) for row in table.to_pylist(maps_as_pydicts="strict")], schema)
+    return spark.createDataFrame(table, schema)
+
+
+def repartition_by_number(frame: DataFrame, count: int, column: str) -> DataFrame:
+    """``count`` partitions, of which each gets the rows whose ``column`` is its number: 0 to ``count - 1``.
+
+    ``repartitionById`` came with PySpark 4.1. Older ones hash, so each number becomes a key that hashes to that number.
+    """
+    if hasattr(frame, "repartitionById"):
+        return frame.repartitionById(count, column)
+    from pyspark.sql import functions as F
+
+    keys = ", ".join(str(key_of_hash(number)) for number in range(count))
+    return frame.repartition(count, F.expr(f"element_at(array({keys}), {column} + 1)"))
+
+
+def key_of_hash(number: int) -> int:
+    """The 32-bit integer that Spark's ``hash`` (Murmur 3 with the seed 42) turns into ``number``."""
+    mixed = _undo_shift(number, 16) * _inverse(0xC2B2AE35) % _WORD
+    mixed = _undo_shift(mixed, 13) * _inverse(0x85EBCA6B) % _WORD
+    mixed = _undo_shift(mixed, 16) ^ 4  # the length in bytes
+    key = _rotate_back((mixed - 0xE6546B64) * _inverse(5) % _WORD, 13) ^ _SEED
+    key = _rotate_back(key * _inverse(0x1B873593) % _WORD, 15) * _inverse(0xCC9E2D51) % _WORD
+    return key - _WORD if key >= _WORD // 2 else key
+
+
+def send_code(spark: SparkSession, archive: Path) -> None:
+    """Let workers import the modules of a zip file. PySpark 3.5 has ``addArtifacts`` for Spark Connect alone."""
+    if _is_old() and type(spark).__module__ == "pyspark.sql.session":
+        spark.sparkContext.addPyFile(str(archive))
+    else:
+        spark.addArtifacts(str(archive), pyfile=True)
+
+
+def _is_old() -> bool:
+    from pyspark import __version__
+
+    return int(__version__.partition(".")[0]) < 4
+
+
+def _inverse(factor: int) -> int:
+    return pow(factor, -1, _WORD)
+
+
+def _undo_shift(mixed: int, bits: int) -> int:
+    """The word that gave ``mixed`` when it was combined with itself, shifted to the right."""
+    word = mixed
+    for _ in range(32 // bits):
+        word = mixed ^ (word >> bits)
+    return word
+
+
+def _rotate_back(word: int, bits: int) -> int:
+    return (word >> bits | word << (32 - bits)) % _WORD
