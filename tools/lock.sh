@@ -1,5 +1,6 @@
 #!/bin/sh
-# Writes requirements/*.txt: what the reusable workflows and the template's pipelines install, each file of each package by its hash.
+# Writes requirements/*.txt: what the reusable workflows, the template's pipelines, the container image and a release install, each
+# file of each package by its hash.
 # Versions are those of constraints.txt. The files name no package index. Run it after constraints.txt has changed (make lock).
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,5 +24,8 @@ lock() {
 mkdir -p requirements
 printf '%s\n' hatchling setuptools >"$folder/build.in"
 lock requirements/build.txt "$folder/build.in"
+printf '%s\n' 'cyclonedx-bom>=7.5,<8' >"$folder/release.in"
+lock requirements/release.txt "$folder/release.in"
+lock requirements/image.txt pyproject.toml --extra service --extra regex --extra policies --extra github --extra msk --extra oauth
 lock requirements/pipeline.txt pyproject.toml --extra github --extra regex --extra policies
 lock requirements/pipeline-traffic.txt pyproject.toml --extra github --extra regex --extra policies --extra traffic

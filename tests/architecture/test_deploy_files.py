@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 
+import reconciler
 from reconciler.cli.main import build_parser
 from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.service.observers import metric_labels
@@ -87,6 +89,42 @@ def test_the_command_lines_of_recorders_are_understood() -> None:
         assert (args.command, args.log_format, len(targets)) == ("record", "json", len(args.traffic))
     (folder,) = [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]]
     assert folder == args.folder
+
+
+def test_the_job_for_drift_reads_the_manifests_and_fails_on_drift() -> None:
+    job = yaml.safe_load((DEPLOY / "kubernetes-drift.yaml").read_text())["spec"]["jobTemplate"]["spec"]
+    pod = job["template"]["spec"]
+    args = build_parser("drift").parse_args(pod["containers"][0]["args"])
+
+    assert (args.paths, args.detailed_exitcode, job["backoffLimit"]) == (["/manifests"], True, 0)
+    assert pod["volumes"] == of_kind("Deployment")["spec"]["template"]["spec"]["volumes"]
+
+
+def test_the_values_of_the_chart_fit_its_schema_and_its_version_is_ours() -> None:
+    chart = DEPLOY / "helm" / "kafka-quotas"
+    schema = json.loads((chart / "values.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    for name in ("values.yaml", "ci/example-values.yaml"):
+        values = {**yaml.safe_load((chart / "values.yaml").read_text()), **yaml.safe_load((chart / name).read_text())}
+        values["run"] = {**yaml.safe_load((chart / "values.yaml").read_text())["run"], **values["run"]}
+        check.validate(values)
+    assert not check.is_valid({**values, "replicas": 2})
+    about = yaml.safe_load((chart / "Chart.yaml").read_text())
+    assert (about["version"], about["appVersion"]) == (reconciler.__version__, reconciler.__version__)
+
+
+def test_the_image_has_one_base_by_digest_and_only_locked_packages() -> None:
+    words = [word for word, _ in dockerfile()]
+    (base,) = [text for word, text in dockerfile() if word == "ARG"]
+    scripts = [text for word, text in dockerfile() if word == "RUN"]
+
+    assert re.fullmatch(r"BASE=python:3\.\d+-slim-trixie@sha256:[0-9a-f]{64}", base)
+    assert [text.split()[0] for word, text in dockerfile() if word == "FROM"] == ["${BASE}", "${BASE}"]
+    installs = [part for script in scripts for part in script.split("&&") if " install " in part]
+    assert len(installs) == 3
+    assert all("--require-hashes" in part or "--no-index" in part for part in installs)
+    assert words.index("USER") > len(words) - 5
 
 
 def test_the_command_lines_of_compact_are_understood() -> None:

@@ -10,7 +10,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.y*ml"))
-REUSABLE = [path for path in WORKFLOWS if path.name != "ci.yml"]
+REUSABLE = [path for path in WORKFLOWS if path.name not in {"ci.yml", "release.yml"}]
 TEMPLATES = sorted((ROOT / "examples" / "gitops-repository" / ".github" / "workflows").glob("*.y*ml"))
 ACTION = ROOT / ".github" / "actions" / "kafka-quotas" / "action.yml"
 USES = re.compile(r"^\s*(?:- )?uses:\s*(?P<what>.*)$", re.MULTILINE)
@@ -21,6 +21,7 @@ MAY_WRITE = {
     "code-scanning.yml": {"security-events"},
     "fork.yml": {"pull-requests"},
     "plan.yml": {"pull-requests"},
+    "release.yml": {"attestations", "contents", "id-token", "packages"},
     "snapshot.yml": {"contents"},
 }
 """Everything else reads, and reads the contents only."""
@@ -60,6 +61,7 @@ def test_there_are_the_workflows_of_this_repository_and_of_its_users():
         "drift.yml",
         "fork.yml",
         "plan.yml",
+        "release.yml",
         "snapshot.yml",
     ]
 

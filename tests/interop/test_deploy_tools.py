@@ -41,7 +41,7 @@ def kubernetes_says(tools: Path, manifests: Path) -> subprocess.CompletedProcess
 
 
 def test_kubernetes_would_take_the_manifests(tools: Path, tmp_path: Path) -> None:
-    for name in ("kubernetes.yaml", "kubernetes-record.yaml", "kubernetes-compact.yaml"):
+    for name in ("kubernetes.yaml", "kubernetes-drift.yaml", "kubernetes-record.yaml", "kubernetes-compact.yaml"):
         done = kubernetes_says(tools, DEPLOY / name)
         assert done.returncode == 0, done.stdout + done.stderr
 
