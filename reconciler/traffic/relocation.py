@@ -31,6 +31,8 @@ COLUMNS: Final = ("broker", "kind", "ts_us", "records", "overhead")
 """What ``move_rows`` reads."""
 _PHASES: Final = 997
 _GOLDEN: Final = 0.6180339887498949
+_PHASE: Final = np.floor(np.modf(np.arange(_PHASES) * _GOLDEN)[0] * _PHASES) / (_PHASES + 1)
+"""By moment, modulo its length: what is added before rounding down, from 0 to below 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,19 +62,22 @@ def divide(amounts: Integers, shares: Sequence[float], factor: float, moments: I
 
     ``moments``: a number of each amount, by which single units that cannot be divided go now to the one share, now to the other.
     """
-    whole = amounts if factor == 1.0 else np.rint(amounts * factor).astype(np.int64)
+    whole = multiply(amounts, factor)
     if len(shares) == 1 and shares[0] == 1.0:
         yield whole
         return
-    phase = np.floor(np.modf(moments % _PHASES * _GOLDEN)[0] * _PHASES) / (_PHASES + 1)
-    reached, below = 0.0, np.floor(phase)
+    phase, below = _PHASE[moments % _PHASES], None
     for number, _ in enumerate(shares):
         reached = math.fsum(shares[: number + 1])
         # The sum of three thirds is not always 1.
-        reached = 1.0 if math.isclose(reached, 1.0, rel_tol=1e-9) else reached
-        upto = np.floor(whole * reached + phase)
-        yield (upto - below).astype(np.int64)
+        upto = whole if math.isclose(reached, 1.0, rel_tol=1e-9) else (whole * reached + phase).astype(np.int64)
+        yield upto if below is None else upto - below
         below = upto
+
+
+def multiply(amounts: Integers, factor: float) -> Integers:
+    """Whole amounts (0 to 2^42) times ``factor``, rounded."""
+    return amounts if factor == 1.0 else np.rint(amounts * factor).astype(np.int64)
 
 
 def move_series(series: Iterable[Series], moves: TrafficMoves) -> tuple[Series, ...]:
@@ -168,12 +173,14 @@ def _moved(batch: pa.RecordBatch, moves: TrafficMoves) -> pa.RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class KeyMoves:
-    """The same for seconds whose clients are keys: the keys of ``sources`` rise, and each has ``targets`` from a place on.
+    """The same for seconds whose clients are keys: the keys of ``sources`` rise, and each has a row of ``targets``.
 
-    ``shares``: by number of the choice that a source has, its shares; ``choice``: of each source.
+    ``shares``: by number of the choice that a source has, its shares; ``choice``: of each source. ``requests``: recorded ones of
+    each source.
     """
 
     sources: Integers
+    requests: Integers
     choice: Integers
     targets: Integers
     shares: tuple[tuple[float, ...], ...]
@@ -194,6 +201,7 @@ class KeyMoves:
         number = {kind: place for place, kind in enumerate(kinds)}
         return cls(
             np.asarray([client.key for client in ordered], dtype=np.int64),
+            np.asarray([client.requests for client in ordered], dtype=np.int64),
             np.asarray([number[tuple(share for _, share in shares)] for shares in shares_of], dtype=np.int64),
             targets,
             tuple(kinds),
@@ -204,15 +212,27 @@ class KeyMoves:
         """The keys of the seconds, rising, from which clients with these keys get traffic."""
         return self.sources[np.isin(self.targets, keys).any(axis=1)]
 
-    def moved(self, keys: Integers, seconds: Integers, amounts: Integers) -> Iterator[tuple[Integers, Integers, Integers]]:
-        """Keys, seconds and amounts on the brokers that get them. ``keys``: of ``sources``."""
-        where = np.searchsorted(self.sources, keys)
+    def requests_of_sources(self) -> dict[int, int]:
+        """The recorded requests of each source, by its key."""
+        return dict(zip(self.sources.tolist(), self.requests.tolist(), strict=True))
+
+    def divided(self, where: Integers, seconds: Integers, amounts: Integers) -> Iterator[tuple[Integers | slice, int, Integers]]:
+        """Rows, their place in ``targets``, and the amounts that go there. ``where``: the place of each row in ``sources``."""
         choices = self.choice[where]
         for number, shares in enumerate(self.shares):
             rows = np.flatnonzero(choices == number) if len(self.shares) > 1 else slice(None)
-            moments = seconds[rows]
-            for place, part in enumerate(divide(amounts[rows], shares, self.factor, moments + keys[rows])):
-                yield self.targets[where[rows], place], moments, part
+            if shares == (1.0,):
+                yield rows, 0, multiply(amounts[rows], self.factor)
+                continue
+            moments = seconds[rows] + self.sources[where[rows]]
+            for place, part in enumerate(divide(amounts[rows], shares, self.factor, moments)):
+                yield rows, place, part
+
+    def moved(self, keys: Integers, seconds: Integers, amounts: Integers) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Keys, seconds and amounts on the brokers that get them. ``keys``: of ``sources``."""
+        where = np.searchsorted(self.sources, keys)
+        for rows, place, part in self.divided(where, seconds, amounts):
+            yield self.targets[where[rows], place], seconds[rows], part
 
 
 def rows_mover(moves: TrafficMoves) -> functools.partial[Iterator[pa.RecordBatch]]:

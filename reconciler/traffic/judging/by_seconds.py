@@ -51,6 +51,11 @@ class SecondsLimits:
         before, after = limits_of(groups)
         return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), era)
 
+    def of_groups(self, groups: Integers) -> SecondsLimits:
+        """By place in ``groups``; below 0 there is no group, and no limit."""
+        before, after = (np.where(groups < 0, np.nan, side[groups]) for side in (self.before, self.after))
+        return SecondsLimits(before, after, self.capped[groups], self.era)
+
     def judge(self) -> SecondsJudge:
         """A judge of the cells of these groups."""
         return SecondsJudge((self.before, self.after), self.era, capped=self.capped)

@@ -100,7 +100,11 @@ class SecondsJudge:
         ``capped``: by group number, whether Kafka caps a throttle before it narrows it to 32 bits. ``None``: it caps none.
         """
         self._rule, self._reach = rule, reach(rule)
-        self._throttled = tuple(ThrottledRates.of(side, capped, rule) for side in limits)
+        # Sides with the same limits have the same verdicts.
+        first_alike = [next(n for n, side in enumerate(limits) if np.array_equal(side, own, equal_nan=True)) for own in limits]
+        judged = sorted(set(first_alike))
+        self._side_of = tuple(map(judged.index, first_alike))
+        self._throttled = tuple(ThrottledRates.of(limits[number], capped, rule) for number in judged)
         self._parts = _Parts()
         self._histograms = Histograms()
         self._sides: tuple[list[Integers], ...] = tuple([] for _ in self._throttled)
@@ -142,17 +146,18 @@ class SecondsJudge:
         """The same as columns."""
         self._feed(*self._held)
         if not self._parts.totals:
-            nothing = (np.empty((len(SIDE_FIELDS), 0), dtype=np.int64) for _ in self._sides)
+            nothing = (np.empty((len(SIDE_FIELDS), 0), dtype=np.int64) for _ in self._side_of)
             return VerdictColumns(np.empty(0, dtype=np.int64), np.empty((2, 0), dtype=np.int64), np.empty((3, 0)), tuple(nothing))
         groups, *whole = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
         peaks = np.concatenate(self._parts.peaks, axis=1)
         top = np.maximum.reduceat(peaks[1:], first_places(peaks[0]), axis=1)
         p999 = self._histograms.highest(NEARLY_ALL)[1]
-        sides = (
+        sides = [
             _of_a_side(np.concatenate(side, axis=1), runs.columns(groups))
             for side, runs in zip(self._sides, self._runs, strict=True)
-        )
-        return VerdictColumns(groups, np.stack(whole), np.concatenate((top, p999[None])), tuple(sides))
+        ]
+        every_side = tuple(sides[number] for number in self._side_of)
+        return VerdictColumns(groups, np.stack(whole), np.concatenate((top, p999[None])), every_side)
 
     def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, bounded: Bounds) -> None:
         first = first_places(groups)

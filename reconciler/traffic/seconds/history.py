@@ -39,6 +39,7 @@ from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.relocation import KeyMoves, TrafficMoves, move_facts, move_minutes, move_series
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in
+from reconciler.traffic.seconds.spread_groups import SpreadGroups
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, add_up
 from reconciler.traffic.sources.normal_form import IDENTITY
 from reconciler.traffic.traffic_source import Facts, Source
@@ -328,8 +329,11 @@ class SecondsSource:
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """As ``GroupJudge.by_seconds``."""
+        if (moves := self.history.key_moves) is not None:
+            spread = SpreadGroups.of(self.series, grouping, groups, moves)
+            return spread.judge(self._rows(replace(self.history, key_moves=None), spread.keys), grouping.groups, era)
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
-        return judge_seconds(self._rows(index), index.keyed, expected, grouping.groups, era)
+        return judge_seconds(self._rows(self.history, index.keys), index.keyed, expected, grouping.groups, era)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, in this process: mutations are few."""
@@ -349,7 +353,7 @@ class SecondsSource:
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """As ``TrafficSource.rates``."""
         index, expected = KeyIndex.of(self.series, grouping, groups), rows_of_groups(self.series, grouping, groups)
-        return plot_points(self._rows(index), index.keyed, expected, lines)
+        return plot_points(self._rows(self.history, index.keys), index.keyed, expected, lines)
 
     def between(self, start_us: int, end_us: int) -> SecondsSource:
         """The same clients and their totals of these whole seconds."""
@@ -359,9 +363,9 @@ class SecondsSource:
     def close(self) -> None:
         """Nothing is kept."""
 
-    def _rows(self, index: KeyIndex) -> Rows[SecondTotals]:
-        """The totals of these clients: in this process where they are few, else on Spark."""
-        most = self._at_most(index.keys)
+    def _rows(self, history: History, keys: Integers) -> Rows[SecondTotals]:
+        """The totals of clients with these keys, rising: in this process where they are few, else on Spark."""
+        most = self._at_most(keys if history.key_moves is None else history.key_moves.sources_of(keys))
         here = most <= self.most_here
         log_event(
             _log,
@@ -369,19 +373,20 @@ class SecondsSource:
             level=logging.INFO,
             engine="this process" if here else "Spark",
             why="few totals" if here else "many totals",
-            clients=len(index.keys),
+            clients=len(keys),
             totals=most,
             most_totals=self.most_here,
         )
         if here:
-            return LocalRows(lambda _: read_totals(self.history, index.keys))
-        return _totals_on_spark(self.session(), self.history, index.keys)
+            return LocalRows(lambda _: read_totals(history, keys))
+        return _totals_on_spark(self.session(), history, keys)
 
     def _at_most(self, keys: Integers) -> int:
-        """The largest number of totals that series can have: one for each request, and for each second of the history."""
-        wanted = set(keys.tolist())
+        """The most totals that recorded clients can have: one for each request, and for each second of the history."""
+        moves = self.history.key_moves
+        clients = {c.key: c.requests for c in self.series} if moves is None else moves.requests_of_sources()
         seconds = sum((c.end_us - c.start_us) // 1_000_000 + 1 for s in self.history.segments for c in s.coverage)
-        return sum(min(client.requests, seconds) for client in self.series if client.key in wanted)
+        return sum(min(clients[key], seconds) for key in keys.tolist())
 
 
 class MovedSeconds(SecondsSource):
