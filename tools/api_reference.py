@@ -27,6 +27,8 @@ a real broker in place of `b1:9092`; each begins with `from reconciler.client im
 """
 _CHAPTERS: Final = {
     "A live cluster": "reconciler.client.live",
+    "Manifests and their cluster": "reconciler.client.manifest_cluster",
+    "Results of manifests": "reconciler.client.outcomes",
     "States in memory": "reconciler.client.recorded",
     "What is described, and what differs": "reconciler.client.description",
     "Naming entities": "reconciler.client.naming",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -182,15 +181,13 @@ def prometheus_request(
         return None
     if len(traffic) > 1:
         raise UsageError("--traffic prometheus+... stands alone: give one source at a time")
-    end = until or datetime.datetime.now(datetime.UTC)
-    login = http_config or server.http_config
-    return PrometheusRequest(
-        address=server.address,
-        since=since or end - datetime.timedelta(days=server.days),
-        until=end,
-        store=Path(store) if store else _cache_folder(),
-        http_config=Path(login) if login else None,
-        match=tuple(map(label_matcher, match)) or server.match,
+    return PrometheusRequest.of(
+        server,
+        since=since,
+        until=until,
+        store=Path(store) if store else None,
+        http_config=Path(http_config) if http_config else None,
+        match=tuple(map(label_matcher, match)),
     )
 
 
@@ -243,10 +240,6 @@ def dataset_time(traffic: Sequence[str], *, since: datetime.datetime | None, unt
     from reconciler.traffic import Between
 
     return Between.of(since, until)
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-quotas" / "prometheus"
 
 
 def label_matcher(text: str) -> LabelMatcher:

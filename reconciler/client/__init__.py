@@ -1,4 +1,4 @@
-"""Kafka client quotas from Python: describe, resolve and alter, as the commands of the same names do.
+"""Kafka client quotas from Python: describe, resolve, alter, plan, apply and judge, as the commands of the same names do.
 
 Everything is synchronous, takes and returns frozen dataclasses, and prints nothing. Progress of a write goes to the logger
 ``reconciler.client``. Errors are those of ``reconciler.errors``, all of them children of ``ReconcilerError``. Values are per
@@ -30,62 +30,83 @@ raises otherwise. An entity within the scope of manifests belongs there, and is 
 >>> report.verified
 True
 
+Plan and apply manifests, as the commands do, with the same guards. ``docs/from-python.md`` has an Airflow DAG:
+
+>>> quotas = manifests(["quotas"], cluster="prod")
+>>> planned = quotas.plan()
+>>> print(planned.plan.summary.update, [guard.id for guard in planned.tripped])
+1 []
+>>> planned.apply().verified
+True
+
 No cluster at hand? ``open_snapshot`` and ``open_manifests`` answer the same questions. ``after_plan`` shows what would apply once
 manifests are applied, and ``compare`` whose limits differ between any two of them.
 
 In a notebook on Spark, ``backtest`` replays recorded traffic: ``docs/notebooks.md`` has the whole example.
 """
 
-from reconciler.client.description import Description, Differences
-from reconciler.client.in_spark import BacktestFrames, backtest
-from reconciler.client.live import ClusterQuotas, PlannedAlteration, connect
-from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
-from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
-from reconciler.model import (
-    DEFAULT,
-    OTHER,
-    RECOMMENDATIONS_SCHEMA,
-    SECONDS_SCHEMA,
-    TRAFFIC_SCHEMA,
-    VERDICTS_SCHEMA,
-    Action,
-    ApplyReport,
-    ApplyResult,
-    Change,
-    ChangeOutcome,
-    ChangeStatus,
-    ClusterIdentity,
-    Direction,
-    Effect,
-    Entity,
-    FrameColumn,
-    FrameSchema,
-    GuardResult,
-    GuardStatus,
-    KeyChange,
-    KnownAddress,
-    KnownClient,
-    Limit,
-    MatchKind,
-    Observed,
-    ObservedFrom,
-    Plan,
-    QuotaKey,
-    Reason,
-    Selector,
-    TypeMatch,
-)
-from reconciler.resolution import (
-    Candidate,
-    ClientDifference,
-    KeyAnswer,
-    QuotaView,
-    Resolution,
-    Rung,
-    RungStatus,
-    SharedWith,
-    ViewKind,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from reconciler.faces import lazy_face
+
+if TYPE_CHECKING:
+    from reconciler.client.description import Description, Differences
+    from reconciler.client.in_spark import BacktestFrames, backtest
+    from reconciler.client.live import ClusterQuotas, PlannedAlteration, connect
+    from reconciler.client.manifest_cluster import ManifestCluster, manifests
+    from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
+    from reconciler.client.outcomes import FoundDrift, JudgedTraffic, MeasuredHeadroom, PlannedManifests
+    from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
+    from reconciler.model import (
+        DEFAULT,
+        OTHER,
+        RECOMMENDATIONS_SCHEMA,
+        SECONDS_SCHEMA,
+        TRAFFIC_SCHEMA,
+        VERDICTS_SCHEMA,
+        Action,
+        ApplyReport,
+        ApplyResult,
+        Change,
+        ChangeOutcome,
+        ChangeStatus,
+        ClusterIdentity,
+        Direction,
+        Drift,
+        DriftClass,
+        Effect,
+        Entity,
+        FrameColumn,
+        FrameSchema,
+        GuardResult,
+        GuardStatus,
+        Headroom,
+        KeyChange,
+        KnownAddress,
+        KnownClient,
+        Limit,
+        MatchKind,
+        Observed,
+        ObservedFrom,
+        Plan,
+        QuotaKey,
+        Reason,
+        Selector,
+        TypeMatch,
+    )
+    from reconciler.resolution import (
+        Candidate,
+        ClientDifference,
+        KeyAnswer,
+        QuotaView,
+        Resolution,
+        Rung,
+        RungStatus,
+        SharedWith,
+        ViewKind,
+    )
 
 __all__ = [
     "ANY",
@@ -110,22 +131,30 @@ __all__ = [
     "Description",
     "Differences",
     "Direction",
+    "Drift",
+    "DriftClass",
     "Effect",
     "Entity",
+    "FoundDrift",
     "FrameColumn",
     "FrameSchema",
     "GuardResult",
     "GuardStatus",
+    "Headroom",
+    "JudgedTraffic",
     "KeyAnswer",
     "KeyChange",
     "KnownAddress",
     "KnownClient",
     "Limit",
+    "ManifestCluster",
     "MatchKind",
+    "MeasuredHeadroom",
     "Observed",
     "ObservedFrom",
     "Plan",
     "PlannedAlteration",
+    "PlannedManifests",
     "QuotaKey",
     "QuotaView",
     "Reason",
@@ -142,8 +171,11 @@ __all__ = [
     "compare",
     "connect",
     "entity",
+    "manifests",
     "matching",
     "open_manifests",
     "open_snapshot",
     "prefix",
 ]
+
+__getattr__ = lazy_face(__name__)

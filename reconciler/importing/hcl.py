@@ -52,7 +52,7 @@ def _parser() -> tuple[Any, Any]:
     return hcl2.parses_to_tree, LarkError
 
 
-class _NotConstant(Exception):  # noqa: N818 - a turn in the reading, not an error
+class _NotConstantError(Exception):
     pass
 
 
@@ -96,7 +96,7 @@ class _File:
     def value(self, node: Any) -> Value:
         try:
             return self.known(node)
-        except (_NotConstant, RecursionError):
+        except (_NotConstantError, RecursionError):
             return Expression(text=self.source(node), span=self.span(node))
 
     def known(self, node: Any) -> Value:
@@ -125,10 +125,10 @@ class _File:
             else:
                 known = self.known(key_part)
                 if not isinstance(known, Constant) or not isinstance(known.value, str):
-                    raise _NotConstant
+                    raise _NotConstantError
                 key = known.value
             if key in items:
-                raise _NotConstant
+                raise _NotConstantError
             items[key] = self.value(value_node)
         return MapValue(items=items, span=span)
 
@@ -141,7 +141,7 @@ class _File:
             elif kind in ("ESCAPED_INTERPOLATION", "ESCAPED_DIRECTIVE"):
                 yield _ESCAPE.sub(_unescaped, str(token)[1:])
             else:
-                raise _NotConstant
+                raise _NotConstantError
 
     def number(self, node: Any) -> Fraction:
         """The value of a number, or of arithmetic with nothing but numbers."""
@@ -155,7 +155,7 @@ class _File:
         if rule == "binary_op" and len(parts) == 2:
             operator, right = _parts(parts[1])
             return _computed(str(operator.children[0]), self.number(parts[0]), self.number(right))
-        raise _NotConstant
+        raise _NotConstantError
 
     def source(self, node: Any) -> str:
         return self.text[node.meta.start_pos : node.meta.end_pos].strip()
@@ -173,12 +173,12 @@ def _computed(operator: str, left: Fraction, right: Fraction) -> Fraction:
         return left * right
     if operator == "/" and right:
         return left / right
-    raise _NotConstant
+    raise _NotConstantError
 
 
 def _digits(number: Fraction) -> str:
     if abs(number) > _LARGEST:
-        raise _NotConstant
+        raise _NotConstantError
     return str(number.numerator) if number.denominator == 1 else number_text(float(number))
 
 
@@ -187,10 +187,10 @@ def _unescaped(match: re.Match[str]) -> str:
     if character is None:
         code = int(short or long, 16)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-            raise _NotConstant
+            raise _NotConstantError
         return chr(code)
     if character not in _SIMPLE:
-        raise _NotConstant
+        raise _NotConstantError
     return _SIMPLE[character]
 
 

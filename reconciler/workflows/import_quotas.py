@@ -155,7 +155,7 @@ def _by_namespace(quotas: Sequence[ImportedQuota], findings: list[Finding]) -> I
             yield quota
         elif quota.namespace is None:
             spaces = ", ".join(map(display_name, sorted(namespaces[quota.cluster])))
-            message = f"this names no namespace, while others are in {spaces}; name it here, or import these files by themselves"
+            message = f"this names no namespace, while others are in {spaces}. Name it here, or import these files by themselves"
             findings.append(_error("import-ambiguous", message, quota))
         else:
             name = quota.namespace if quota.cluster is None else f"{quota.namespace}/{quota.cluster}"

@@ -66,7 +66,6 @@ from reconciler.workflows.owners import (
 from reconciler.workflows.plan_policies import judged_by_policies, policies_of
 from reconciler.workflows.references import Before, ReadReferences, References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
-from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
 from reconciler.workflows.units import at_brokers, read_for, share_notes
@@ -461,6 +460,11 @@ def plan_with(
     plan = make(reader)
     if extras.show_effects:
         plan = with_effects(plan, reader.current_state(), source=source, traffic=traffic, spec=spec)
+    if extras.server_check is None:
+        return plan
+    # The checks load the client of Kafka, which most plans and all imports of this module can do without.
+    from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
+
     if extras.server_check is Checker.SANDBOX:
         plan = check_in_sandbox(plan, reader.current_state(), progress=progress)
     if live is not None:

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import logging
+import os
 import time
 import urllib.parse
 from collections import Counter
@@ -61,6 +62,33 @@ class PrometheusRequest:
     """Clients to look up where a metric name is all there is."""
     rules: tuple[MetricRule, ...] = ()
     """How series of other names are read."""
+
+    @classmethod
+    def of(
+        cls,
+        server: MetricServer,
+        *,
+        since: datetime.datetime | None = None,
+        until: datetime.datetime | None = None,
+        store: Path | None = None,
+        http_config: Path | None = None,
+        match: tuple[LabelMatcher, ...] = (),
+    ) -> PrometheusRequest:
+        """A request to ``server``, as far as the caller leaves parts out: its login, its matchers, its days up to now."""
+        end = until or datetime.datetime.now(datetime.UTC)
+        login = http_config if http_config is not None or server.http_config is None else Path(server.http_config)
+        return cls(
+            address=server.address,
+            since=since or end - datetime.timedelta(days=server.days),
+            until=end,
+            store=store or _cache_folder(),
+            http_config=login,
+            match=match or server.match,
+        )
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-quotas" / "prometheus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,361 @@
+"""Manifests and the cluster that they are for: planned, applied, compared and judged, by the same workflows as the commands.
+
+Every call reads manifests and cluster anew. Nothing is printed, no terminal is asked, and no signal handler is set.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from reconciler.apply import ApplySettings, StepDown
+from reconciler.client.live import LoggedProgress, succeeded
+from reconciler.client.outcomes import FoundDrift, JudgedTraffic, MeasuredHeadroom, PlannedManifests, names_of_guards
+from reconciler.client.recorded import access_of
+from reconciler.errors import NotAppliedError, ReconcilerError, UsageError
+from reconciler.model import ApplyReport, CurrentState, MetricServer, Plan, Selector, Severity
+from reconciler.planning import read_saved_plan
+from reconciler.policy import check_guard_ids
+from reconciler.ports import QuotaReader
+from reconciler.text import list_some
+from reconciler.workflows import (
+    Approval,
+    AuditFile,
+    BacktestOptions,
+    Extras,
+    GivenBaseline,
+    HeadroomRequest,
+    Intent,
+    PrometheusRequest,
+    References,
+    Sources,
+    SystemClock,
+    Where,
+    apply_manifests,
+    check_names,
+    check_recordable,
+    configured_server,
+    find_drift,
+    given_baseline,
+    is_clean,
+    is_prometheus,
+    load_intent,
+    make_plan,
+    open_cluster,
+    open_headroom,
+    plan_with,
+    principal,
+    prometheus_address,
+    proposal_of,
+    quota_reader,
+    read_state,
+    run_backtest,
+    uses_leaders,
+    with_leaders,
+    write_baseline,
+)
+
+_LEAST_FACTOR: Final = 1.01
+_MOST_NAMED: Final = 5
+
+
+class ManifestCluster:
+    """One cluster of some manifests. It comes from ``manifests``, keeps no connection, and threads may share it."""
+
+    def __init__(
+        self,
+        *,
+        where: Where,
+        base: str | None,
+        baseline: str | None,
+        owners: tuple[str, ...],
+    ) -> None:
+        """For ``manifests``, which checks the arguments."""
+        self._where = where
+        self._base = base
+        self._baseline = baseline
+        self._owners = owners
+
+    def plan(self, *, accept: Sequence[str] = (), show_effects: bool = False, show_unmanaged: bool = False) -> PlannedManifests:
+        """The changes that ``apply`` would write, and the guards, ``accept`` of which are accepted. Nothing is written.
+
+        ``show_effects`` adds which clients move to other limits, and ``show_unmanaged`` the entities that no manifest declares.
+        Raises ``ManifestError`` with its findings, ``UsageError`` for a name that no guard has or an unclear cluster,
+        ``WrongClusterError``, ``BaselineError``, ``GitError``, ``UntrustedError`` and ``BackendError``.
+
+        >>> planned = manifests(["quotas"]).plan()
+        >>> planned
+        <PlannedManifests of cluster prod: 1 change>
+        >>> [(str(change.entity), change.action.value) for change in planned.plan.changes]
+        [('user=payments', 'update')]
+        """
+        accepted = names_of_guards(accept)
+        check_guard_ids(accepted)
+        intent = self._intent()
+        given = self._given(intent)
+
+        def make(reader: QuotaReader) -> Plan:
+            clock = SystemClock()
+            return make_plan(intent, reader, accepted=accepted, clock=clock, given=given, show_unmanaged=show_unmanaged)
+
+        with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
+            extras = Extras(show_effects=show_effects)
+            plan = plan_with(extras, make, reader, spec=intent.spec, trusted=intent.trusted, progress=LoggedProgress())
+        return PlannedManifests(plan=plan, accepted=accepted, write=self._write)
+
+    def apply(
+        self,
+        *,
+        accept: Sequence[str] = (),
+        expect_digest: str | None = None,
+        saved_plan: str | None = None,
+        step_down: float | None = None,
+        audit: str | Path | None = None,
+        record_baseline: str | Path | None = None,
+    ) -> ApplyReport:
+        """Plan, write behind the guards, and read back until every broker shows it.
+
+        ``accept`` names the guards that may be passed. ``expect_digest`` (``plan.digest``) or ``saved_plan`` (the
+        text of ``to_json``) refuse any other plan than the reviewed one. ``step_down`` lowers limits in steps of at most this
+        factor. ``audit`` gets a line however the run ends, ``record_baseline`` a baseline after a complete run.
+
+        Returns only when all is done and verified, or there was nothing to do. Raises ``GuardRefusedError`` for guards that were
+        not accepted, ``FrozenError``, ``StalePlanError`` and other ``RefusedError``. Nothing was written in these cases. Raises
+        ``NotAppliedError``, whose report has the outcome of every change, when the run was not completed or an owner was
+        withheld. Raises ``FileAccessError`` for a file of the arguments, and as ``plan``.
+
+        >>> quotas = manifests(["quotas"])
+        >>> report = quotas.apply(expect_digest=quotas.plan().plan.digest, step_down=2)
+        >>> [(str(outcome.change.entity), outcome.status.value) for outcome in report.outcomes]
+        [('user=payments', 'applied')]
+        """
+        accepted = names_of_guards(accept)
+        if step_down is not None and not _LEAST_FACTOR <= step_down < math.inf:
+            raise UsageError(f"step_down takes a factor from {_LEAST_FACTOR} on (2 halves a limit), not {step_down:g}")
+        saved = None if saved_plan is None else read_saved_plan(saved_plan, name="saved_plan")
+        approval = Approval(
+            accepted=accepted,
+            expected_digest=expect_digest,
+            saved=saved,
+            settings=ApplySettings(),
+            step_down=None if step_down is None else StepDown(factor=step_down),
+        )
+        return self._write(approval, audit=audit, record_baseline=record_baseline)
+
+    def drift(self, *, ignore: Sequence[Selector] = ()) -> FoundDrift:
+        """How the live quotas differ from the declared ones. ``ignore``: entities to leave out, by ``matching``.
+
+        With a ``baseline``, merged changes that are not applied yet and changes by hand are distinguished. Raises as ``plan``.
+
+        >>> found = manifests(["quotas"]).drift()
+        >>> found.differs, found
+        (True, <FoundDrift of cluster prod: 1 entity differs>)
+        """
+        intent = self._intent(all_owners=True)
+        given = self._given(intent)
+        with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
+            return FoundDrift(drift=find_drift(intent, reader, given, ignore=tuple(ignore)))
+
+    def headroom(
+        self,
+        *,
+        traffic: Sequence[str] = (),
+        state: str = "current",
+        mapping: str | Path | None = None,
+        http_config: str | Path | None = None,
+    ) -> MeasuredHeadroom:
+        """How near quota groups are to their limits now, by the sources of ``kafka-quotas headroom --traffic``.
+
+        Without ``traffic``, the server in ``spec.traffic`` of the Cluster manifest is asked. ``state``: ``current``, or
+        ``manifests`` or ``planned`` for limits that are not applied. Raises ``TrafficError`` for a source that cannot be read,
+        ``FileAccessError``, and as ``plan``.
+        """
+        check_names([state])
+        request = HeadroomRequest(
+            traffic=_listed("traffic", traffic),
+            mapping=None if mapping is None else Path(mapping),
+            http_config=None if http_config is None else Path(http_config),
+        )
+        reader = open_headroom(Sources(self._where), state, request)
+        with contextlib.closing(reader):
+            return MeasuredHeadroom(headroom=reader.read())
+
+    def backtest(
+        self,
+        traffic: Sequence[str] = (),
+        *,
+        since: datetime.datetime | None = None,
+        until: datetime.datetime | None = None,
+        mapping: str | Path | None = None,
+        exact: bool = False,
+        kafka_version: str | None = None,
+        max_unreadable: float = 0.01,
+    ) -> JudgedTraffic:
+        """Replay recorded traffic under the manifests, by the sources of ``kafka-quotas backtest --traffic``.
+
+        Without ``traffic``, the server in ``spec.traffic`` of the Cluster manifest is read. The current quotas are those of the
+        ``snapshot`` or of the server that ``manifests`` was given, else they are not known. Large traffic starts a Spark session
+        of its own. For a session that runs already, use ``reconciler.client.backtest``. Raises ``TrafficError`` for traffic that
+        cannot be used, ``MissingDependencyError`` without the extra ``traffic``, and as ``plan``.
+        """
+        for name, at in (("since", since), ("until", until)):
+            if at is not None and at.tzinfo is None:
+                raise UsageError(f"{name} is a time without a time zone: add tzinfo=datetime.UTC")
+        intent = self._intent(all_owners=True)
+        sources = _listed("traffic", traffic)
+        server = _server(sources, intent)
+        if server is None and not sources:
+            raise UsageError("No traffic is given. Pass traffic, or set spec.traffic of the Cluster manifest")
+        between = None
+        if server is None and (since is not None or until is not None):
+            from reconciler.traffic import Between
+
+            between = Between.of(since, until)
+        options = BacktestOptions(
+            traffic=() if server is not None else sources,
+            kafka_version=kafka_version,
+            exact=exact,
+            mapping=None if mapping is None else Path(mapping),
+            max_unreadable=max_unreadable,
+            prometheus=None if server is None else PrometheusRequest.of(server, since=since, until=until),
+            between=between,
+        )
+        report = run_backtest(proposal_of(intent, self._current(intent)), options, progress=LoggedProgress())
+        return JudgedTraffic(report=report)
+
+    def __repr__(self) -> str:
+        where = self._where
+        named = f" for {where.cluster}" if where.cluster else ""
+        return f"<ManifestCluster of {list_some(list(where.paths), _MOST_NAMED)}{named}>"
+
+    def _intent(self, *, all_owners: bool = False) -> Intent:
+        where = self._where
+        return load_intent(
+            where.paths,
+            cluster=where.cluster,
+            fail_on=where.fail_on,
+            references=References(trusted=where.trusted_ref, base=self._base),
+            by_owner=True,
+            owners=() if all_owners else self._owners,
+        )
+
+    def _given(self, intent: Intent) -> GivenBaseline | None:
+        return None if self._baseline is None else given_baseline(self._baseline, self._where.paths, trusted=intent.trusted)
+
+    def _current(self, intent: Intent) -> CurrentState | None:
+        access = self._where.access
+        if access.current is None and access.bootstrap_server is None and access.zookeeper is None:
+            return None
+        with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
+            current = read_state(intent.spec, reader)
+            return with_leaders(current, reader) if uses_leaders(intent, None) else current
+
+    def _write(
+        self, approval: Approval, *, audit: str | Path | None = None, record_baseline: str | Path | None = None
+    ) -> ApplyReport:
+        if self._where.access.current is not None:
+            raise UsageError("a snapshot cannot be written to: leave snapshot out to apply")
+        check_guard_ids(approval.accepted)
+        clock = SystemClock()
+        validate_only = approval.settings.validate_only
+        file = None if audit is None else AuditFile(Path(audit), command="apply", validate_only=validate_only, clock=clock)
+        try:
+            report, intent = self._written(approval, file, record_baseline)
+        except UsageError:
+            raise
+        except BaseException as error:
+            if file is not None:
+                file.broke_off(error)
+            raise
+        if file is not None:
+            file.ended(report)
+        succeeded(report)
+        if report.withheld:
+            names = list_some([each.name for each in report.withheld], _MOST_NAMED)
+            raise NotAppliedError(f"changes of {names} are withheld. The others are written", report=report)
+        if record_baseline is not None and is_clean(report):
+            write_baseline(intent, report, Path(record_baseline))
+        return report
+
+    def _written(
+        self, approval: Approval, file: AuditFile | None, record_baseline: str | Path | None
+    ) -> tuple[ApplyReport, Intent]:
+        intent = self._intent()
+        access = self._where.access
+        given = self._given(intent)
+        if record_baseline is not None:
+            check_recordable(intent, Path(record_baseline), validate_only=approval.settings.validate_only)
+        if file is not None:
+            who = None
+            # Settings that cannot be used are an error of connecting.
+            with contextlib.suppress(ReconcilerError):
+                who = principal(intent.spec, access, trusted=intent.trusted)
+            file.about(intent.spec, source=intent.source(), principal=who)
+        with contextlib.closing(open_cluster(intent.spec, access, trusted=intent.trusted)) as cluster:
+            report = apply_manifests(
+                intent,
+                cluster,
+                approval,
+                confirm=lambda _plan: True,
+                clock=SystemClock(),
+                progress=LoggedProgress(),
+                given=given,
+            )
+        return report, intent
+
+
+def manifests(  # noqa: PLR0913 - what the commands take as options, by keyword
+    paths: Sequence[str | Path] = (".",),
+    *,
+    cluster: str | None = None,
+    bootstrap_server: str | None = None,
+    zookeeper: str | None = None,
+    command_config: str | Path | None = None,
+    snapshot: str | Path | None = None,
+    owners: Sequence[str] = (),
+    baseline: str | None = None,
+    trusted_ref: str | None = None,
+    base: str | None = None,
+    fail_on: Severity = Severity.ERROR,
+) -> ManifestCluster:
+    """The cluster that manifests are for. ``cluster`` names it where there are several. Nothing is read yet.
+
+    The cluster is reached as its Cluster manifest sets it, or by ``bootstrap_server``, ``zookeeper`` and ``command_config`` as in
+    ``connect``. A ``snapshot`` stands for it where nothing is written. ``owners``: plan and apply only their changes.
+    ``baseline`` (a file or a git reference), ``trusted_ref``, ``base`` and ``fail_on`` are as the options of the commands.
+
+    Raises ``UsageError`` for settings that exclude each other.
+
+    >>> manifests(["quotas"], cluster="prod")
+    <ManifestCluster of quotas for prod>
+    """
+    access = access_of(bootstrap_server, zookeeper, command_config, snapshot=snapshot)
+    where = Where(
+        paths=_listed("paths", paths),
+        cluster=cluster,
+        access=access,
+        trusted_ref=trusted_ref,
+        fail_on=Severity(fail_on),
+    )
+    return ManifestCluster(where=where, base=base, baseline=baseline, owners=_listed("owners", owners))
+
+
+def _listed(name: str, values: Sequence[str | Path]) -> tuple[str, ...]:
+    if isinstance(values, str):
+        # A string is a sequence of strings, too, and would be read letter by letter.
+        raise UsageError(f"{name} is a list: [{values!r}]")
+    return tuple(map(str, values))
+
+
+def _server(sources: Sequence[str], intent: Intent) -> MetricServer | None:
+    """The Prometheus server to read, if any. Raises ``UsageError`` for a server beside other sources."""
+    named = [source for source in sources if is_prometheus(source)]
+    if named and len(sources) > 1:
+        raise UsageError("a Prometheus server stands alone: give one source at a time")
+    if named:
+        return MetricServer(address=prometheus_address(named[0]))
+    return None if sources else configured_server(intent.spec, intent.trusted)

@@ -1,0 +1,336 @@
+"""Results of ``ManifestCluster``: typed values, the document that the command prints, rows for tables, and HTML for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from reconciler.apply import ApplySettings
+from reconciler.client.description import shown_source
+from reconciler.client.html_table import html_table
+from reconciler.documents import backtest_to_json, drift_to_json, headroom_to_json, plan_to_json
+from reconciler.formats import document_text
+from reconciler.model import (
+    ApplyReport,
+    BacktestReport,
+    Drift,
+    Entity,
+    EntityName,
+    EntityType,
+    Finding,
+    GuardResult,
+    Headroom,
+    OwnerLoad,
+    Plan,
+    Span,
+    by_owner,
+)
+from reconciler.resolution import ViewKind
+from reconciler.text import amount, count_of
+from reconciler.workflows import Approval
+
+Cell: TypeAlias = EntityName | str | float | bool | None
+"""A field of a row. ``DEFAULT`` stays what it is, so that nothing confuses it with a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PlannedManifests:
+    """What ``ManifestCluster.plan`` would write. Nothing happens before ``apply``.
+
+    ``write``: what ``apply`` and ``validate`` call.
+    """
+
+    plan: Plan
+    accepted: tuple[str, ...]
+    """The guards that were accepted when the plan was made."""
+    write: Callable[[Approval], ApplyReport]
+
+    @property
+    def tripped(self) -> tuple[GuardResult, ...]:
+        """Guards that need acceptance before anything is written."""
+        return self.plan.tripped
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Those of the manifests and of the live state, in the order of their places. An error stops ``apply``."""
+        return self.plan.findings
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The plan as ``kafka-quotas plan --format json`` prints it."""
+        return plan_to_json(self.plan)
+
+    def to_json(self) -> str:
+        """The same as text, byte for byte. ``apply --plan FILE`` takes such a file."""
+        return document_text(plan_to_json(self.plan))
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """One row for each key that changes.
+
+        Fields: ``user``, ``client-id``, ``ip``, ``action``, ``key``, ``before``, ``after``, ``place``.
+
+        >>> manifests(["quotas"]).plan().rows()[0]["after"]
+        20971520.0
+        """
+        return [
+            {
+                **_names(change.entity),
+                "action": change.action.value,
+                "key": key.key,
+                "before": key.before,
+                "after": key.after,
+                "place": _place(key.source),
+            }
+            for change in self.plan.changes
+            for key in change.keys
+        ]
+
+    def validate(self) -> ApplyReport:
+        """Let the cluster check every change, and write nothing. Every guard counts as accepted here.
+
+        Raises ``StalePlanError`` when the plan is no longer what would be written, and as ``ManifestCluster.apply``.
+        """
+        every_guard = tuple(dict.fromkeys(guard.id for guard in self.plan.guards))
+        settings = ApplySettings(validate_only=True)
+        return self.write(Approval(accepted=every_guard, expected_digest=self.plan.digest, settings=settings))
+
+    def apply(self, *, accept: Sequence[str] | None = None) -> ApplyReport:
+        """Write exactly this plan, and read it back until every broker shows it.
+
+        ``accept``: the guards that may be passed, by name. ``None``: those of ``plan``. Manifests and cluster are read again
+        first. Raises ``StalePlanError`` when they give another plan now, and as ``ManifestCluster.apply``.
+
+        >>> report = manifests(["quotas"]).plan().apply(accept=["large-reduction"])
+        >>> report.result, report.verified
+        (<ApplyResult.DONE: 'done'>, True)
+        """
+        accepted = self.accepted if accept is None else names_of_guards(accept)
+        return self.write(Approval(accepted=accepted, expected_digest=self.plan.digest))
+
+    def __repr__(self) -> str:
+        tripped = "".join(f", guard {guard.id} needs acceptance" for guard in self.tripped)
+        count = count_of(len(self.plan.changes), "change")
+        return f"<PlannedManifests of {_cluster(self.plan)}: {count}{tripped}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (change.entity, change.action.value, key.key, amount(key.key, key.before), amount(key.key, key.after))
+            for change in self.plan.changes
+            for key in change.keys
+        ]
+        guards = [f"Guard {guard.id}: {guard.message}" for guard in self.tripped]
+        findings = [f"{finding.severity.value}: {finding.message} [{finding.id}]" for finding in self.findings]
+        title = f"Plan of {_cluster(self.plan)}: {count_of(len(self.plan.changes), 'change')}"
+        columns = ("entity", "action", "key", "before", "after")
+        return html_table(title, columns, rows, notes=[*guards, *findings, *self.plan.notes])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FoundDrift:
+    """The result of ``ManifestCluster.drift``: how the live quotas differ from the declared ones."""
+
+    drift: Drift
+
+    @property
+    def differs(self) -> bool:
+        """Whether any entity in the scope differs. The command exits with 2 then, with ``--detailed-exitcode``."""
+        return self.drift.differs
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The drift as ``kafka-quotas drift --format json`` prints it."""
+        return drift_to_json(self.drift)
+
+    def to_json(self) -> str:
+        """The same as text, byte for byte."""
+        return document_text(drift_to_json(self.drift))
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """One row for each key that differs.
+
+        Fields: ``user``, ``client-id``, ``ip``, ``drift``, ``key``, ``desired``, ``baseline``, ``live``, ``place``.
+
+        >>> [(row["key"], row["desired"], row["live"]) for row in manifests(["quotas"]).drift().rows()]
+        [('producer_byte_rate', 20971520.0, 20000000.0)]
+        """
+        return [
+            {
+                **_names(entity.entity),
+                "drift": entity.drift.value,
+                "key": key.key,
+                "desired": key.desired,
+                "baseline": key.baseline,
+                "live": key.live,
+                "place": _place(key.source),
+            }
+            for entity in self.drift.entities
+            if entity.drift.is_difference
+            for key in entity.keys
+        ]
+
+    def __repr__(self) -> str:
+        return f"<FoundDrift of {_cluster(self.drift)}: {self._counted()}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (entity.entity, entity.drift.value, key.key, amount(key.key, key.desired), amount(key.key, key.live))
+            for entity in self.drift.entities
+            if entity.drift.is_difference
+            for key in entity.keys
+        ]
+        title = f"Drift of {_cluster(self.drift)}: {self._counted()}"
+        return html_table(title, ("entity", "drift", "key", "declared", "live"), rows, notes=self.drift.notes)
+
+    def _counted(self) -> str:
+        differing = sum(entity.drift.is_difference for entity in self.drift.entities)
+        return f"{count_of(differing, 'entity differs', 'entities differ')}" if differing else "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MeasuredHeadroom:
+    """The result of ``ManifestCluster.headroom``: rates of quota groups beside their limits, the nearest to its limit first."""
+
+    headroom: Headroom
+
+    @property
+    def owners(self) -> tuple[OwnerLoad, ...]:
+        """The owners of groups with limits, in the order of their worst groups."""
+        return by_owner(self.headroom.groups, above=1.0)
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The state as ``kafka-quotas headroom --format json`` prints it."""
+        return headroom_to_json(self.headroom, self.owners)
+
+    def to_json(self) -> str:
+        """The same as text, byte for byte."""
+        return document_text(headroom_to_json(self.headroom, self.owners))
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """One row for each quota group on a broker.
+
+        Fields: ``user``, ``client-id``, ``ip``, ``broker``, ``key``, ``rate``, ``limit``, ``share``, ``owner``, ``throttled``.
+        """
+        absent: dict[str, Cell] = dict.fromkeys(kind.value for kind in EntityType)
+        return [
+            {
+                **absent,
+                **group.tags,
+                "broker": group.broker,
+                "key": group.key.value,
+                "rate": group.rate,
+                "limit": group.limit,
+                "share": group.share,
+                "owner": group.owner,
+                "throttled": group.throttling is not None,
+            }
+            for group in self.headroom.groups
+        ]
+
+    def __repr__(self) -> str:
+        groups = count_of(len(self.headroom.groups), "quota group")
+        return f"<MeasuredHeadroom of {_cluster(self.headroom)}: {groups}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                " ".join(f"{kind}={name}" for kind, name in group.tags.items()),
+                group.broker,
+                group.key.value,
+                amount(group.key.value, group.rate),
+                "unlimited" if group.limit is None else amount(group.key.value, group.limit),
+                "" if group.share is None else f"{group.share:.0%}",
+                "yes" if group.throttling is not None else "",
+            )
+            for group in self.headroom.groups
+        ]
+        at = "" if self.headroom.at is None else f" at {self.headroom.at:%Y-%m-%d %H:%M:%S} UTC"
+        columns = ("quota group", "broker", "key", "rate", "limit", "used", "throttled")
+        return html_table(f"Headroom of {_cluster(self.headroom)}{at}", columns, rows, notes=self.headroom.notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class JudgedTraffic:
+    """The result of ``ManifestCluster.backtest``: the verdicts about recorded traffic under the manifests, worst first."""
+
+    report: BacktestReport
+
+    @property
+    def refused(self) -> bool:
+        """Whether a rule of the Cluster manifest fails. The command would exit with 1."""
+        return self.report.refused
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        """The report as ``kafka-quotas backtest --format json`` prints it."""
+        return backtest_to_json(self.report)
+
+    def to_json(self) -> str:
+        """The same as text, byte for byte."""
+        return document_text(backtest_to_json(self.report))
+
+    def rows(self) -> list[dict[str, Cell]]:
+        """One row for each quota group on a broker, worst first.
+
+        Fields: ``user``, ``client-id``, ``broker``, ``key``, ``verdict``, ``changed``, ``limit_before``, ``limit_after``,
+        ``peak``, ``share_over``, ``recommended``. An absent name is ``None``, as is an unlimited or unknown limit.
+        """
+        return [
+            {
+                "user": row.user or None,
+                "client-id": row.client_id or None,
+                "broker": row.broker,
+                "key": row.key,
+                "verdict": row.verdict.value,
+                "changed": row.changed,
+                "limit_before": row.limit_before,
+                "limit_after": row.limit_after,
+                "peak": row.peak,
+                "share_over": row.share_over,
+                "recommended": row.recommended,
+            }
+            for row in self.report.verdicts
+        ]
+
+    def __repr__(self) -> str:
+        refused = ", refused by a rule" if self.refused else ""
+        return f"<JudgedTraffic: {count_of(self.report.counts.groups, 'quota group')}{refused}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                row.verdict.value,
+                row.name,
+                row.broker,
+                row.key,
+                "unlimited" if row.limit_after is None else amount(row.key, row.limit_after),
+                amount(row.key, row.peak),
+                f"{row.share_over:.0%}",
+                None if row.recommended is None else amount(row.key, row.recommended),
+            )
+            for row in self.report.verdicts
+        ]
+        rules = [f"Refused: {rule.words}" for rule in self.report.rules if not rule.holds]
+        columns = ("verdict", "quota group", "broker", "key", "limit", "peak", "over", "recommended")
+        return html_table(
+            f"Backtest: {count_of(self.report.counts.groups, 'quota group')}", columns, rows, notes=[*rules, *self.report.notes]
+        )
+
+
+def names_of_guards(accept: Sequence[str]) -> tuple[str, ...]:
+    """A single name is one guard, not one for each letter."""
+    return (accept,) if isinstance(accept, str) else tuple(accept)
+
+
+def _names(entity: Entity) -> dict[str, Cell]:
+    absent: dict[str, Cell] = dict.fromkeys(kind.value for kind in EntityType)
+    return {**absent, **dict(entity.parts)}
+
+
+def _place(span: Span | None) -> str | None:
+    return None if span is None else str(span)
+
+
+def _cluster(result: Plan | Drift | Headroom) -> str:
+    return shown_source(ViewKind.CLUSTER, result.cluster, None)

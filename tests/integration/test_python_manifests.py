@@ -1,0 +1,228 @@
+"""Manifests from Python on a real broker: planned in one task, applied in another, refused, stepped, audited; the example."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from reconciler.client import manifests
+from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError, UnreachableError, WrongClusterError
+from reconciler.sandbox.spec import Sandbox
+from tests.support import raw_quotas
+from tests.support.command import invoke
+from tests.support.polling import wait_until
+
+pytestmark = pytest.mark.kafka
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "airflow"
+CLUSTER = """apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {{name: prod}}
+spec:
+  clusterId: {id}
+  connection: {{bootstrapServers: ["{server}"]}}
+  prune: never
+"""
+QUOTAS = """apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {{name: {name}}}
+spec:
+  quotas:
+    - match: {{user: {user}}}
+      quotas: {{producer_byte_rate: {rate}}}
+"""
+PAYMENTS = frozenset({("user", "payments")})
+LIVE: dict[raw_quotas.RawEntity, dict[str, float]] = {PAYMENTS: {"producer_byte_rate": 8_388_608.0}}
+Write = Callable[[str], None]
+
+
+@pytest.fixture
+def prod(clean_kafka: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    servers = clean_kafka.bootstrap_servers
+    raw_quotas.alter(servers, LIVE)
+    wait_until(lambda: raw_quotas.describe(servers) == LIVE)
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "cluster.yaml").write_text(CLUSTER.format(id=clean_kafka.cluster_id, server=servers))
+    monkeypatch.chdir(tmp_path)
+    declare("16MiB")
+    return clean_kafka
+
+
+def declare(rate: str, *, name: str = "payments", user: str = "payments") -> None:
+    Path("quotas", f"{name}.yaml").write_text(QUOTAS.format(name=name, user=user, rate=rate))
+
+
+def live(prod: Sandbox) -> float:
+    return raw_quotas.describe(prod.bootstrap_servers)[PAYMENTS]["producer_byte_rate"]
+
+
+def test_a_plan_of_one_process_is_applied_by_another_and_drift_is_gone(prod: Sandbox, capfd: pytest.CaptureFixture[str]) -> None:
+    text = manifests(["quotas"]).plan().to_json()
+
+    report = manifests(["quotas"]).apply(saved_plan=text)
+
+    assert (report.result.value, report.verified) == ("done", True)
+    assert live(prod) == 16_777_216.0
+    assert not manifests(["quotas"]).drift().differs
+    assert manifests(["quotas"]).apply().result.value == "nothing_to_do"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_guard_refuses_and_is_passed_by_its_name(prod: Sandbox) -> None:
+    declare("1MiB")
+    planned = manifests(["quotas"]).plan()
+
+    with pytest.raises(GuardRefusedError) as refused:
+        planned.apply()
+
+    assert refused.value.guard_ids == ("large-reduction",)
+    assert live(prod) == 8_388_608.0
+    assert planned.validate().validate_only
+    assert live(prod) == 8_388_608.0
+    assert planned.apply(accept=["large-reduction"]).verified
+    assert live(prod) == 1_048_576.0
+
+
+def test_guards_that_the_plan_accepted_count_for_its_apply(prod: Sandbox) -> None:
+    declare("1MiB")
+
+    assert manifests(["quotas"]).plan(accept=["large-reduction"]).apply().verified
+    assert live(prod) == 1_048_576.0
+
+
+def test_a_plan_that_is_not_the_reviewed_one_is_refused(prod: Sandbox) -> None:
+    planned = manifests(["quotas"]).plan()
+    declare("32MiB")
+
+    with pytest.raises(StalePlanError, match="plan again"):
+        planned.apply()
+    with pytest.raises(StalePlanError, match="plan again"):
+        manifests(["quotas"]).apply(saved_plan=planned.to_json())
+    with pytest.raises(StalePlanError, match="plan again"):
+        manifests(["quotas"]).apply(expect_digest=planned.plan.digest)
+    assert live(prod) == 8_388_608.0
+
+
+def test_audit_and_baseline_are_those_of_the_command(prod: Sandbox) -> None:
+    manifests(["quotas"]).apply(audit="audit.jsonl", record_baseline="baseline.json")
+    declare("1MiB")
+    with pytest.raises(GuardRefusedError):
+        manifests(["quotas"]).apply(audit="audit.jsonl", record_baseline="baseline.json")
+
+    lines = [json.loads(line) for line in Path("audit.jsonl").read_text().splitlines()]
+    baseline = json.loads(Path("baseline.json").read_text())
+    done = invoke("drift", "quotas", "--baseline", "baseline.json", "--format", "json", cwd=Path.cwd())
+    drift = manifests(["quotas"], baseline="baseline.json").drift()
+
+    assert [(line["command"], line["result"]) for line in lines] == [("apply", "done"), ("apply", "refused")]
+    assert baseline["cluster"]["id"] == prod.cluster_id
+    assert [row["drift"] for row in drift.rows()] == ["unapplied"] == [one["class"] for one in done.json()["entities"]]
+
+
+def test_an_owner_that_is_withheld_is_an_error_with_the_report_of_the_others(prod: Sandbox) -> None:
+    cluster = Path("quotas/cluster.yaml")
+    cluster.write_text(cluster.read_text() + "  isolate: owner\n")
+    for owner, user, rate in (("pay", "payments", "1MiB"), ("web", "web", "1MiB")):
+        declare(rate, name=user, user=user)
+        path = Path("quotas", f"{user}.yaml")
+        path.write_text(path.read_text().replace("metadata: {", f"metadata: {{owner: {owner}, "))
+    Path("quotas/kafka-quotas.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: Repository\nspec:\n  owners: {pay: {}, web: {}}\n"
+    )
+
+    with pytest.raises(NotAppliedError, match="owner pay are withheld") as stopped:
+        manifests(["quotas"]).apply()
+
+    assert [each.owner for each in stopped.value.report.withheld] == ["pay"]
+    assert raw_quotas.describe(prod.bootstrap_servers)[frozenset({("user", "web")})] == {"producer_byte_rate": 1_048_576.0}
+    assert live(prod) == 8_388_608.0
+    assert manifests(["quotas"], owners=["web"]).apply().result.value == "nothing_to_do"
+
+
+def test_a_limit_goes_down_in_steps(prod: Sandbox) -> None:
+    declare("7MiB")
+
+    report = manifests(["quotas"]).apply(step_down=2)
+
+    assert report.verified
+    assert live(prod) == 7_340_032.0
+
+
+def test_another_cluster_and_a_server_that_is_down_are_errors_of_the_project(prod: Sandbox) -> None:
+    with pytest.raises(UnreachableError):
+        manifests(["quotas"], bootstrap_server="127.0.0.1:1").plan()
+    Path("quotas/cluster.yaml").write_text(CLUSTER.format(id="another-cluster-id-0000", server=prod.bootstrap_servers))
+    with pytest.raises(WrongClusterError):
+        manifests(["quotas"]).apply()
+    assert live(prod) == 8_388_608.0
+
+
+def tasks() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("quota_tasks", EXAMPLE / "quota_tasks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_tasks_of_the_example_plan_apply_and_find_drift(prod: Sandbox) -> None:
+    example = tasks()
+
+    planned = json.loads(json.dumps(example.plan_quotas("prod", "quotas")))  # as an XCom does it
+    assert (planned["changes"], planned["guards"]) == (1, [])
+    assert [row["live"] for row in example.check_drift("prod", "quotas")] == [8_388_608.0]
+    assert example.apply_plan(planned, "prod", "quotas") == "done"
+
+    assert live(prod) == 16_777_216.0
+    assert example.check_drift("prod", "quotas") == []
+    raw_quotas.alter(prod.bootstrap_servers, {PAYMENTS: {"producer_byte_rate": 5.0}})
+    wait_until(lambda: live(prod) == 5.0)
+    assert example.check_drift("prod", "quotas") == [
+        {"entity": {"user": "payments"}, "key": "producer_byte_rate", "declared": 16_777_216.0, "live": 5.0}
+    ]
+
+
+def test_the_dag_of_the_example_calls_tasks_that_exist_with_arguments_they_take() -> None:
+    tree = ast.parse((EXAMPLE / "quotas_dag.py").read_text())
+    example = tasks()
+    calls = [
+        (call.func.args[0].id, len(call.args))
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Call)
+        and isinstance(call.func.func, ast.Name)
+        and call.func.func.id == "task"
+        and isinstance(call.func.args[0], ast.Name)
+    ]
+
+    assert calls == [("plan_quotas", 1), ("apply_plan", 2), ("check_drift", 1)]
+    for name, count in calls:
+        function = getattr(example, name)
+        required = function.__code__.co_argcount - len(function.__defaults__)
+        assert required == count
+
+
+def test_the_blocks_of_the_page_run(prod: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "from-python.md").read_text()
+    whole = [block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if block.startswith("from ")]
+
+    exec(compile(whole[0], "from-python.md", "exec"), {})
+    declare("1MiB")
+    exec(compile(whole[1], "from-python.md", "exec"), {})
+    declare("20MiB")
+    exec(compile(whole[2], "from-python.md", "exec"), {})
+
+    assert len(whole) == 3
+    assert capsys.readouterr().out == (
+        "payments producer_byte_rate 8388608.0 -> 16777216.0\ndone True\nneeds acceptance: large-reduction\n"
+    )
+    assert live(prod) == 20_971_520.0

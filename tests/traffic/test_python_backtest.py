@@ -1,0 +1,81 @@
+"""``ManifestCluster.backtest`` and ``headroom`` of recorded traffic: the numbers and the documents of the commands."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.client import JudgedTraffic, manifests
+from reconciler.errors import TrafficError, UsageError
+from tests.support.command import invoke
+from tests.traffic.conftest import RECORDINGS
+
+LOG = f"3={RECORDINGS / 'kafka-4.3.1' / 'kafka-request.log.gz'}"
+HEAD = "apiVersion: kafka-quotas/v1\n"
+CLUSTER = f"{HEAD}kind: Cluster\nmetadata: {{name: prod}}\nspec:\n  prune: never\n"
+RULE = "  backtest: {fail: [{verdicts: [throttled]}]}\n"
+ENTRY = "    - match: {user: alice}\n      quotas: {producer_byte_rate: 100KiB}\n"
+QUOTAS = f"{HEAD}kind: ClientQuotas\nspec:\n  quotas:\n{ENTRY}"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
+        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
+        "entities": json.loads((RECORDINGS / "kafka-4.3.1" / "quotas.json").read_text(encoding="utf-8")),
+    }
+    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+    (tmp_path / "quotas" / "q.yaml").write_text(QUOTAS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def judged() -> JudgedTraffic:
+    return manifests(["quotas"], snapshot="now.json").backtest([LOG])
+
+
+def test_a_backtest_is_the_one_of_the_command_byte_for_byte(folder: Path) -> None:
+    command = invoke("backtest", "quotas", "--current", "now.json", "--traffic", LOG, "--format", "json", cwd=folder)
+
+    result = judged()
+
+    assert result.to_json() == command.out
+    assert len(result.rows()) == len(command.json()["verdicts"]) > 0
+    assert result.rows()[0]["user"] == "alice"
+    assert "<td>throttled</td>" in result._repr_html_()
+    assert repr(result).startswith("<JudgedTraffic: ")
+
+
+def test_a_rule_of_the_cluster_refuses_as_the_command_does(folder: Path) -> None:
+    assert not judged().refused
+
+    (folder / "quotas" / "cluster.yaml").write_text(CLUSTER + RULE, encoding="utf-8")
+
+    assert judged().refused
+    assert "Refused: " in judged()._repr_html_()
+    assert invoke("backtest", "quotas", "--current", "now.json", "--traffic", LOG, cwd=folder).code == 1
+
+
+def test_times_choose_rows_of_a_log() -> None:
+    quotas = manifests(["quotas"], snapshot="now.json")
+    with pytest.raises((TrafficError, UsageError)):
+        quotas.backtest([LOG], since=datetime.datetime(2099, 1, 1, tzinfo=datetime.UTC))
+
+
+def test_headroom_of_recorded_traffic_is_the_one_of_the_command(folder: Path) -> None:
+    command = invoke("headroom", "quotas", "--current", "now.json", "--traffic", LOG, "--format", "json", cwd=folder)
+
+    measured = manifests(["quotas"], snapshot="now.json").headroom(traffic=[LOG])
+
+    assert measured.to_json() == command.out
+    assert len(measured.rows()) == len(command.json()["groups"]) > 0
+    assert measured._repr_html_().count("<tr>") == 1 + len(measured.rows())
+    with pytest.raises(UsageError):
+        manifests(["quotas"], snapshot="now.json").headroom(traffic=[LOG], state="nothing-of-that-name")

@@ -1,0 +1,245 @@
+"""Manifests from Python: the same documents as the commands, rows and tables, and arguments that cannot work."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from reconciler.client import DEFAULT, FoundDrift, ManifestCluster, PlannedManifests, entity, manifests, matching, prefix
+from reconciler.errors import (
+    FileAccessError,
+    ManifestError,
+    StalePlanError,
+    TrafficError,
+    UsageError,
+)
+from reconciler.model.finding import Severity
+from tests.support.command import invoke
+
+HEAD = "apiVersion: kafka-quotas/v1\n"
+CLUSTER = f"{HEAD}kind: Cluster\nmetadata: {{name: prod}}\nspec: {{prune: never}}\n"
+QUOTAS = f"""{HEAD}kind: ClientQuotas
+metadata: {{name: q}}
+spec:
+  quotas:
+    - match: {{user: payments}}
+      quotas: {{producer_byte_rate: 1MiB}}
+    - match: {{user: {{default: true}}}}
+      quotas: {{producer_byte_rate: 2MiB, consumer_byte_rate: 4MiB}}
+"""
+HOSTILE = "<script>alert(1)</script>\u202e"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
+    (tmp_path / "quotas" / "q.yaml").write_text(QUOTAS, encoding="utf-8")
+    write_snapshot(tmp_path, {"payments": 8_388_608.0})
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_snapshot(folder: Path, users: dict[str, float]) -> None:
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": "c-1", "kafka_version": "4.3"},
+        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
+        "entities": [{"entity": {"user": name}, "quotas": {"producer_byte_rate": rate}} for name, rate in users.items()],
+    }
+    (folder / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+
+
+def prod(**more: object) -> ManifestCluster:
+    return manifests(["quotas"], snapshot="now.json", **more)  # type: ignore[arg-type]  # the test chooses
+
+
+def test_a_plan_is_the_one_of_the_command_byte_for_byte(folder: Path) -> None:
+    command = invoke("plan", "quotas", "--current", "now.json", "--format", "json", cwd=folder)
+
+    planned = prod().plan()
+
+    assert planned.to_json() == command.out
+    assert json.loads(json.dumps(planned.document)) == json.loads(command.out)
+    assert [guard.id for guard in planned.tripped] == [
+        guard["id"] for guard in command.json()["guards"] if guard["status"] == "needs-acceptance"
+    ]
+
+
+def test_drift_is_the_one_of_the_command_byte_for_byte(folder: Path) -> None:
+    command = invoke("drift", "quotas", "--current", "now.json", "--ignore", "user=tmp-*", "--format", "json", cwd=folder)
+
+    found = prod().drift(ignore=[matching(user=prefix("tmp-"))])
+
+    assert found.to_json() == command.out
+    assert found.differs
+
+
+def test_rows_of_a_plan_keep_the_default_apart_and_have_places() -> None:
+    rows = prod().plan().rows()
+
+    assert [(row["user"], row["client-id"], row["action"], row["key"], row["before"], row["after"]) for row in rows] == [
+        ("payments", None, "update", "producer_byte_rate", 8_388_608.0, 1_048_576.0),
+        (DEFAULT, None, "create", "consumer_byte_rate", None, 4_194_304.0),
+        (DEFAULT, None, "create", "producer_byte_rate", None, 2_097_152.0),
+    ]
+    assert rows[0]["place"] == "quotas/q.yaml:7:36"
+
+
+def test_an_accepted_guard_is_accepted_in_the_plan_and_another_name_is_refused() -> None:
+    planned = prod().plan(accept=["large-reduction"])
+
+    assert "large-reduction" not in [guard.id for guard in planned.tripped]
+    assert planned.tripped != ()
+    with pytest.raises(UsageError, match="unknown guard"):
+        prod().plan(accept=["everything"])
+    with pytest.raises(UsageError, match="unknown guard"):
+        prod().plan(accept="x")
+
+
+def test_effects_and_unmanaged_entities_are_there_when_asked_for(folder: Path) -> None:
+    write_snapshot(folder, {"payments": 8_388_608.0, "other": 1.0})
+
+    plain, asked = prod().plan().plan, prod().plan(show_effects=True, show_unmanaged=True).plan
+
+    assert (plain.effects, plain.unmanaged) == (None, None)
+    assert asked.effects is not None
+    assert asked.unmanaged == (entity(user="other"),)
+
+
+def test_a_snapshot_is_never_written_to() -> None:
+    with pytest.raises(UsageError, match="snapshot cannot be written"):
+        prod().apply()
+    with pytest.raises(UsageError, match="snapshot cannot be written"):
+        prod().plan().apply()
+
+
+def test_broken_manifests_raise_with_every_finding(folder: Path) -> None:
+    (folder / "quotas" / "bad.yaml").write_text(QUOTAS.replace("1MiB", "1 apple").replace("consumer", "eater"), encoding="utf-8")
+
+    with pytest.raises(ManifestError) as stopped:
+        prod().plan()
+
+    assert {finding.id for finding in stopped.value.findings} >= {"unknown-unit", "unknown-quota-key"}
+
+
+def test_warnings_stop_a_plan_only_when_asked(folder: Path) -> None:
+    (folder / "quotas" / "odd.yaml").write_text(QUOTAS.replace("payments", "User:x").split("    - match: {user: {d")[0])
+
+    assert any(finding.severity is Severity.WARNING for finding in prod().plan().findings)
+    with pytest.raises(ManifestError):
+        prod(fail_on=Severity.WARNING).plan()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"paths": "quotas"}, "paths is a list"),
+        ({"owners": "team"}, "owners is a list"),
+        ({"snapshot": "now.json", "bootstrap_server": "b:9092"}, "give one of"),
+    ],
+)
+def test_arguments_that_cannot_work_are_refused_at_once(arguments: dict[str, object], reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        manifests(**arguments)  # type: ignore[arg-type]  # the point
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.0, -2.0, float("nan"), float("inf")])
+def test_a_factor_that_lowers_nothing_is_refused(factor: float) -> None:
+    with pytest.raises(UsageError, match="step_down"):
+        manifests(["quotas"]).apply(step_down=factor)
+
+
+def test_a_saved_plan_that_is_none_is_refused_before_the_cluster_is_asked() -> None:
+    with pytest.raises((FileAccessError, StalePlanError), match="saved_plan"):
+        manifests(["quotas"]).apply(saved_plan="{}")
+
+
+def test_a_cluster_without_a_connection_is_an_error_of_the_project() -> None:
+    with pytest.raises(UsageError, match="No connection is configured"):
+        manifests(["quotas"]).plan()
+
+
+def test_traffic_that_is_missing_or_without_a_time_zone_is_refused(folder: Path) -> None:
+    import datetime
+
+    with pytest.raises(UsageError, match="No traffic is given"):
+        prod().backtest()
+    with pytest.raises(UsageError, match="time zone"):
+        prod().backtest(["x"], since=datetime.datetime(2026, 1, 1))
+    with pytest.raises((TrafficError, UsageError)):
+        prod().backtest([str(folder / "nothing-here")])
+    with pytest.raises(UsageError, match="stands alone"):
+        prod().backtest(["prometheus+http://127.0.0.1:1", "x"])
+
+
+def test_tables_escape_what_strangers_wrote(folder: Path) -> None:
+    write_snapshot(folder, {HOSTILE: 1.0})
+    (folder / "quotas" / "q.yaml").write_text(
+        QUOTAS.replace("{user: payments}", f"{{user: {json.dumps(HOSTILE)}}}"), encoding="utf-8"
+    )
+
+    shown = prod().plan()._repr_html_() + prod().drift()._repr_html_()
+
+    assert "&lt;script&gt;" in shown
+    assert "<script" not in shown
+    assert "\u202e" not in shown
+    assert "<td>8 MiB/s</td>" not in shown
+
+
+def test_a_table_shows_amounts_and_the_guards_below() -> None:
+    shown = prod().plan()._repr_html_()
+
+    assert "<td>8 MiB/s</td><td>1 MiB/s</td>" in shown
+    assert "Guard large-reduction:" in shown
+
+
+def test_a_long_table_counts_what_it_leaves_out(folder: Path) -> None:
+    entries = "".join(f"    - match: {{user: u{n}}}\n      quotas: {{producer_byte_rate: 1MiB}}\n" for n in range(205))
+    (folder / "quotas" / "q.yaml").write_text(QUOTAS.split("    - match", maxsplit=1)[0] + entries, encoding="utf-8")
+
+    shown = prod().plan()._repr_html_()
+
+    assert shown.count("<tr>") == 1 + 200
+    assert "5 more rows are not shown." in shown
+
+
+def test_one_line_says_what_a_value_is() -> None:
+    assert repr(prod(cluster="prod")) == "<ManifestCluster of quotas for prod>"
+    assert repr(prod().plan()).startswith("<PlannedManifests of cluster prod: 2 changes, guard ")
+    assert repr(prod().drift()) == "<FoundDrift of cluster prod: 2 entities differ>"
+
+
+def test_nothing_is_printed_and_no_signal_handler_changes(capfd: pytest.CaptureFixture[str]) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    results: list[object] = []
+
+    def work() -> None:
+        results.extend((prod().plan(show_effects=True), prod().drift()))
+
+    # Tasks of a platform run in other threads than the main one, where no handler can be set.
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+    assert [type(result) for result in results] == [PlannedManifests, FoundDrift]
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_import_loads_no_client_of_kafka_and_no_engine() -> None:
+    code = (
+        "import sys, reconciler.client\nfrom reconciler.client import manifests, matching\n"
+        "heavy = {'kafka', 'kazoo', 'pyspark', 'pyarrow', 'numpy', 'pandas'}\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & heavy))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
