@@ -121,6 +121,7 @@ class _EachCluster:
                     given=self._given,
                 )
             audit.ended(report)
+            audit.notify(report)
         return report
 
     def ended(self, stage: str | None, result: RolloutResult) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output
+from reconciler.cli import exit_codes, notifying, options, output
 from reconciler.cli.arguments import WritingArguments
 from reconciler.errors import FileAccessError, ManifestError, OutputError, ReconcilerError, UsageError
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 class Audit:
-    """The audit file, if one is wanted; and which cluster the run is about, as far as that is known."""
+    """The audit file, if one is wanted, the cluster of the run, as far as that is known, and its notifications."""
 
-    def __init__(self, args: WritingArguments, file: AuditFile | None) -> None:
+    def __init__(self, args: WritingArguments, file: AuditFile | None, command: str) -> None:
         self._args = args
+        self._command = command
         self._file = file
         self.spec: ClusterSpec | None = None
 
@@ -43,6 +44,15 @@ class Audit:
         if self._file is not None:
             self._file.ended(report)
 
+    def notify(self, report: ApplyReport) -> None:
+        """Send the notifications of the Cluster manifest."""
+        notifying.notify_of_report(self.spec, report, command=self._command)
+
+    def notify_failure(self, error: BaseException) -> None:
+        """Send those about a run that an error ended."""
+        if not self._args.validate_only:
+            notifying.notify_of_error(self.spec, error, command=self._command)
+
     def broke_off(self, error: BaseException) -> None:
         """Add the line of a run that an error ended before anything was written."""
         if self._file is None:
@@ -60,7 +70,7 @@ def audited(args: WritingArguments, command: str) -> Iterator[Audit]:
     A way of calling that cannot work is not a run. Raises ``FileAccessError`` at once, before anything else is done, when no line
     could be added to the audit file.
     """
-    audit = Audit(args, None)
+    audit = Audit(args, None, command)
     try:
         audit = _opened(args, command)
         yield audit
@@ -69,15 +79,17 @@ def audited(args: WritingArguments, command: str) -> Iterator[Audit]:
     except BaseException as error:
         audit.broke_off(error)
         _print_failure(args, error, audit.spec)
+        audit.notify_failure(error)
         raise
 
 
 def _opened(args: WritingArguments, command: str) -> Audit:
     if args.audit is None:
-        return Audit(args, None)
+        return Audit(args, None, command)
     from reconciler.workflows import AuditFile, SystemClock
 
-    return Audit(args, AuditFile(Path(args.audit), command=command, validate_only=args.validate_only, clock=SystemClock()))
+    file = AuditFile(Path(args.audit), command=command, validate_only=args.validate_only, clock=SystemClock())
+    return Audit(args, file, command)
 
 
 def _print_failure(args: WritingArguments, error: BaseException, spec: ClusterSpec | None) -> None:
@@ -122,7 +134,7 @@ def finish(args: WritingArguments, report: ApplyReport, audit: Audit, *, also: C
     def to_stdout() -> None:
         output.print_result(args, document=lambda: apply_report_to_json(report), lines=lambda: apply_report_lines(report))
 
-    for leave in (lambda: audit.ended(report), to_file, to_stdout, also):
+    for leave in (lambda: audit.ended(report), to_file, to_stdout, also, lambda: audit.notify(report)):
         failed = _left(leave, report)
         code = code or failed
     if report.message and args.format == "json":

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from reconciler.documents.drift import DRIFT_FORMAT_VERSION, drift_to_json
     from reconciler.documents.findings import explanations_to_json, finding_to_json, findings_to_json, read_findings
     from reconciler.documents.headroom import headroom_to_json, read_headroom
+    from reconciler.documents.notification import notification_to_json
     from reconciler.documents.overview import overview_to_json
     from reconciler.documents.plan import plan_digest, plan_to_json, read_plan
     from reconciler.documents.resolve import answer_json_lines, answer_list_chunks, comparison_to_json, resolution_to_json
@@ -63,6 +64,7 @@ __all__ = [
     "headline",
     "headroom_to_json",
     "incident_to_json",
+    "notification_to_json",
     "overview_to_json",
     "parse_snapshot",
     "plan_digest",

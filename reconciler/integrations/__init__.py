@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         basic_auth,
     )
     from reconciler.integrations.prometheus_metrics import LabelValues, MetricsOfClusters, RunMetrics
+    from reconciler.integrations.webhook import post_to_webhook
 
 __all__ = [
     "ACTIONS",
@@ -69,6 +70,7 @@ __all__ = [
     "has_artifact",
     "merge_request_of",
     "newest_commit",
+    "post_to_webhook",
     "project_name",
     "pull_request_of",
     "read_event",

@@ -120,9 +120,12 @@ class Answer:
 class Http:
     """Connections to one server, through the proxy that the environment names for it, if any."""
 
-    def __init__(self, address: ApiAddress, *, purpose: str, extra: str, ca_file: Path | None = None) -> None:
+    def __init__(
+        self, address: ApiAddress, *, purpose: str, extra: str, ca_file: Path | None = None, seconds: float = _READ_SECONDS
+    ) -> None:
         """``purpose`` and ``extra``: what needs a library, and the extra that installs it.
 
+        ``seconds``: the longest wait for a connection and for each part of the answer.
         ``ca_file``: trust these authorities in PEM instead of those of the system. Raises ``FileAccessError``,
         ``UsageError`` and ``MissingDependencyError``.
         """
@@ -131,7 +134,7 @@ class Http:
         except ImportError as error:
             words = f"{purpose} needs urllib3, which is not installed: pip install 'kafka-quota-reconciler[{extra}]'"
             raise MissingDependencyError(words) from error
-        timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS)
+        timeout = urllib3.Timeout(connect=min(_CONNECT_SECONDS, seconds), read=seconds)
         proxy = proxy_for(address)
         context = _trust_in(ca_file) if ca_file else None
         try:

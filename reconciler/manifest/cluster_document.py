@@ -15,6 +15,7 @@ from reconciler.manifest.documents import ClusterDocument
 from reconciler.manifest.moments import parse_moment
 from reconciler.manifest.profiles import parse_profiles
 from reconciler.manifest.quota_entries import quota_value
+from reconciler.manifest.webhooks import parse_webhooks
 from reconciler.model import (
     DEFAULT_DAYS,
     KNOWN_KEYS,
@@ -81,6 +82,7 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
         broker_settings=broker_settings(mapping(spec, "brokerSettings")),
         quota_callback=quota_callback(mapping(spec, "quotaCallback")),
         traffic=metric_server(mapping(spec, "traffic")),
+        notifications=tuple(parse_webhooks(items(spec, "notifications"), out)),
         profiles=parse_profiles(mapping(spec, "profiles"), out),
         span=out.span(root),
         places={name: out.span(node) for name, node in spec.items.items()} if spec else {},

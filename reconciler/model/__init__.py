@@ -130,6 +130,7 @@ if TYPE_CHECKING:
         parts_of,
     )
     from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, MetricSemantics, Observations
+    from reconciler.model.notification import Notification, NotificationEvent, Webhook, WebhookFormat
     from reconciler.model.overview import (
         BucketTraffic,
         BudgetUse,
@@ -353,6 +354,8 @@ __all__ = [
     "MissingEvidence",
     "MutedConnections",
     "NotJudged",
+    "Notification",
+    "NotificationEvent",
     "Observations",
     "Observed",
     "ObservedFrom",
@@ -422,6 +425,8 @@ __all__ = [
     "Verdict",
     "VolumeLimit",
     "Waiting",
+    "Webhook",
+    "WebhookFormat",
     "Weekly",
     "WindowKind",
     "WithheldOwner",

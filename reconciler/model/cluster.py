@@ -16,6 +16,7 @@ from typing import Final, Self, TypeAlias
 from reconciler.model.backtest import Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
+from reconciler.model.notification import Webhook
 from reconciler.model.selector import Selector, any_matches
 from reconciler.model.state import QuotaProfile
 
@@ -305,6 +306,7 @@ class ClusterSpec:
     quota_callback: CallbackClass | None = None
     traffic: MetricServer | None = None
     """Where backtests without another source read."""
+    notifications: tuple[Webhook, ...] = ()
     profiles: Mapping[str, QuotaProfile] = field(default_factory=dict, compare=False)
     """By name, what this cluster adds to the profiles of the repository."""
     span: Span | None = field(default=None, compare=False)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from reconciler.render.backtest_page import backtest_html
     from reconciler.render.backtest_sentences import answer
     from reconciler.render.backtest_text import backtest_lines
+    from reconciler.render.chat_message import render_chat_message
     from reconciler.render.checkup_text import checkup_lines
     from reconciler.render.ci_reports import (
         drift_outputs,
@@ -123,6 +124,7 @@ __all__ = [
     "read_content",
     "read_marker",
     "render_backtest_markdown",
+    "render_chat_message",
     "render_code_quality",
     "render_grafana_dashboard",
     "render_junit",

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -28,6 +30,7 @@ from reconciler.service.cluster_loops import ClusterLoops, LoopRequests
 from reconciler.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
 from reconciler.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.service.loop import Loop, Pace, Pacing, Requests, Turns
+from reconciler.service.notifier import PassNotifier
 from reconciler.service.observers import Observers, metric_labels
 from reconciler.service.passes import Passes, PassOutcome, PassResult, World
 from reconciler.service.shared_manifests import ManifestsOfCluster, SharedManifests
@@ -44,6 +47,7 @@ from reconciler.workflows import (
     load_intent,
     open_cluster,
     principal,
+    send_notification,
 )
 
 _STALE_INTERVALS: Final = 3.0
@@ -117,7 +121,7 @@ def _follow_one(settings: RunSettings, log: Log, requests: SignalRequests, clock
     with _announced(Endpoint(settings.host, settings.port, health, metrics.exposition), settings, log):
         observers = Observers(metrics, log, health, clock=clock)
         loop = _loop(
-            settings, Watch(settings.paths, _loader(settings, clock)), observers, requests, clock, report=settings.report
+            settings, Watch(settings.paths, _loader(settings, clock)), observers, requests, clock, log, report=settings.report
         )
         last = loop.run(on_first=_require_usable)
     return () if last is None else (last,)
@@ -159,9 +163,10 @@ class _LoopsOfClusters:
         self._metrics.add(cluster, metrics)
         self._health.add(cluster, health)
         report = None if settings.report is None else settings.report / f"{slug_of(cluster)}.json"
-        observers = Observers(metrics, self._log.about(cluster), health, clock=clock)
+        log = self._log.about(cluster)
+        observers = Observers(metrics, log, health, clock=clock)
         manifests = ManifestsOfCluster(self._shared, cluster)
-        return _loop(settings, manifests, observers, requests, clock, report=report, turns=self._turns)
+        return _loop(settings, manifests, observers, requests, clock, log, report=report, turns=self._turns)
 
     def remove(self, cluster: str) -> None:
         self._metrics.remove(cluster)
@@ -197,6 +202,7 @@ def _loop(
     observers: Observers,
     requests: Requests,
     clock: Clock,
+    log: Log,
     *,
     report: Path | None,
     turns: Turns | None = None,
@@ -205,12 +211,14 @@ def _loop(
     writing = None
     if settings.applies:
         writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted)
+    notifier = PassNotifier(partial(send_notification, environment=os.environ), log, clock=clock)
     world = World(
         connect=lambda intent: open_cluster(intent.spec, settings.access, trusted=intent.trusted),
         given=lambda intent: _given(settings, intent),
         recorder=AuditSink(audit=settings.audit, report=report, access=settings.access, clock=clock),
         clock=clock,
         progress=observers,
+        notify=notifier.pass_ended,
     )
     return Loop(
         manifests,

@@ -79,6 +79,12 @@ if TYPE_CHECKING:
     from reconciler.workflows.installation import installed_from
     from reconciler.workflows.load import find_repository_root, stop_on
     from reconciler.workflows.monitoring_rules import quota_rules
+    from reconciler.workflows.notify import (
+        notification_of_drift,
+        notification_of_error,
+        notification_of_report,
+        send_notification,
+    )
     from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
     from reconciler.workflows.prometheus_login import read_login
     from reconciler.workflows.prometheus_traffic import (
@@ -244,6 +250,9 @@ __all__ = [
     "make_repository",
     "name_warnings",
     "notes_about",
+    "notification_of_drift",
+    "notification_of_error",
+    "notification_of_report",
     "observe",
     "only_changed",
     "open_cluster",
@@ -280,6 +289,7 @@ __all__ = [
     "run_simulation",
     "sandbox_spec",
     "sandbox_status",
+    "send_notification",
     "series_reader",
     "set_quotas",
     "snapshot_reader",

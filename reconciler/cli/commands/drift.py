@@ -6,9 +6,9 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.cli import every_cluster, exit_codes, options, output, renderings
+from reconciler.cli import every_cluster, exit_codes, notifying, options, output, renderings
 from reconciler.cli.arguments import ClusterArguments, typed
-from reconciler.errors import ManifestError, UsageError
+from reconciler.errors import ManifestError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -157,8 +157,14 @@ def _drift(
     progress.step(
         f"reading the quotas of cluster {display_name(intent.spec.name)}" if intent.spec.name else "reading the cluster"
     )
-    with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
-        return find_drift(intent, reader, given, ignore=ignore)
+    try:
+        with quota_reader(intent.spec, access, trusted=intent.trusted) as reader:
+            drift = find_drift(intent, reader, given, ignore=ignore)
+    except ReconcilerError as error:
+        notifying.notify_of_error(intent.spec, error, command="drift")
+        raise
+    notifying.notify_of_drift(intent.spec, drift)
+    return drift
 
 
 def _print(args: DriftArguments, drift: Drift, files: Sequence[tuple[str, Path]]) -> None:

@@ -41,7 +41,7 @@ class Failing(run_outputs.Audit):
     """An audit file that cannot be written, for one reason or another."""
 
     def __init__(self, args: WritingArguments, error: BaseException) -> None:
-        super().__init__(args, None)
+        super().__init__(args, None, "apply")
         self._error = error
 
     def ended(self, report: ApplyReport) -> None:

@@ -1,0 +1,157 @@
+"""``notifications`` of a Cluster manifest: what ``drift``, ``apply`` and ``run`` send. A webhook never changes their result."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.builders import user
+from tests.support import raw_quotas
+from tests.support.bad_servers import refusing_port
+from tests.support.command import Done, invoke
+from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.service_process import running
+from tests.support.webhook_server import SECRET, WebhookServer, webhook_server
+
+SCHEMA = Draft202012Validator(json.loads((Path(__file__).parents[2] / "schemas/notification.v1.schema.json").read_text("utf-8")))
+RATE = "producer_byte_rate"
+HOOKS = [
+    {"name": "ops", "url": {"env": "QUOTAS_WEBHOOK"}},
+    {"name": "chat", "format": "slack", "url": {"file": "secret"}, "events": ["failed"]},
+]
+
+
+@pytest.fixture
+def server() -> Iterator[WebhookServer]:
+    with webhook_server() as server:
+        yield server
+
+
+def write(folder: Path, hook: WebhookServer | None, rate: int = 2_000_000, **spec: object) -> None:
+    (folder / "cluster.yaml").write_text(cluster("prod", notifications=HOOKS, **{"prune": "never", **spec}), encoding="utf-8")
+    (folder / "quotas.yaml").write_text(quotas(({"user": "a"}, {RATE: rate}), ({"user": "b"}, {RATE: rate})), encoding="utf-8")
+    if hook is not None:
+        (folder / "secret").write_text(hook.url, encoding="utf-8")
+
+
+def call(folder: Path, hook: WebhookServer | None, *arguments: str) -> Done:
+    done = invoke(*arguments, cwd=folder, env={"QUOTAS_WEBHOOK": hook.url} if hook else {})
+    assert SECRET not in done.out + done.err
+    return done
+
+
+def test_drift_is_sent_with_its_entities_and_no_drift_is_not(tmp_path, server):
+    write(tmp_path, server)
+    (tmp_path / "now.json").write_text(snapshot({user("a"): {RATE: 1.0}, user("b"): {RATE: 2_000_000.0}}))
+    (tmp_path / "same.json").write_text(snapshot({user("a"): {RATE: 2_000_000.0}, user("b"): {RATE: 2_000_000.0}}))
+
+    assert call(tmp_path, server, "drift", ".", "--current", "same.json").code == 0
+    assert server.bodies == []
+    drifted = call(tmp_path, server, "drift", ".", "--current", "now.json", "--detailed-exitcode")
+
+    assert (drifted.code, "warning: webhook" in drifted.err) == (2, False)
+    (body,) = server.bodies
+    SCHEMA.validate(body)
+    assert (body["event"], body["command"], body["entities"], body["counts"]) == (
+        "drift",
+        "drift",
+        [{"user": "a"}],
+        {"differs": 1},
+    )
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_cluster_that_does_not_answer_is_a_failure_for_every_webhook_that_wants_it(tmp_path, server, status):
+    write(tmp_path, server)
+    server.status = status
+
+    done = call(tmp_path, server, "drift", ".", "--bootstrap-server", f"127.0.0.1:{refusing_port()}")
+
+    assert done.code == 1
+    document = next(body for body in server.bodies if "event" in body)
+    message = next(body for body in server.bodies if "blocks" in body)
+    SCHEMA.validate(document)
+    assert (document["event"], document["reason"]) == ("failed", "unreachable")
+    assert "drift failed: no Kafka broker can be reached" in message["text"]
+    assert done.err.count("warning: webhook") == (0 if status == 200 else 2)
+    assert len(server.requests) == 2, "and none is sent again"
+
+
+def test_without_an_address_the_result_is_the_same_with_a_warning(tmp_path):
+    write(tmp_path, None)
+    (tmp_path / "now.json").write_text(snapshot({user("a"): {RATE: 1.0}}))
+
+    done = call(tmp_path, None, "drift", ".", "--current", "now.json", "--detailed-exitcode", "--format", "json")
+
+    assert (done.code, done.json()["format_version"][0]) == (2, "2")
+    assert "warning: webhook ops was not notified of drift: the environment variable QUOTAS_WEBHOOK" in done.err
+
+
+def test_a_plain_address_in_a_manifest_is_an_error_that_does_not_repeat_it(tmp_path):
+    (tmp_path / "cluster.yaml").write_text(cluster("prod", notifications=[{"name": "ops", "url": f"https://h/{SECRET}"}]))
+    done = invoke("validate", ".", cwd=tmp_path)
+    assert done.code == 1
+    assert "notifications" in done.out or "url" in done.out
+
+
+@pytest.mark.kafka
+def test_apply_sends_what_it_wrote_once_and_a_hanging_webhook_does_not_fail_it(tmp_path, server, clean_kafka):
+    write(tmp_path, server)
+    apply = ("apply", ".", "--bootstrap-server", clean_kafka.bootstrap_servers, "--auto-approve")
+
+    assert call(tmp_path, server, *apply, "--validate-only").code == 0
+    assert server.bodies == []
+    assert call(tmp_path, server, *apply).code == 0
+    assert call(tmp_path, server, *apply).code == 0
+    (body,) = server.bodies
+    SCHEMA.validate(body)
+    assert (body["event"], body["command"], body["counts"]) == ("applied", "apply", {"applied": 2})
+    assert body["cluster"]["id"] == clean_kafka.cluster_id
+
+    write(tmp_path, server, rate=3_000_000)
+    server.hangs = True
+    hanging = call(tmp_path, server, *apply, "--report", "report.json")
+    assert hanging.code == 0
+    assert "warning: webhook ops was not notified of applied" in hanging.err
+    assert json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["result"] == "done"
+    assert raw_quotas.settled(clean_kafka.bootstrap_servers)[frozenset({("user", "a")})] == {RATE: 3_000_000.0}
+
+
+@pytest.mark.kafka
+def test_a_refused_apply_is_a_failure_with_its_reason(tmp_path, server, clean_kafka):
+    write(tmp_path, server, protected=[{"user": "a"}])
+
+    done = call(tmp_path, server, "apply", ".", "--bootstrap-server", clean_kafka.bootstrap_servers, "--auto-approve")
+
+    assert done.code == 3
+    document = next(body for body in server.bodies if "event" in body)
+    SCHEMA.validate(document)
+    assert (document["event"], document["reason"]) == ("failed", "guard")
+    assert "protected-entity" in document["summary"]
+
+
+def test_a_service_sends_the_same_failure_once_and_logs_what_a_webhook_refuses(tmp_path, server):
+    folder, log = tmp_path / "quotas", tmp_path / "log"
+    folder.mkdir()
+    (tmp_path / "secret").write_text(server.url, encoding="utf-8")
+    hooks = [{"name": "ops", "url": {"file": str(tmp_path / "secret")}}]
+    connection = {"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}
+    (folder / "cluster.yaml").write_text(cluster("prod", prune="never", notifications=hooks, connection=connection))
+    (folder / "quotas.yaml").write_text(quotas(({"user": "a"}, {RATE: 2_000_000})))
+    server.status = 503
+
+    with running(folder, log, "--apply", "--longest-retry", "1", "--interval", "1") as service:
+        service.until(lambda: service.results().count("cluster") >= 3)
+        assert service.end(signal.SIGTERM) == 0
+
+    (body,) = server.bodies
+    SCHEMA.validate(body)
+    assert (body["event"], body["command"], body["reason"], body["cluster"]["name"]) == ("failed", "run", "unreachable", "prod")
+    (warning,) = service.events("notification")
+    assert "webhook ops was not notified of failed: the server answers with HTTP status 503" in str(warning)
+    assert SECRET not in log.read_text(encoding="utf-8")
