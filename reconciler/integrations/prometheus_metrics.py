@@ -94,7 +94,7 @@ class RunMetrics:
         self._errors = Counter(
             "kafka_quotas_broker_errors", "Passes that the cluster failed, by reason.", ["reason"], registry=registry
         )
-        self._guards = tuple(values.guards)
+        self._guards = frozenset(values.guards)
         self._start(values)
 
     def _start(self, values: LabelValues) -> None:
@@ -131,6 +131,8 @@ class RunMetrics:
         for name, count in planned.items():
             self._planned.labels(name).set(count)
         in_the_way = frozenset(tripped)
+        # Policies are known only once one of them trips.
+        self._guards |= in_the_way
         for guard in self._guards:
             self._tripped.labels(guard).set(int(guard in in_the_way))
         self._held_back.set(held_back)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Document,
         Owner,
         RepositoryDocument,
+        RepositoryPolicy,
         ValueLimit,
     )
     from reconciler.manifest.examples import MANIFEST_EXAMPLES
@@ -72,6 +73,7 @@ __all__ = [
     "Owner",
     "OwnerBudget",
     "RepositoryDocument",
+    "RepositoryPolicy",
     "UnreadableError",
     "ValueLimit",
     "allocations",

@@ -61,8 +61,7 @@ class _Violation:
 def judge_policies(
     policies: Sequence[PlanPolicy], about: PolicyInput, *, accepted: Sequence[str], advice: Callable[[str], Message]
 ) -> PolicyJudgement:
-    """Evaluate every policy. Raises ``UsageError`` as ``check_accepted_policies``, and ``MissingDependencyError``."""
-    check_accepted_policies(policies, accepted)
+    """Evaluate every policy. Raises ``MissingDependencyError``."""
     if not policies:
         return PolicyJudgement(guards=(), findings=())
     variables = _variables(about)
@@ -80,7 +79,7 @@ def judge_policies(
 
 
 def check_accepted_policies(policies: Sequence[PlanPolicy], accepted: Sequence[str]) -> None:
-    """Raise ``UsageError`` for an accepted policy that the cluster does not have, or that cannot be accepted."""
+    """Raise ``UsageError`` for an accepted policy that the repository does not have, or that cannot be accepted."""
     known = {policy.guard_id: policy for policy in policies if policy.severity is PolicySeverity.REFUSE}
     for guard_id in accepted:
         if not guard_id.startswith(POLICY_PREFIX):

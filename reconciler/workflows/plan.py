@@ -14,7 +14,7 @@ from typing import Final
 from reconciler.documents import plan_digest
 from reconciler.errors import BackendError, FileAccessError, UsageError
 from reconciler.logs import log_event
-from reconciler.manifest import Owner, ValueLimit, budgets_of, group_notes
+from reconciler.manifest import Owner, RepositoryPolicy, ValueLimit, budgets_of, group_notes
 from reconciler.model import (
     LINT_RULES,
     ClusterSpec,
@@ -28,7 +28,6 @@ from reconciler.model import (
     Message,
     Plan,
     PlanEffects,
-    PlanPolicy,
     Prune,
     QuotaKey,
     Severity,
@@ -102,8 +101,8 @@ class Intent:
     """True once totals of the cluster were divided among its brokers."""
     chosen: frozenset[str] | None = None
     """The owners whose changes are wanted; ``None``: all."""
-    policies: tuple[PlanPolicy, ...] = ()
-    """Of the Repository document that applies, for this cluster."""
+    policies: tuple[RepositoryPolicy, ...] = ()
+    """Of the Repository document that applies."""
     stages: tuple[str, ...] = ()
     """Of the Repository document that applies."""
     withheld_before: Mapping[str | None, str] = field(default_factory=dict)
@@ -190,7 +189,7 @@ def intent_of(
         budgets=budgets_of(loaded.budgets, spec),
         chosen=chosen,
         errors=errors,
-        policies=policies_of(loaded, spec),
+        policies=policies_of(loaded),
         stages=loaded.repository.stages if loaded.repository is not None else (),
     )
 

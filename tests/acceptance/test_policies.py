@@ -177,6 +177,8 @@ def test_two_policies_of_one_name_are_an_error(tmp_path):
 def test_a_policy_for_other_clusters_does_not_judge(tmp_path):
     write(tmp_path, {**STRICT, "clusters": ["test"]}, prune="always")
     assert guards(plan(tmp_path, "--accept", "prune", "--format", "json")) == {}
+    write(tmp_path, {**STRICT, "clusters": ["test"], "acceptable": True})
+    assert plan(tmp_path, "--accept", "policy:one-change").code == 0
 
 
 def test_a_pull_request_does_not_change_the_policies_that_judge_it(tmp_path):
