@@ -11,9 +11,13 @@ from reconciler.errors import UsageError
 from reconciler.importing import (
     ImportedQuota,
     ImportResult,
+    read_ansible,
     read_helmsman,
     read_jikkou,
+    read_julie,
     read_kafka_configs,
+    read_monedula,
+    read_rpk,
     read_strimzi,
     read_terraform,
 )
@@ -29,6 +33,10 @@ _SUFFIXES: Final = {
     "helmsman": (".yaml", ".yml"),
     "kafka-configs": (".sh",),
     "strimzi": _RESOURCES,
+    "rpk": _RESOURCES,
+    "monedula": _RESOURCES,
+    "julie": (".yaml", ".yml"),
+    "ansible": (".yaml", ".yml"),
 }
 """The files of a folder that are read for each tool; a file that is named is always read."""
 
@@ -123,6 +131,10 @@ def _read(tool: str, path: str) -> ImportResult:
         "helmsman": lambda text, file: read_helmsman(text, file, lambda name: _beside(file, name)),
         "kafka-configs": read_kafka_configs,
         "strimzi": read_strimzi,
+        "rpk": read_rpk,
+        "monedula": read_monedula,
+        "julie": read_julie,
+        "ansible": read_ansible,
     }
     return readers[tool](content, path)
 

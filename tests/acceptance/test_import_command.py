@@ -155,7 +155,7 @@ def test_json_keeps_to_the_schema_of_findings_and_counts_what_was_written(tmp_pa
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--from", "ansible", "x", "--folder", "q"), ("x", "--folder", "q"), ("--from", "jikkou", "x")]
+    "arguments", [("--from", "pulumi", "x", "--folder", "q"), ("x", "--folder", "q"), ("--from", "jikkou", "x")]
 )
 def test_wrong_usage_exits_with_64(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert invoke("import", *arguments, cwd=tmp_path).code == 64

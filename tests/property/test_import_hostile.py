@@ -1,0 +1,67 @@
+"""Whatever a file has, an import of it ends in quotas that Kafka takes and findings inside the file. It never raises."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.importing.ansible import read_ansible
+from reconciler.importing.julie import read_julie
+from reconciler.importing.monedula import read_monedula
+from reconciler.importing.rpk import read_rpk
+from reconciler.importing.strimzi import read_strimzi
+from reconciler.importing.terraform import read_terraform
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "importing"
+RAW_STATE = (
+    b'{"version": 4, "serial": 1, "lineage": "x", "resources": [{"mode": "managed", "type": "kafka_quota", "name": "q", '
+    b'"provider": "provider[\\"x\\"].eu", "instances": [{"attributes": {"entity_type": "user", "entity_name": "a", '
+    b'"config": {"producer_byte_rate": 1024}}}]}]}'
+)
+CASES = {
+    "strimzi": (read_strimzi, (FIXTURES / "strimzi.yaml").read_bytes()),
+    "monedula": (read_monedula, (FIXTURES / "monedula.yaml").read_bytes()),
+    "rpk": (read_rpk, (FIXTURES / "rpk.json").read_bytes()),
+    "julie": (read_julie, (FIXTURES / "julie.yaml").read_bytes()),
+    "ansible": (read_ansible, (FIXTURES / "ansible.yaml").read_bytes()),
+    "terraform": (lambda content, _file: read_terraform(content, "terraform.tfstate"), RAW_STATE),
+}
+PIECES = [
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b"null",
+    b"3",
+    b"-",
+    b": ",
+    b"\n",
+    b"true",
+    b"1e999",
+    b"<default>",
+    b"\xff",
+    b"&a ",
+    b"*a",
+    b"\0",
+]
+
+
+@pytest.mark.parametrize("tool", CASES)
+@given(data=st.data())
+def test_a_file_with_anything_in_it_never_raises_and_findings_lie_inside_it(tool, data):
+    read, content = CASES[tool]
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(content)))
+        end = min(len(content), start + data.draw(st.integers(0, 12)))
+        content = content[:start] + data.draw(st.sampled_from(PIECES)) + content[end:]
+
+    found = read(content, "file")
+
+    lines = content.count(b"\n") + content.count(b"\r") + 2
+    for finding in found.findings:
+        assert finding.span is not None
+        assert 1 <= finding.span.line <= lines
+    for quota in found.quotas:
+        assert quota.entity.is_known
+        assert all(value > 0 for value in quota.quotas.values())
