@@ -1,6 +1,6 @@
 # Every target sets up what it needs first; that takes a few minutes once, and no time when nothing changed.
 # Nothing is written outside .venv, the caches that git ignores, and the user's cache folder (Kafka's jars).
-.PHONY: help demo pictures test check large interop test-all soak site lint format setup pins lock clean
+.PHONY: help demo pictures test check large interop test-packages test-all soak site lint format setup pins lock clean
 
 BIN = .venv/bin
 # The arguments of pytest. Three at a time: where one waits for a broker's timeout, two cores have other work.
@@ -26,6 +26,10 @@ check: setup ## before a commit: lint, types, unit and law tests with few exampl
 interop: setup ## the tests that need more than Python, Java, make and git: Go 1.24, JDK, Maven, Prometheus, Chromium, fish, zsh, systemd-analyze, MIT Kerberos
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[kerberos]'
 	@$(BIN)/python -m pytest -m interop tests/interop
+
+test-packages: setup ## the wheel by pip, pipx and uv on each Python, older PySparks, the image, the chart: buildah, debootstrap, bubblewrap, Go
+	@$(BIN)/python -m pytest -q -m interop tests/interop/test_packages.py tests/interop/test_spark_versions.py \
+	  tests/interop/test_container_image.py tests/interop/test_kubernetes_packages.py
 
 large: setup ## the long runs and large sizes that other tests cover in small
 	@$(BIN)/python -m pytest -q -m large

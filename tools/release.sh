@@ -14,11 +14,13 @@ export SOURCE_DATE_EPOCH
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir "$folder/commit" "$folder/sdist"
+mkdir "$folder/commit" "$folder/other" "$folder/sdist"
 git archive HEAD | tar -x -C "$folder/commit"
 (cd "$folder/commit" && "$python" -P -m hatchling build -d "$folder/first")
+# Once more: the sdist in another folder with another umask, and the wheel from the sdist alone.
+(umask 077 && git archive HEAD | tar -x -C "$folder/other" && cd "$folder/other" && "$python" -P -m hatchling build -t sdist -d "$folder/second")
 tar -x -z --strip-components=1 -C "$folder/sdist" -f "$folder"/first/*.tar.gz
-(umask 077 && cd "$folder/sdist" && "$python" -P -m hatchling build -d "$folder/second")
+(umask 077 && cd "$folder/sdist" && "$python" -P -m hatchling build -t wheel -d "$folder/second")
 for file in "$folder"/first/*; do
   cmp "$file" "$folder/second/${file##*/}"
 done

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -68,6 +69,21 @@ def wheel(tmp_path_factory) -> Path:
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation", "-w", "dist", ".", cwd=source)
     (built,) = (source / "dist").glob("*.whl")
     return built
+
+
+def test_the_sdist_is_the_same_from_another_folder_and_makes_the_same_wheel(wheel, tmp_path):
+    build = (sys.executable, "-m", "hatchling", "build")
+    other, unpacked = tmp_path / "other", tmp_path / "unpacked"
+    run("sh", "-c", "umask 077 && cp -r $0 $1 && rm -r $1/dist", wheel.parents[1], other, cwd=tmp_path)
+    run(*build, "-t", "sdist", "-d", tmp_path / "first", cwd=wheel.parents[1])
+    run(*build, "-t", "sdist", "-d", tmp_path / "second", cwd=other)
+    (sdist,) = (tmp_path / "first").iterdir()
+    with tarfile.open(sdist) as archive:
+        archive.extractall(unpacked, filter="data")
+    run(*build, "-t", "wheel", "-d", tmp_path / "second", cwd=next(unpacked.iterdir()))
+
+    second = {path.name: path.read_bytes() for path in (tmp_path / "second").iterdir()}
+    assert second == {wheel.name: wheel.read_bytes(), sdist.name: sdist.read_bytes()}
 
 
 def dependencies_of(requirements: list[str]) -> set[str]:

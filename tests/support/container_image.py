@@ -22,7 +22,7 @@ _BASE: Final = "localhost/python:base"
 _IMAGE: Final = "localhost/kafka-quotas:test"
 _POLICY: Final = {"default": [{"type": "insecureAcceptAnything"}]}
 """Of signatures: no image comes from elsewhere."""
-_OF_HOST: Final = ("/etc/ssl/certs", "/etc/resolv.conf", "/etc/pip.conf")
+HOST_FILES: Final = ("/etc/ssl/certs", "/etc/resolv.conf", "/etc/pip.conf")
 """What pip needs to reach the package index as this machine does."""
 
 
@@ -67,7 +67,7 @@ def build_image(store: Path) -> BuiltImage:
     (Path(root) / "usr/local/bin/python").symlink_to("/usr/bin/python3")
     buildah.run("commit", "--signature-policy", str(store / "policy.json"), container, _BASE)
     buildah.run("rm", container)
-    mounts = [part for path in _OF_HOST if Path(path).exists() for part in ("--volume", f"{path}:{path}:ro")]
+    mounts = [part for path in HOST_FILES if Path(path).exists() for part in ("--volume", f"{path}:{path}:ro")]
     options = ["--isolation", "chroot", "--network", "host", "--pull-never", "--build-arg", f"BASE={_BASE}", *mounts]
     build = ["build", "--signature-policy", str(store / "policy.json"), *options, "-f", "deploy/Dockerfile", "-t", _IMAGE, "."]
     buildah.run(*build)

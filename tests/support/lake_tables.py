@@ -105,14 +105,20 @@ def kafka_connector() -> tuple[tuple[str, str], ...]:
     return (("spark.driver.extraClassPath", _jars("spark-kafka-4.1.3", KAFKA)),)
 
 
-def pyspark_variables() -> dict[str, str]:
-    """The environment in which Python finds this PySpark, which pip fetches once, before that of the virtual environment."""
-    folder = cache_folder() / f"pyspark-{PYSPARK}"
+def pyspark_folder(version: str) -> Path:
+    """Where this PySpark and its py4j are, which pip fetches once."""
+    folder = cache_folder() / f"pyspark-{version}"
     with exclusive(folder.with_suffix(".lock")):
-        if not (folder / "pyspark" / "jars").is_dir() or not (folder / f"pyspark-{PYSPARK}.dist-info" / "RECORD").is_file():
-            install = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--target", str(folder)]
-            subprocess.run([*install, f"pyspark=={PYSPARK}"], check=True, timeout=1200)
-    return {"PYTHONPATH": str(folder)}
+        parts = ("pyspark/jars", f"pyspark-{version}.dist-info/RECORD", "py4j")
+        if not all((folder / part).exists() for part in parts):
+            install = [sys.executable, "-m", "pip", "install", "-q", "--upgrade", "--target", str(folder)]
+            subprocess.run([*install, f"pyspark=={version}"], check=True, timeout=1200)
+    return folder
+
+
+def pyspark_variables() -> dict[str, str]:
+    """The environment in which Python finds this PySpark before that of the virtual environment."""
+    return {"PYTHONPATH": str(pyspark_folder(PYSPARK))}
 
 
 def _jars(key: str, artifacts: tuple[Artifact, ...]) -> str:

@@ -1,0 +1,105 @@
+"""The wheel, installed by pip, pipx and uv on each version of Python that this machine has, in environments of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import reconciler
+from tests.support.manifests import snapshot
+from tests.support.pythons import VERSIONS, PythonProgram, find_python
+
+pytestmark = pytest.mark.interop
+
+ROOT = Path(__file__).parents[2]
+RECORDING = ROOT / "tests/traffic/recordings/kafka-4.3.1/kafka-request.log.gz"
+SPARKS = {"3.11": "3.5.9", "3.12": "4.0.5", "3.13": "4.3.0"}
+"""By version of Python: the oldest, one between, and the newest."""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=ROOT, check=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module", params=VERSIONS)
+def python(request: pytest.FixtureRequest) -> PythonProgram:
+    program = find_python(request.param)
+    if program is None:
+        pytest.skip(f"this machine has no Python {request.param}, and no debootstrap that could fetch one")
+    return program
+
+
+@pytest.fixture
+def folder(wheel: Path, tmp_path: Path) -> Iterator[Path]:
+    """With the wheel, the example of manifests, and a snapshot."""
+    shutil.copy(wheel, tmp_path)
+    shutil.copytree(ROOT / "examples" / "quickstart", tmp_path / "quickstart")
+    (tmp_path / "now.json").write_text(snapshot({}), encoding="utf-8")
+    yield tmp_path
+    shutil.rmtree(tmp_path)
+
+
+def installed(installer: str, python: PythonProgram, folder: Path) -> Path:
+    """The command that this installer makes of the wheel."""
+    (wheel,) = folder.glob("*.whl")
+    python.run(python.program, "-m", "venv", folder / "venv", folder=folder)
+    programs = folder / "venv" / "bin"
+    if installer == "pip":
+        python.run(programs / "pip", "install", "--quiet", wheel, folder=folder)
+        return programs / "kafka-quotas"
+    python.run(programs / "pip", "install", "--quiet", installer, folder=folder)
+    bin_folder = folder / "bin"
+    if installer == "pipx":
+        places = {"PIPX_HOME": str(folder / "pipx"), "PIPX_BIN_DIR": str(bin_folder)}
+        python.run(programs / "pipx", "install", "--python", programs / "python", wheel, folder=folder, **places)
+    else:
+        places = {"UV_TOOL_DIR": str(folder / "uv"), "UV_TOOL_BIN_DIR": str(bin_folder), "UV_CACHE_DIR": str(folder / "cache")}
+        python.run(programs / "uv", "tool", "install", "--python", programs / "python", wheel, folder=folder, **places)
+    return bin_folder / "kafka-quotas"
+
+
+@pytest.mark.parametrize("installer", ["pip", "pipx", "uv"])
+def test_the_wheel_is_installed_and_plans(python: PythonProgram, installer: str, folder: Path) -> None:
+    command = installed(installer, python, folder)
+
+    version = python.run(command, "--version", folder=folder)
+    validated = python.run(command, "validate", "quickstart", folder=folder)
+    planned = python.run(command, "plan", "quickstart", "--current", "now.json", "--format", "json", folder=folder)
+    made = python.run(command, "init", "repository", folder=folder)
+
+    assert version.stdout == f"kafka-quotas {reconciler.__version__}\n"
+    assert validated.stdout.startswith("no findings")
+    assert len(json.loads(planned.stdout)["changes"]) == 5
+    assert "checkout" not in made.stderr
+    assert "Replace OWNER/kafka-quotas" in made.stdout
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("version", SPARKS)
+def test_a_backtest_on_spark_is_that_of_one_process(version: str, folder: Path) -> None:
+    python = find_python(version)
+    if python is None:
+        pytest.skip(f"this machine has no Python {version}")
+    (wheel,) = folder.glob("*.whl")
+    python.run(python.program, "-m", "venv", folder / "venv", folder=folder)
+    packages = (f"{wheel}[traffic]", f"pyspark=={SPARKS[version]}")
+    python.run(folder / "venv/bin/pip", "install", "--quiet", *packages, folder=folder)
+    shutil.copy(RECORDING, folder)
+    backtest = (folder / "venv/bin/kafka-quotas", "backtest", "quickstart", "--traffic", RECORDING.name, "--format", "json")
+
+    here = json.loads(python.run(*backtest, folder=folder).stdout)
+    on_spark = json.loads(python.run(*backtest, "--master", "local[2]", "--memory", "1g", folder=folder).stdout)
+
+    assert here["verdicts"]
+    assert on_spark["verdicts"] == here["verdicts"]
+    assert on_spark["summary"] == here["summary"]
