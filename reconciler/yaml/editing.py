@@ -84,6 +84,9 @@ def _replaced(content: bytes, edits: Sequence[ScalarEdit], *, quotes: bool) -> b
         begin, end = _extent(text, starts, edit)
         if quotes and text[end : end + 1] in ('"', "'") and text[begin - 1 : begin] == text[end : end + 1]:
             begin, end = begin - 1, end + 1
+        if quotes and begin != starts[edit.line - 1] + edit.column - 1:
+            # An alias elsewhere would get the mapping, too.
+            raise ScalarEditError(edit)
         if begin < done:
             raise ScalarEditError(edit)
         pieces += (text[done:begin], edit.new)
