@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from reconciler.integrations.github.api import GitHubApi, github_address, github_token
     from reconciler.integrations.github.pull_requests import (
         ACTIONS,
+        OpenPullRequests,
         PullRequestComments,
         has_artifact,
         newest_commit,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from reconciler.integrations.gitlab.api import GitLabApi, gitlab_address, gitlab_token
     from reconciler.integrations.gitlab.merge_requests import (
         MergeRequestNotes,
+        OpenMergeRequests,
         PipelineJob,
         files_of,
         merge_request_of,
@@ -53,6 +55,8 @@ __all__ = [
     "LabelValues",
     "MergeRequestNotes",
     "MetricsOfClusters",
+    "OpenMergeRequests",
+    "OpenPullRequests",
     "PageRead",
     "PageSample",
     "PageSeries",

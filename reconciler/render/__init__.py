@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         render_code_quality,
         render_junit,
     )
+    from reconciler.render.comment_entities import entities_line, hidden_entities
     from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.doctor_text import traffic_health_lines
@@ -90,6 +91,7 @@ __all__ = [
     "drift_lines",
     "drift_markdown",
     "drift_outputs",
+    "entities_line",
     "explanation_lines",
     "failure_lines",
     "files_at",
@@ -103,6 +105,7 @@ __all__ = [
     "findings_to_sarif",
     "headroom_lines",
     "hidden_data",
+    "hidden_entities",
     "incident_headline",
     "incident_lines",
     "index_lines",

@@ -136,6 +136,9 @@ _BEGIN: Final = "<!-- kafka-quotas:content -->"
 _END: Final = "<!-- kafka-quotas:end -->"
 _TITLE: Final = "Kafka quotas"
 _SHOWN: Final = 200
+_MOST_WARNINGS: Final = 5
+_WARNING: Final = 300
+"""Characters of one warning."""
 _DETAIL: Final = (1500, 150)
 """Characters of the detail that are shown: fewer only where the content leaves no room for more."""
 
@@ -209,6 +212,8 @@ class CommentStatus:
     detail: str = ""
     link: str | None = None
     link_name: str = "Workflow run"
+    warnings: tuple[str, ...] = ()
+    """Sentences above a plan; not kept when the state changes."""
 
 
 def comment_heading(marker: Marker, *, limit: int = _SHOWN) -> str:
@@ -286,6 +291,11 @@ def _whole(content: Content, status: CommentStatus, *, edited: bool) -> str:
 def _status(content: Content, status: CommentStatus, *, edited: bool) -> Iterator[str]:
     if edited:
         yield from (_EDITED if content.lines else _LOST, "")
+    if status.state is CommentState.PLANNED and status.warnings:
+        yield "> [!WARNING]"
+        shown = status.warnings[:_MOST_WARNINGS]
+        yield from (f"> {prose(shorten(escaped(warning), _WARNING), begins_line=False)}  " for warning in shown)
+        yield ""
     words = _WORDS.get(status.state)
     if words is None:
         return

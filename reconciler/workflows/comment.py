@@ -24,6 +24,7 @@ from reconciler.render import (
     RepositoryLinks,
     comment_heading,
     content_for,
+    entities_line,
     findings_markdown,
     hidden_data,
     is_edited,
@@ -228,7 +229,7 @@ def body_content(
     ``cluster`` is needed for a body that is about no cluster (findings of manifests that cannot be planned), else it must be
     the body's own. Raises ``FileAccessError`` for a body or a report about another cluster.
     """
-    content = _own_content(body, report, links)
+    content = _with_entities(_own_content(body, report, links), body.plan)
     about = content.marker.cluster
     if cluster is not None and about not in (None, cluster):
         raise FileAccessError(f"{body.name} is about cluster {about!r}, not {cluster!r}")
@@ -236,6 +237,14 @@ def body_content(
         raise FileAccessError(f"{report_name} is about cluster {report.cluster!r}, not {about!r}")
     content = dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=about or cluster, label=label))
     return content if report is None or body.plan is not None else _with_backtest_above(content, report, links)
+
+
+def _with_entities(content: Content, plan: Plan | None) -> Content:
+    """With the changed entities hidden in it, where there is room."""
+    line = entities_line(plan) if plan is not None else None
+    if line is None or size((*content.lines, line)) > BUDGET:
+        return content
+    return dataclasses.replace(content, lines=(*content.lines, "", line))
 
 
 def _own_content(body: CommentBody, report: BacktestReport | None, links: RepositoryLinks | None) -> Content:

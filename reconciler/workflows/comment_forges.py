@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,8 @@ from reconciler.integrations import (
     GitHubApi,
     GitLabApi,
     MergeRequestNotes,
+    OpenMergeRequests,
+    OpenPullRequests,
     PullRequestComments,
     files_of,
     github_address,
@@ -42,6 +44,7 @@ from reconciler.render import (
     files_at,
 )
 from reconciler.workflows.comment import CommentOutcome, CommentRequest, fitting_comment, keep_comment
+from reconciler.workflows.comment_overlaps import OpenRequests, OverlapSearch, find_overlaps
 
 
 class Forge(enum.StrEnum):
@@ -86,9 +89,12 @@ class PullRequestOutcome:
     pull_request: int | None
     comment: CommentOutcome | None
     reason: str = ""
+    overlaps: OverlapSearch = field(default_factory=OverlapSearch)
+    """Other open requests that change the same entities."""
 
     def warnings(self) -> Iterator[str]:
         """What a person should know of, although all went well."""
+        yield from self.overlaps.warnings
         if self.comment is None:
             return
         if self.comment.edited:
@@ -192,10 +198,13 @@ def _post_on_github(target: CommentTarget, request: CommentRequest, clock: Clock
         comments = PullRequestComments(api, repository=repository, number=number)
         author = target.author or comments.whoami() or ACTIONS
         newest = newest_commit(api, repository=repository, number=number) if _is_planned(status, known) else None
+        others = OpenPullRequests(api, repository=repository, number=number)
+        overlaps = _overlaps(others, request, status, author)
+        status = dataclasses.replace(status, warnings=overlaps.warnings)
         comment = keep_comment(comments, dataclasses.replace(request, status=status, author=author, newest=newest))
     finally:
         api.close()
-    return PullRequestOutcome(forge=target.forge, repository=repository, pull_request=number, comment=comment)
+    return PullRequestOutcome(forge=target.forge, repository=repository, pull_request=number, comment=comment, overlaps=overlaps)
 
 
 def _post_on_gitlab(target: CommentTarget, request: CommentRequest, clock: Clock, patience: float) -> PullRequestOutcome:
@@ -221,10 +230,18 @@ def _post_on_gitlab(target: CommentTarget, request: CommentRequest, clock: Clock
         notes = MergeRequestNotes(api, merge_request, project=project)
         author = target.author or notes.whoami()
         newest = merge_request.commit if _is_planned(status, known) else None
+        overlaps = _overlaps(OpenMergeRequests(api, merge_request, project=project), request, status, author)
+        status = dataclasses.replace(status, warnings=overlaps.warnings)
         comment = keep_comment(notes, dataclasses.replace(request, status=status, author=author, newest=newest))
     finally:
         api.close()
-    return PullRequestOutcome(forge=target.forge, repository=shown, pull_request=number, comment=comment)
+    return PullRequestOutcome(forge=target.forge, repository=shown, pull_request=number, comment=comment, overlaps=overlaps)
+
+
+def _overlaps(requests: OpenRequests, request: CommentRequest, status: CommentStatus, author: str) -> OverlapSearch:
+    """Only a plan is compared: what is being applied, or was, is decided."""
+    content = request.content if status.state is CommentState.PLANNED else None
+    return find_overlaps(requests, content, author=author)
 
 
 def _is_planned(status: CommentStatus, known: str | None) -> bool:

@@ -69,6 +69,7 @@ class GitHubServer:
         self.writes = True
         self.per_page = 100
         self.comments: dict[int, dict[str, Any]] = {}
+        self.elsewhere: dict[int, list[dict[str, Any]]] = {}
         self.pulls = [pull_request(NUMBER, HEAD)]
         self.runs: dict[int, dict[str, Any]] = {}
         self.artifacts: dict[int, set[str]] = {}
@@ -89,6 +90,13 @@ class GitHubServer:
             self._last_id += 1
             self.comments[self._last_id] = self._comment(self._last_id, body, login)
             return self._last_id
+
+    def open_beside(self, number: int, *bodies: str, login: str | None = BOT, base: str = "main") -> None:
+        """Another open pull request with these comments."""
+        other = pull_request(number, "b2" * 20, label="acme:other")
+        self.pulls.append({**other, "base": {**other["base"], "ref": base}})
+        with self._lock:
+            self.elsewhere[number] = [self._comment(number * 1_000 + n, body, login) for n, body in enumerate(bodies)]
 
     def body(self, comment_id: int) -> str:
         """What a comment says."""
@@ -135,6 +143,10 @@ class GitHubServer:
         match parts:
             case ["issues", number, "comments"] if number == str(NUMBER):
                 listed = list(self.comments.values())
+            case ["issues", number, "comments"] if int(number) in self.elsewhere:
+                listed = self.elsewhere[int(number)]
+            case ["pulls"] if "base" in query:
+                listed = [one for one in self.pulls if (one["state"], one["base"]["ref"]) == (query["state"], query["base"])]
             case ["pulls"]:
                 listed = [one for one in self.pulls if one["head"]["label"] == query.get("head")]
             case ["commits", commit, "pulls"]:

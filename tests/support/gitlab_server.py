@@ -34,6 +34,7 @@ class GitLabServer:
         self.writes = True
         self.per_page = 100
         self.notes: dict[int, dict[str, Any]] = {}
+        self.elsewhere: dict[int, list[dict[str, Any]]] = {}
         self.merge_requests = [merge_request(NUMBER, HEAD)]
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
@@ -52,6 +53,11 @@ class GitLabServer:
             self._last_id += 1
             self.notes[self._last_id] = note(self._last_id, body, name, system=system)
             return self._last_id
+
+    def open_beside(self, number: int, *bodies: str, name: str = BOT) -> None:
+        """Another open merge request with these notes."""
+        self.merge_requests.append(merge_request(number, "b2" * 20))
+        self.elsewhere[number] = [note(number * 1_000 + n, body, name) for n, body in enumerate(bodies)]
 
     def body(self, note_id: int) -> str:
         """The text of a note."""
@@ -83,6 +89,12 @@ class GitLabServer:
                 return Reply(status=200, document=self.merge_requests[0])
             case ["merge_requests", number, "notes"] if number == str(NUMBER):
                 return self._page(list(self.notes.values()), request, query)
+            case ["merge_requests"]:
+                wanted = query["state"], query["target_branch"]
+                listed = [one for one in self.merge_requests if (one["state"], one["target_branch"]) == wanted]
+                return self._page(listed, request, query)
+            case ["merge_requests", number, "notes"] if int(number) in self.elsewhere:
+                return self._page(self.elsewhere[int(number)], request, query)
             case ["repository", "commits", commit, "merge_requests"]:
                 fields = ("sha", "merge_commit_sha", "squash_commit_sha")
                 listed = [one for one in self.merge_requests if commit in [one[field] for field in fields]]

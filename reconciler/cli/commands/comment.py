@@ -23,7 +23,7 @@ _STATES: Final = ("planned", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
 _COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
 _LONGEST_WAIT: Final = 3600.0
-_FORMAT_VERSION: Final = "1.1"
+_FORMAT_VERSION: Final = "1.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +233,8 @@ def _status(args: CommentArguments) -> CommentStatus:
 
 
 def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
+    from reconciler.formats import entity_to_json
+
     comment = outcome.comment
     return {
         "format_version": _FORMAT_VERSION,
@@ -249,6 +251,10 @@ def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
         "edited": bool(comment and comment.edited),
         "folded": [*comment.folded] if comment else [],
         "ignored": [stranger.id for stranger in comment.strangers] if comment else [],
+        "overlaps": [
+            {"pull_request": overlap.number, "entities": [dict(entity_to_json(entity)) for entity in overlap.entities]}
+            for overlap in outcome.overlaps.overlaps
+        ],
         "reason": (comment.reason if comment else outcome.reason) or None,
     }
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ from reconciler.model import escaped
 ACTIONS: Final = "github-actions[bot]"
 """Who comments with the token of a workflow. Such a token cannot ask who it is, and no person can have a name in brackets."""
 
+_PAGE: Final = 100
 _GONE: Final = frozenset({404, 410})
 
 _GIVE: Final = "give its number with --pull-request"
@@ -90,6 +92,42 @@ class PullRequestComments:
         if isinstance(user, dict) and isinstance(user.get("login"), str):
             return str(user["login"])
         raise unexpected(doing)
+
+
+class OpenPullRequests:
+    """The open pull requests with the same base branch. Every method raises ``ForgeError``."""
+
+    def __init__(self, api: GitHubApi, *, repository: str, number: int) -> None:
+        """``number``: the own one."""
+        self._api = api
+        self._repository = repository
+        self._number = number
+
+    def others(self) -> Iterator[int]:
+        """The numbers of the others, the last changed first."""
+        doing = f"list the open pull requests of {self._repository}"
+        match self._api.get(f"/repos/{self._repository}/pulls/{self._number}", doing=doing):
+            case {"base": {"ref": str(base)}}:
+                query = {"state": "open", "base": base, "sort": "updated", "direction": "desc", "per_page": 100}
+            case _:
+                raise unexpected(doing)
+        for document in self._api.pages(f"/repos/{self._repository}/pulls?{urllib.parse.urlencode(query)}", doing=doing):
+            match document:
+                case {"number": int(number)}:
+                    if number != self._number:
+                        yield number
+                case _:
+                    raise unexpected(doing)
+
+    def first_comments(self, number: int) -> list[Comment]:
+        """The first hundred comments of one, the oldest first."""
+        doing = f"read the comments of pull request {number} of {self._repository}"
+        path = f"/repos/{self._repository}/issues/{number}/comments?per_page={_PAGE}"
+        return [_comment(document, doing) for document in islice(self._api.pages(path, doing=doing), _PAGE)]
+
+    def name(self, number: int) -> str:
+        """``pull request #12``."""
+        return f"pull request #{number}"
 
 
 def unexpected(doing: str) -> ForgeError:

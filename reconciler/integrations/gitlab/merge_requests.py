@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from reconciler.errors import ForgeError, UsageError
@@ -17,6 +18,7 @@ from reconciler.integrations.gitlab.api import GitLabApi
 from reconciler.integrations.posted_comment import Comment
 from reconciler.model import escaped
 
+_PAGE: Final = 100
 _GONE: Final = 404
 _PROJECT: Final = re.compile(r"[0-9]{1,20}|[A-Za-z0-9_.][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+")
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
@@ -81,14 +83,16 @@ class MergeRequest:
     number: int
     commit: str
     address: str
+    target: str = ""
+    """The branch that it is merged into."""
 
 
 def read_merge_request(api: GitLabApi, *, project: str, number: int) -> MergeRequest:
     """The merge request of this number. Raises ``ForgeError``."""
     doing = f"read merge request {number} of {project}"
     match api.get(f"{_path(project)}/merge_requests/{number}", doing=doing):
-        case {"iid": int(iid), "sha": str(commit), "web_url": str(address)}:
-            return MergeRequest(number=iid, commit=commit, address=address)
+        case {"iid": int(iid), "sha": str(commit), "web_url": str(address), **rest}:
+            return MergeRequest(number=iid, commit=commit, address=address, target=str(rest.get("target_branch") or ""))
     raise _unexpected(doing)
 
 
@@ -170,17 +174,55 @@ class MergeRequestNotes:
         raise _unexpected(doing)
 
     def _comment(self, document: object, doing: str) -> Comment:
-        match document:
-            case {"id": int(number), "body": body, **rest}:
-                author = rest.get("author")
-                name = author.get("username") if isinstance(author, dict) else None
-                return Comment(
-                    id=number,
-                    author=name if isinstance(name, str) else None,
-                    body=body if isinstance(body, str) else "",
-                    url=f"{self._address}#note_{number}",
-                )
-        raise _unexpected(doing)
+        return _comment(document, self._address, doing)
+
+
+class OpenMergeRequests:
+    """The open merge requests with the same target branch. Every method raises ``ForgeError``."""
+
+    def __init__(self, api: GitLabApi, merge_request: MergeRequest, *, project: str) -> None:
+        """``merge_request``: the own one."""
+        self._api = api
+        self._own = merge_request
+        self._project = project
+
+    def others(self) -> Iterator[int]:
+        """The numbers of the others, the last changed first."""
+        doing = f"list the open merge requests of {self._project}"
+        query = {"state": "opened", "order_by": "updated_at", "sort": "desc", "per_page": "100"}
+        query |= {"target_branch": self._own.target} if self._own.target else {}
+        for document in self._api.pages(f"{_path(self._project)}/merge_requests?{urllib.parse.urlencode(query)}", doing=doing):
+            match document:
+                case {"iid": int(number)}:
+                    if number != self._own.number:
+                        yield number
+                case _:
+                    raise _unexpected(doing)
+
+    def first_comments(self, number: int) -> list[Comment]:
+        """The first hundred notes of one, the oldest first."""
+        doing = f"read the notes of merge request {number} of {self._project}"
+        path = f"{_path(self._project)}/merge_requests/{number}/notes?sort=asc&order_by=created_at&per_page={_PAGE}"
+        return [_comment(note, "", doing) for note in islice(self._api.pages(path, doing=doing), _PAGE)]
+
+    def name(self, number: int) -> str:
+        """``merge request !12``."""
+        return f"merge request !{number}"
+
+
+def _comment(document: object, address: str, doing: str) -> Comment:
+    """``address``: of the merge request."""
+    match document:
+        case {"id": int(number), "body": body, **rest}:
+            author = rest.get("author")
+            name = author.get("username") if isinstance(author, dict) else None
+            return Comment(
+                id=number,
+                author=name if isinstance(name, str) else None,
+                body=body if isinstance(body, str) else "",
+                url=f"{address}#note_{number}",
+            )
+    raise _unexpected(doing)
 
 
 def _by_gitlab(note: object) -> bool:
