@@ -22,7 +22,7 @@ from reconciler.model import (
     Throttling,
     compose,
 )
-from reconciler.resolution import Candidate, EffectiveQuotas, QuotaView
+from reconciler.resolution import Candidate, EffectiveQuotas, QuotaView, is_reserved
 from reconciler.text import count_of
 from reconciler.workflows.headroom_sources import (
     LoadOptions,
@@ -94,6 +94,13 @@ class HeadroomReader:
             for row in by_measure[Measure.QUEUE_SIZE]
             if row.samples and row.samples[-1][0] > now_s - _FRESH_S and row.samples[-1][1] > 0
         )
+        if self._view.caveats.groups and any(map(is_reserved, self._view.entities)):
+            notes.append(
+                compose(
+                    "The brokers have the plugin of groups. Members of a group share one limit, so brokers may throttle a member "
+                    "whose own rate is far below it."
+                )
+            )
         if unlimited := sum(group.limit is None for group in groups):
             notes.append(compose("{groups} without a limit.", groups=count_of(unlimited, "quota group")))
         return Headroom(

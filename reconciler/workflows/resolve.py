@@ -254,7 +254,7 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
     Where it does not, the Cluster document may.
     """
     callback, notes = _callback(source, state.observed.origin)
-    groups = callback == GROUP_CALLBACK or (callback is None and notes != () and _has_plugin(spec))
+    groups = callback == GROUP_CALLBACK or (callback is None and notes != () and has_group_plugin(spec))
     if groups:
         callback, notes = None, (_PLUGIN,)
     written = _written(spec)
@@ -286,7 +286,7 @@ def manifests_view(intent: Intent) -> QuotaView:
         kind=ViewKind.MANIFESTS,
         entities=intent.desired.values(),
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
-        caveats=Caveats(callback=written, groups=_has_plugin(intent.spec)),
+        caveats=Caveats(callback=written, groups=has_group_plugin(intent.spec)),
         notes=(_ALONE, *_incomplete(intent), written or _ASSUMED, *intent.notes),
         profiles=_by_key(intent, lambda quota: quota.profile),
         units=_by_key(intent, lambda quota: quota.unit),
@@ -336,7 +336,7 @@ def _by_key(intent: Intent, part: Callable[[DesiredQuota], _Part | None]) -> dic
     }
 
 
-def _has_plugin(spec: ClusterSpec | None) -> bool:
+def has_group_plugin(spec: ClusterSpec | None) -> bool:
     """Whether the Cluster manifest states that the brokers have the plugin of groups."""
     return spec is not None and spec.quota_callback is not None and spec.quota_callback.name == GROUP_CALLBACK
 
@@ -346,7 +346,7 @@ _PLUGIN: Final = "the brokers have the plugin of groups: members of a group shar
 
 def _written(spec: ClusterSpec | None) -> str | None:
     """Why answers are not known, by the Cluster document."""
-    if spec is None or spec.quota_callback is None or _has_plugin(spec):
+    if spec is None or spec.quota_callback is None or has_group_plugin(spec):
         return None
     return (
         "by the Cluster manifest, the brokers resolve quotas with their own class "

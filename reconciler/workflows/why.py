@@ -27,7 +27,7 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.ports import Progress
-from reconciler.resolution import EffectiveQuotas
+from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
 from reconciler.text import count_of, near_miss
 from reconciler.workflows.backtest import BacktestOptions, backtest_request, fetch_samples, open_recorded
 from reconciler.workflows.incident_groups import add_origins, group_of, groups_of, order_of_groups
@@ -43,6 +43,7 @@ from reconciler.workflows.incident_times import (
 from reconciler.workflows.next_steps import StepContext, next_steps
 from reconciler.workflows.prometheus_traffic import configured_server
 from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, proposal_or_empty, read_quotas_then
+from reconciler.workflows.resolve import has_group_plugin
 from reconciler.workflows.traffic_inputs import names_of
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
     if request.until <= request.since:
         raise UsageError("--until is not later than --since")
     then = read_quotas_then(request.quotas, request.at or request.since)
+    then = replace(then, missing=(*then.missing, *_missing_groups(then)))
     sources = request.traffic(configured_server(then.spec, None))
     if not sources:
         return _without_traffic(
@@ -100,6 +102,17 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
         return next_steps(StepContext(request=request.quotas, then=then, groups=report.groups, goes_on=report.goes_on))
 
     return merge_answers(answers, steps)
+
+
+def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
+    """Quotas of groups, where nothing states that the brokers have the plugin that reads them."""
+    if then.proposal is None or has_group_plugin(then.spec) or not any(map(is_reserved, then.proposal.proposed)):
+        return
+    yield MissingEvidence(
+        what="whether the client shares the limit of a group",
+        because="the cluster stores groups for the broker plugin, and the Cluster manifest does not name the plugin",
+        remedy="set spec.quotaCallback of the Cluster manifest, see docs/groups.md",
+    )
 
 
 def _with_traffic(
@@ -362,7 +375,8 @@ def _without_traffic(request: IncidentRequest, then: QuotasThen, reason: Missing
     """The limits alone."""
     limits = {}
     if then.proposal is not None:
-        answer = EffectiveQuotas(then.proposal.proposed).answer(request.client)
+        caveats = Caveats(groups=has_group_plugin(then.spec))
+        answer = EffectiveQuotas(then.proposal.proposed, caveats).answer(request.client)
         limits = {key: (limit.value, limit.source) for key, limit in answer.quotas.items()}
     return IncidentReport(
         client=request.client,

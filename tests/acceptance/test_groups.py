@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from reconciler.resolution.group_callback import GROUP_CALLBACK
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.metrics_exporter import served
 
 SCHEMAS = Path(__file__).parents[2] / "schemas"
 MIB = 2.0**20
@@ -94,7 +96,9 @@ def test_resolve_follows_precedence_and_prefixes(shared: Path) -> None:
     assert "unlimited" in resolve(shared, "nobody").out
 
 
-def test_describe_explains_reserved_users(shared: Path) -> None:
+@pytest.fixture
+def stored(shared: Path) -> Path:
+    """The same, with a snapshot ``stored.json`` after the plan was applied."""
     plan = run(shared, "plan", "--format", "json").json()
     entities = [
         {"entity": change["entity"], "quotas": {key: row["after"] for key, row in change["keys"].items()}}
@@ -102,9 +106,12 @@ def test_describe_explains_reserved_users(shared: Path) -> None:
     ]
     document = json.loads((shared / "live.json").read_text())
     (shared / "stored.json").write_text(json.dumps({**document, "entities": entities}))
+    return shared
 
+
+def test_describe_explains_reserved_users(stored: Path) -> None:
     def notes(*paths: str) -> str:
-        done = invoke("describe", *paths, "--current", "stored.json", cwd=shared)
+        done = invoke("describe", *paths, "--current", "stored.json", cwd=stored)
         assert done.code == 0, done.err
         return " ".join(done.err.split())
 
@@ -114,5 +121,30 @@ def test_describe_explains_reserved_users(shared: Path) -> None:
     assert "users that begin with svc- share producer_byte_rate 30 MiB/s" in text
     assert "Snapshots and ZooKeeper do not show whether the brokers have the plugin of groups" in text
     assert "By the Cluster manifest, the brokers have the plugin of groups." in notes("quotas")
-    assert "group" not in invoke("describe", "--current", "live.json", cwd=shared).err
-    assert invoke("describe", "--current", "stored.json", "--quiet", cwd=shared).err == ""
+    assert "group" not in invoke("describe", "--current", "live.json", cwd=stored).err
+    assert invoke("describe", "--current", "stored.json", "--quiet", cwd=stored).err == ""
+
+
+@pytest.mark.parametrize(("state", "has_groups"), [("stored.json", True), ("live.json", False)])
+def test_headroom_states_that_members_share_one_limit(stored: Path, state: str, has_groups: bool) -> None:
+    page = b'kafka_server_Produce_byte_rate{user="bob"} 1000000\n'
+    with served(lambda *_: (200, "text/plain; version=0.0.4", page)) as port:
+        traffic = f"1=metrics+http://127.0.0.1:{port}"
+        done = invoke("headroom", "quotas", "--current", state, "--traffic", traffic, cwd=stored)
+    assert done.code == 0, done.err
+    assert ("Members of a group share one limit" in " ".join(done.out.split())) == has_groups
+
+
+def test_why_follows_groups_and_names_the_gap_where_the_plugin_is_not_declared(stored: Path) -> None:
+    def report(*paths: str, cwd: Path) -> Any:
+        request = ("--name", "user=bob", "--at", "2026-11-21T13:02:00Z", "--current", str(stored / "stored.json"))
+        return invoke("why", *paths, *request, "--format", "json", cwd=cwd).json()
+
+    gap = "whether the client shares the limit of a group"
+    known = report("quotas", cwd=stored)
+    assert known["limits"]["producer_byte_rate"]["value"] == 60 * MIB
+    assert gap not in [missing["what"] for missing in known["missing"]]
+    (stored / "empty").mkdir()
+    unknown = report(cwd=stored / "empty")
+    assert unknown["limits"] == {}
+    assert gap in [missing["what"] for missing in unknown["missing"]]
