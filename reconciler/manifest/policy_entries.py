@@ -32,7 +32,7 @@ def parse_policies(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[Repo
         when = scalar(node, "when")
         policy = PlanPolicy(
             name=name,
-            description=text(node, "description") or name,
+            description=text(node, "description") or "",
             severity=severity,
             subject=subject,
             require=_expression(require, out),

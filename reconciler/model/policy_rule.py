@@ -48,6 +48,7 @@ class PlanPolicy:
 
     name: str
     description: str
+    """Empty where none is given."""
     severity: PolicySeverity
     subject: PolicySubject
     require: PolicyExpression

@@ -147,6 +147,8 @@ def _is_violated(policy: PlanPolicy, variables: Mapping[str, object]) -> bool:
 
 def _words(policy: PlanPolicy, violation: _Violation) -> Message:
     text = (policy.message or policy.description).rstrip(".")
+    if not text:
+        return compose("Policy {name}: {why}", name=name_part(policy.name), why=violation.why)
     return compose("Policy {name}: {text}. {why}", name=name_part(policy.name), text=name_part(text), why=violation.why)
 
 

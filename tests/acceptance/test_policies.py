@@ -101,7 +101,7 @@ def test_a_policy_over_changes_names_the_entities_and_a_warning_does_not_refuse(
 
     (finding,) = [finding for finding in done.json()["findings"] if finding["id"] == "policy-violated"]
     assert (finding["severity"], done.json()["applyable"]) == ("warning", True)
-    assert "Changes that violate it: user=b" in finding["message"]
+    assert finding["message"] == "Policy small: Changes that violate it: user=b."
     assert finding["file"] == "kafka-quotas.yaml"
 
 
