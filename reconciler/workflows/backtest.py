@@ -32,6 +32,7 @@ from reconciler.ports import Progress
 from reconciler.resolution import GROUP_CALLBACK
 from reconciler.workflows.broker_model import ModelOptions, broker_model, release
 from reconciler.workflows.callback_leaders import leader_notes
+from reconciler.workflows.expiries import judged_notes
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
 from reconciler.workflows.traffic_inputs import metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
@@ -107,7 +108,7 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     return replace(
         propose(intent.desired, current, intent.spec),
         owners=tuple(owners),
-        notes=intent.notes,
+        notes=(*intent.notes, *judged_notes(intent.desired)),
         trusted=intent.trusted,
         commit=intent.source() if intent.paths else ManifestCommit(),
     )

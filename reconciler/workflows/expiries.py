@@ -17,9 +17,11 @@ from reconciler.model import (
     QuotaKey,
     Quotas,
     compose,
+    flag_part,
+    name_part,
     same_value,
 )
-from reconciler.text import count_of
+from reconciler.text import count_of, moment_text
 from reconciler.workflows.references import Before
 
 
@@ -52,6 +54,20 @@ def fallback_notes(fallbacks: frozenset[tuple[Entity, str]]) -> Iterator[Message
         yield compose(
             "{values} back because of the expiry in the manifests. Guards take that as reviewed.",
             values=count_of(len(fallbacks), "value falls", "values fall"),
+        )
+
+
+def judged_notes(desired: DesiredState) -> Iterator[Message]:
+    """A sentence of a backtest about values that will expire: it judges those of the moment."""
+    count = sum(not expiry.expired for declared in desired.entities.values() for expiry in declared.expiries.values())
+    following = desired.next_expiry()
+    if following is not None:
+        yield compose(
+            "Judged before an expiry: {values}, first on {when}. What follows was not judged. To judge it, declare it without "
+            "{until}.",
+            values=count_of(count, "value expires", "values expire"),
+            when=name_part(moment_text(following)),
+            until=flag_part("until"),
         )
 
 

@@ -12,6 +12,7 @@ from reconciler.manifest.reading import read_documents
 from reconciler.manifest.unit_limits import BrokerFacts, compute_units
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredQuota
+from reconciler.workflows.expiries import judged_notes
 from tests.builders import user
 from tests.support.manifests import cluster, quotas, repository
 
@@ -183,6 +184,14 @@ def test_the_next_expiry_is_the_first_that_is_not_over() -> None:
 
     assert read(entries, at=EXPIRY)[0].state.next_expiry() == EXPIRY + datetime.timedelta(days=1)
     assert read(entries, at=EXPIRY + datetime.timedelta(days=9))[0].state.next_expiry() is None
+
+
+def test_a_backtest_notes_what_it_does_not_judge() -> None:
+    now, later = (read(quotas(({"user": "alice"}, {RATE.value: TEMPORARY})), at=at)[0].state for at in (BEFORE, EXPIRY))
+
+    assert [str(note) for note in judged_notes(later)] == []
+    (note,) = judged_notes(now)
+    assert note.startswith("Judged before an expiry: 1 value expires, first on 2026-12-01.")
 
 
 def test_what_follows_is_checked_before_it_applies() -> None:
