@@ -1,4 +1,4 @@
-"""Many owners and many clusters on one real broker: plan, comment, apply with one owner blocked, and a report; whole processes.
+"""Many owners and many clusters on one real broker: plan, comment, apply with one owner blocked, run, report; whole processes.
 
 Each Cluster manifest has a scope of its own on the same broker, so every cluster costs a connection, a describe and its writes.
 """
@@ -66,6 +66,27 @@ def _timed(what: str, *arguments: str, folder: Path, expected: int) -> None:
     print(f"{what:44} {time.perf_counter() - begun:7.1f} s {cpu:7.1f} s CPU   {last}", flush=True)
 
 
+def _follow(*, folder: Path, clusters: int) -> None:
+    """Start the service, and end it after the first pass of every cluster."""
+    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "reconciler", "run", ".", "--all-clusters", "--apply", "--port", "0", "--log-format", "json"]
+    results: list[str] = []
+    with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as service:
+        assert service.stderr is not None
+        for row in map(json.loads, service.stderr):
+            if row["event"] == "pass":
+                results.append(row["result"])
+            if len(results) == clusters:
+                wall = time.perf_counter() - begun
+                service.terminate()
+                break
+        service.communicate()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    counts = ", ".join(f"{results.count(each)} {each}" for each in sorted({*results}))
+    print(f"{'run, first pass of every cluster':44} {wall:7.1f} s {cpu:7.1f} s CPU   {counts}", flush=True)
+
+
 def main() -> None:
     """``--owners``, ``--clusters``, ``--parallel``."""
     from reconciler.sandbox import SandboxSpec, running
@@ -99,6 +120,7 @@ def main() -> None:
         (folder / "teams" / "0" / "quotas.yaml").write_text("kind: [\n", encoding="utf-8")
         _timed("plan, one owner with a broken file", "plan", *every, folder=folder, expected=1)
         _write_owner(folder, 0, asked.clusters, "1MiB")
+        _follow(folder=folder, clusters=asked.clusters)
         _timed("report of all clusters", "report", ".", "--out", "html=report.html", folder=folder, expected=0)
         print(f"report: {(folder / 'report.html').stat().st_size / 1e6:.1f} MB")
 

@@ -49,13 +49,9 @@ def apply_to_every(args: ApplyArguments) -> int:
             ended=run.ended,
             parallel=options.check_parallel(args.parallel),
             keep_going=args.keep_going,
-            stop=run.stop,
+            interrupted=run.interrupted,
         )
-        try:
-            results = rollout.run(planned)
-        except KeyboardInterrupt:
-            run.interrupt()
-            raise
+        results = rollout.run(planned)
     return run.finish(results)
 
 
@@ -85,14 +81,8 @@ class _EachCluster:
         self._settings = writing.settings(args)
         self._steps = writing.step_down(args)
         self._printing = threading.Lock()
-        self.stop = threading.Event()
-        self._interrupted = threading.Event()
+        self.interrupted = threading.Event()
         self._outputs_failed = False
-
-    def interrupt(self) -> None:
-        """Begin no further cluster, and send no further request to those that are being written."""
-        self.stop.set()
-        self._interrupted.set()
 
     def apply(self, intent: Intent, earlier: Withheld) -> ApplyReport:
         """Raises ``ReconcilerError``, only when nothing was written."""
@@ -112,7 +102,7 @@ class _EachCluster:
                     cluster,
                     Approval(
                         accepted=args.accept,
-                        settings=dataclasses.replace(self._settings, stop_wanted=self._interrupted.is_set),
+                        settings=dataclasses.replace(self._settings, stop_wanted=self.interrupted.is_set),
                         step_down=self._steps,
                     ),
                     confirm=lambda _: True,
@@ -164,7 +154,16 @@ class _EachCluster:
             output.print_result(self._args, document=document, lines=lambda: ())
         else:
             output.print_result(self._args, document=lambda: None, lines=lambda: (line(), line(_counted(results))))
+        if self.interrupted.is_set():
+            output.tell("interrupted")
+            return exit_codes.PARTIAL if any(_wrote(result) for result in results) else exit_codes.INTERRUPTED
         return exit_code(results)
+
+
+def _wrote(result: RolloutResult) -> bool:
+    from reconciler.model import ClusterFailure
+
+    return not isinstance(result, ClusterFailure) and result.wrote
 
 
 def _counted(results: Sequence[RolloutResult]) -> str:
@@ -189,7 +188,7 @@ def exit_code(results: Sequence[RolloutResult]) -> int:
     reports = [result for result in results if not isinstance(result, ClusterFailure)]
     if not failures:
         return exit_codes.REFUSED if any(report.withheld for report in reports) else exit_codes.DONE
-    if any(report.wrote for report in reports):
+    if any(_wrote(result) for result in results):
         return exit_codes.PARTIAL
     refused = all(not isinstance(each, ClusterFailure) and each.result is ApplyResult.REFUSED for each in failures)
     return exit_codes.REFUSED if refused else exit_codes.NOT_DONE

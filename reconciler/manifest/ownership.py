@@ -51,6 +51,7 @@ def ownership_findings(
     if not owners:
         return
     matchers = {name: path_matcher(owner.paths) for name, owner in owners.items() if owner.paths is not None}
+    with_entities = [owner for owner in owners.values() if owner.entities]
     for document in documents:
         owner = owners.get(document.owner) if document.owner is not None else None
         if owner is None:
@@ -69,7 +70,7 @@ def ownership_findings(
             yield finding("outside-owner-paths", message, place, related=[_said(owner)])
         yield from _wrong_clusters(document, owner, clusters, place)
         for entry in (*document.entries, *member_entries(document.groups)):
-            yield from _wrong_entity(entry, owner, owners)
+            yield from _wrong_entity(entry, owner, with_entities)
 
 
 def _no_owner(document: ClientQuotasDocument, owners: Mapping[str, Owner]) -> Finding:
@@ -106,14 +107,12 @@ def _wrong_clusters(
         yield finding("outside-owner-clusters", message, span, related=[_said(owner)])
 
 
-def _wrong_entity(entry: QuotaEntry, owner: Owner, owners: Mapping[str, Owner]) -> Iterator[Finding]:
+def _wrong_entity(entry: QuotaEntry, owner: Owner, with_entities: Sequence[Owner]) -> Iterator[Finding]:
     entity = entry.declared.entity
     own = [selector for selector in owner.entities or () if selector.matches(entity)]
     if own and (entity.name(EntityType.USER) is None or any(map(_is_about_users, own))):
         return
-    stronger = next(
-        (other for other in owners.values() if other is not owner and _has(other, entity, users_only=bool(own))), None
-    )
+    stronger = next((other for other in with_entities if other is not owner and _has(other, entity, users_only=bool(own))), None)
     if stronger is not None:
         message = compose(
             "{entity} belongs to {stronger}, so {owner} cannot declare it",

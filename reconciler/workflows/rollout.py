@@ -69,6 +69,8 @@ class Rollout:
     keep_going: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     """Set after the first failure; then no further cluster is begun."""
+    interrupted: threading.Event = field(default_factory=threading.Event)
+    """Set by the first interrupt: no further cluster is begun, and those that are being written end. A second one is raised."""
     _failed: str | None = None
 
     def run(self, planned: RolloutPlan) -> tuple[RolloutResult, ...]:
@@ -81,12 +83,17 @@ class Rollout:
                 partial(self._write, earlier=dict(withheld)),
                 parallel=self.parallel,
                 done=partial(self._note, name),
+                on_interrupt=self._interrupt,
             )
             results += of_stage
             for result in of_stage:
                 if isinstance(result, ApplyReport):
                     withheld.update({each.owner: display_name(result.cluster.name or "") for each in result.withheld})
         return tuple(results)
+
+    def _interrupt(self) -> None:
+        self.interrupted.set()
+        self.stop.set()
 
     def _write(self, intent: Intent, *, earlier: Withheld) -> RolloutResult:
         if self.stop.is_set():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from reconciler.formats.schema_check import load_schema
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
-from tests.support.command import Done, invoke
+from tests.support.command import Done, invoke, running
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository
+from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -146,3 +148,19 @@ def test_only_clusters_that_a_change_touches_are_planned_and_applied(fleet: Flee
     assert fleet.apply("--changed-since", "HEAD").code == 0
     assert fleet.live() == {"p2-a": 2000, "p2-b": 1000}
     assert fleet.run("plan", "--cluster", "p2", "--changed-since", "HEAD").code == 64
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_keeps_what_is_written_and_begins_no_other_cluster(fleet: Fleet, number: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        fleet.cluster("s1", f"127.0.0.1:{silent.getsockname()[1]}")
+        command = ("apply", "--all-clusters", "--auto-approve", "--report", "reports", "--audit", "audit.jsonl")
+        with running(*command, cwd=fleet.folder) as process:
+            wait_until((fleet.folder / "reports/s2.json").exists)
+            process.send_signal(number)
+            out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (4, "kafka-quotas: interrupted\n")
+    assert set(fleet.live()) == {"s2-a", "s2-b"}
+    assert "5 clusters: 1 applied (0 with withheld owners), 1 failed, 3 not begun." in out
+    assert "not begun: the run was stopped before" in out
+    assert {json.loads(line)["result"] for line in (fleet.folder / "audit.jsonl").read_text().splitlines()} == {"done", "failed"}
