@@ -41,6 +41,7 @@ from reconciler.model import (
     Recurrence,
     ReductionLimit,
     Scope,
+    StrimziOperators,
     Verdict,
     VolumeLimit,
     Weekly,
@@ -81,6 +82,7 @@ def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
         capacity=capacity(mapping(spec, "capacity"), out),
         broker_settings=broker_settings(mapping(spec, "brokerSettings")),
         quota_callback=quota_callback(mapping(spec, "quotaCallback")),
+        strimzi=strimzi_operators(mapping(spec, "strimzi"), out),
         traffic=metric_server(mapping(spec, "traffic")),
         notifications=tuple(parse_webhooks(items(spec, "notifications"), out)),
         profiles=parse_profiles(mapping(spec, "profiles"), out),
@@ -147,6 +149,11 @@ def quota_callback(node: YamlMapping | None) -> CallbackClass | None:
     return CallbackClass(
         name=name, options={key: v.text for key, v in written.items() if isinstance(v, YamlScalar) and v.data is not None}
     )
+
+
+def strimzi_operators(node: YamlMapping | None, out: Collector) -> StrimziOperators | None:
+    """The users that the User Operator ignores."""
+    return None if node is None else StrimziOperators(ignored=selectors(node.items.get("ignoredUsers"), out))
 
 
 def metric_server(node: YamlMapping | None) -> MetricServer | None:

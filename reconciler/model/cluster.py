@@ -280,6 +280,13 @@ class MetricServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StrimziOperators:
+    """Strimzi's operators write quotas of users on this cluster, except of those that the User Operator ignores."""
+
+    ignored: tuple[Selector, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """One Cluster document, or the built-in stand-in when the manifests have none (``name`` is then ``None``).
 
@@ -304,6 +311,8 @@ class ClusterSpec:
     broker_settings: Mapping[str, int] = field(default_factory=dict)
     """Brokers' settings that decide how quotas are enforced, by Kafka's names; those left out have Kafka's defaults."""
     quota_callback: CallbackClass | None = None
+    strimzi: StrimziOperators | None = None
+    """``None``: no operator of Strimzi writes quotas here."""
     traffic: MetricServer | None = None
     """Where backtests without another source read."""
     notifications: tuple[Webhook, ...] = ()

@@ -153,6 +153,19 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "meant, and declare it.",
         ),
         _rule(
+            "strimzi-owns-user",
+            _WARNING,
+            "Strimzi's User Operator collects all KafkaUsers and all users that have a quota. It removes the quotas of a user "
+            "without a KafkaUser, or with one that has no quotas, and overwrites the others. A declared quota of a user alone "
+            "does not stay. Users that STRIMZI_IGNORED_USERS_PATTERN covers stay, as long as they have no KafkaUser.",
+        ),
+        _rule(
+            "strimzi-owns-default",
+            _WARNING,
+            "Strimzi's Cluster Operator sets the quotas of the default user from spec.kafka.quotas of the Kafka, and removes "
+            "them where that is missing. A declared quota of the default user does not stay.",
+        ),
+        _rule(
             "migrated-name",
             _WARNING,
             "The cluster has a quota for a name that is <default> literally, or percent-encoded as the nodes of ZooKeeper are. "

@@ -168,6 +168,14 @@ LINT_EXAMPLES: Final[Mapping[str, Example]] = {
             cluster_manifest("capacity: {producer_byte_rate: 10MiB}"), quotas_manifest(("{user: [orders, refunds]}", _FIVE))
         ),
     ),
+    "strimzi-owns-user": Example(
+        bad=join_manifests(cluster_manifest("strimzi: {}"), quota_manifest(_ONE, "{user: orders}")),
+        good=join_manifests(cluster_manifest("strimzi: {}"), quota_manifest(_ONE, "{user: orders, client-id: app}")),
+    ),
+    "strimzi-owns-default": Example(
+        bad=join_manifests(cluster_manifest("strimzi: {}"), quota_manifest(_ONE, "{user: {default: true}}")),
+        good=join_manifests(cluster_manifest("strimzi: {}"), quota_manifest(_ONE, "{user: {default: true}, client-id: app}")),
+    ),
     "migrated-name": Example(
         bad=quota_manifest(_ONE, "{user: orders@example}"),
         good=join_manifests(cluster_manifest(prune="confirm"), quota_manifest(_ONE, "{user: orders@example}")),

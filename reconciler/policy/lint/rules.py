@@ -18,6 +18,7 @@ from reconciler.policy.lint.precedence import (
     multiplies,
     same_as_fallback,
 )
+from reconciler.policy.lint.strimzi import strimzi_owns
 from reconciler.policy.lint.subject import Subject
 from reconciler.policy.lint.values import live_value_changes_meaning, odd_values, reduction_throttles, streams_thread_client_id
 
@@ -39,6 +40,7 @@ CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     unreadable_node,
     overcommitted,
     expiring_values,
+    strimzi_owns,
 )
 """Each walks the state once at most; what needs the current state shows nothing without one."""
 
