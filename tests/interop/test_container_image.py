@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -22,6 +23,8 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BuiltImage]:
+    if os.geteuid() != 0:
+        pytest.skip("debootstrap needs root")
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     assert not missing, f"{missing} are not installed: apt install buildah debootstrap bubblewrap"
     store = tmp_path_factory.mktemp("buildah")

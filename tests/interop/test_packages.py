@@ -35,7 +35,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(request: pytest.FixtureRequest) -> PythonProgram:
     program = find_python(request.param)
     if program is None:
-        pytest.skip(f"this machine has no Python {request.param}, and no debootstrap that could fetch one")
+        pytest.skip(f"this machine has no Python {request.param}, and no root with debootstrap to fetch one")
     return program
 
 

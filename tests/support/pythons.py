@@ -33,13 +33,13 @@ class PythonProgram:
 
 
 def find_python(version: str) -> PythonProgram | None:
-    """``None``: this machine has none, and debootstrap is not there to fetch one."""
+    """``None``: this machine has none, and debootstrap, which needs root, cannot fetch one."""
     own = shutil.which(f"python{version}")
     for program in (own, *sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))):
         if program is not None and _works(str(program), version):
             return PythonProgram(program=str(program))
     suite = _OF_DEBIAN.get(version)
-    if suite is None or shutil.which("debootstrap") is None or shutil.which("bwrap") is None:
+    if suite is None or os.geteuid() != 0 or shutil.which("debootstrap") is None or shutil.which("bwrap") is None:
         return None
     root = debian(suite, f"python{version}", f"python{version}-venv")
     files = [part for file in HOST_FILES if Path(file).exists() for part in ("--ro-bind", file, file)]
