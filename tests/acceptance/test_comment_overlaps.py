@@ -37,7 +37,7 @@ def planned(*names: str, cluster: str = "prod") -> Plan:
     return dataclasses.replace(made, cluster=identity, digest=plan_digest(identity.id, changes))
 
 
-def variables(url: str, number: int) -> dict[str, str]:
+def variables(url: str) -> dict[str, str]:
     return {"GITHUB_ACTIONS": "true", "GITHUB_API_URL": url, "GITHUB_REPOSITORY": REPOSITORY, "GITHUB_TOKEN": TOKEN}
 
 
@@ -50,7 +50,7 @@ def github() -> Iterator[GitHubServer]:
 def comment(folder: Path, server: GitHubServer, made: Plan, *options: str) -> Done:
     (folder / "plan.json").write_text(document_text(plan_to_json(made)), encoding="utf-8")
     arguments = ("plan.json", "--pull-request", str(NUMBER), "--commit", HEAD, *options)
-    return invoke("comment", *arguments, cwd=folder, env=variables(server.url, NUMBER))
+    return invoke("comment", *arguments, cwd=folder, env=variables(server.url))
 
 
 def body_of(folder: Path, made: Plan) -> str:
@@ -76,7 +76,7 @@ def test_the_comment_names_the_other_pull_request_and_the_entity(tmp_path: Path,
 
     applying = invoke(
         "comment", "--state", "applying", "--cluster", "prod", "--pull-request", str(NUMBER), cwd=tmp_path,
-        env=variables(github.url, NUMBER),
+        env=variables(github.url),
     )  # fmt: skip
     (posted,) = github.comments.values()
     assert applying.code == 0
@@ -86,7 +86,7 @@ def test_the_comment_names_the_other_pull_request_and_the_entity(tmp_path: Path,
 
 def test_a_merge_request_of_gitlab_is_compared_too(tmp_path: Path) -> None:
     with gitlab.gitlab_server() as server:
-        server.open_beside(12, body_of(tmp_path, planned("alice")).replace("\n", "\n"), name=gitlab.BOT)
+        server.open_beside(12, body_of(tmp_path, planned("alice")), name=gitlab.BOT)
         (tmp_path / "plan.json").write_text(document_text(plan_to_json(planned("alice"))), encoding="utf-8")
         environment = {
             "GITLAB_CI": "true", "CI_API_V4_URL": server.url, "CI_PROJECT_ID": gitlab.PROJECT_ID, "GITLAB_TOKEN": gitlab.TOKEN,
