@@ -30,7 +30,17 @@ def test_the_plugin_keeps_a_total_with_skewed_leaders(tmp_path: Path) -> None:
         assert applied.code == 0, applied.out + applied.err
         senders = [sender for name, even in names.items() for sender in senders_of(sandbox, name, "skewed", SKEWED, even=even)]
         rates = measured_rates(sandbox, senders)
+        logs = [word for node in sandbox.nodes for word in ("--traffic", f"{node.id}={node.request_log_file}")]
+        more = ("--traffic", "x1.5", "--window-samples", "3", "--window-seconds", "1", "--format", "json")
+        simulated = invoke("simulate", ".", "--bootstrap-server", servers, *logs, *more, cwd=tmp_path)
+        assert simulated.code == 0, simulated.err
     print(table(rates))
+    rows = simulated.json()["verdicts"]
+    limits = {(row["bucket"]["client-id"], row["broker"]): row["limit_after"] for row in rows if row["limit_after"] is not None}
+    # Each broker is judged by the part that it enforces.
+    assert limits == {
+        (name, broker): pytest.approx(TOTAL * SKEWED.count(broker) / len(SKEWED)) for name in names for broker in (1, 2, 3)
+    }
     for name in names:
         for broker in (1, 2, 3):
             part = TOTAL * SKEWED.count(broker) / len(SKEWED)
