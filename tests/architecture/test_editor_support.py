@@ -13,7 +13,8 @@ DOCUMENTS = sorted(
     path
     for suffix in ("yaml", "yml")
     for path in (ROOT / "examples").rglob(f"*.{suffix}")
-    if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)  # pipelines, not manifests
+    # Pipelines and overlays are no manifests.
+    if not any(part.startswith(".") for part in path.relative_to(ROOT).parts) and path.name != "kustomization.yaml"
 )
 KINDS = ("client-quotas", "cluster", "repository")
 
