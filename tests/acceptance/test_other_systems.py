@@ -63,7 +63,8 @@ def test_quotas_are_validated_planned_and_resolved(tmp_path: Path) -> None:
 
     validated = without_posix(RUN, "validate", str(QUICKSTART), cwd=tmp_path)
     planned = without_posix(RUN, "plan", str(QUICKSTART), "--current", "now.json", "--out", "json=plan.json", cwd=tmp_path)
-    resolved = without_posix(RUN, "resolve", str(QUICKSTART), "--name", "user=payments", "--format", "json", cwd=tmp_path)
+    asked = ("--state", "manifests", "--name", "user=payments", "--format", "json")
+    resolved = without_posix(RUN, "resolve", str(QUICKSTART), *asked, cwd=tmp_path)
 
     assert validated.returncode == 0, validated.stdout + validated.stderr
     assert planned.returncode == 0, planned.stdout + planned.stderr

@@ -73,7 +73,7 @@ def test_one_entity_for_two_clusters_is_no_conflict_and_twice_for_one_is(tmp_pat
 
 def test_nothing_is_read_for_an_unknown_tool_or_into_a_folder_that_is_in_use(tmp_path: Path):
     with pytest.raises(UsageError, match="jikkou, terraform"):
-        import_files("ansible", ["none"], folder=tmp_path / "q")
+        import_files("another", ["none"], folder=tmp_path / "q")
     (tmp_path / "there").touch()
     with pytest.raises(FileAccessError):
         import_files("jikkou", ["none"], folder=tmp_path)
