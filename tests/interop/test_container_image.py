@@ -90,7 +90,7 @@ def test_the_service_answers_its_probe(image: BuiltImage, manifests: Path) -> No
 
 def test_it_has_the_locked_packages_and_neither_pip_nor_what_built_the_wheel(image: BuiltImage) -> None:
     (site,) = image.root.glob("opt/kafka-quotas/lib/python3.*/site-packages")
-    names = {path.name.rpartition("-")[0] for path in site.glob("*.dist-info")}
+    names = {path.name.partition("-")[0] for path in site.glob("*.dist-info")}
 
     assert {"kafka_quota_reconciler", "prometheus_client", "kafka_python"} <= names
     assert names & {"pip", "hatchling", "setuptools", "pyspark"} == set()
