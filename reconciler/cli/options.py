@@ -257,16 +257,20 @@ def baseline(
     name: str | None, paths: Sequence[str], trusted: TrustedTree | None, *, all_clusters: bool = False
 ) -> GivenBaseline | None:
     """The baseline of ``add_baseline_option``. Raises ``UsageError`` for a file with ``--all-clusters``."""
-    from pathlib import Path
-
     from reconciler.workflows import given_baseline
 
     if name is None:
         return None
-    if all_clusters and Path(name).is_file():
-        msg = "a baseline file is of one cluster; with --all-clusters give a git reference as --baseline"
-        raise UsageError(msg)
+    check_baseline(name, all_clusters=all_clusters)
     return given_baseline(name, paths, trusted=trusted)
+
+
+def check_baseline(name: str | None, *, all_clusters: bool) -> None:
+    """Raise ``UsageError`` for a baseline file with ``--all-clusters``."""
+    from pathlib import Path
+
+    if all_clusters and name is not None and Path(name).is_file():
+        raise UsageError("a baseline file is of one cluster; with --all-clusters give a git reference as --baseline")
 
 
 def check_all_clusters(*, all_clusters: bool, **excluded: str | None) -> None:

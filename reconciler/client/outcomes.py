@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from html import escape
+from typing import Any, Final, TypeAlias
 
 from reconciler.apply import ApplySettings
 from reconciler.client.description import shown_source
-from reconciler.client.html_table import html_table
 from reconciler.documents import backtest_to_json, drift_to_json, headroom_to_json, plan_to_json
 from reconciler.formats import document_text
 from reconciler.model import (
@@ -25,6 +25,7 @@ from reconciler.model import (
     Plan,
     Span,
     by_owner,
+    escaped,
 )
 from reconciler.resolution import ViewKind
 from reconciler.text import amount, count_of
@@ -32,6 +33,9 @@ from reconciler.workflows import Approval
 
 Cell: TypeAlias = EntityName | str | float | bool | None
 """A field of a row. ``DEFAULT`` stays what it is, so that nothing confuses it with a name."""
+
+_MOST_ROWS: Final = 200
+"""A notebook keeps its outputs in its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -89,7 +93,7 @@ class PlannedManifests:
     def validate(self) -> ApplyReport:
         """Let the cluster check every change, and write nothing. Every guard counts as accepted here.
 
-        Raises ``StalePlanError`` when the plan is no longer what would be written, and as ``ManifestCluster.apply``.
+        Raises ``StalePlanError`` when another plan would be written now, and as ``ManifestCluster.apply``.
         """
         every_guard = tuple(dict.fromkeys(guard.id for guard in self.plan.guards))
         settings = ApplySettings(validate_only=True)
@@ -123,7 +127,7 @@ class PlannedManifests:
         findings = [f"{finding.severity.value}: {finding.message} [{finding.id}]" for finding in self.findings]
         title = f"Plan of {_cluster(self.plan)}: {count_of(len(self.plan.changes), 'change')}"
         columns = ("entity", "action", "key", "before", "after")
-        return html_table(title, columns, rows, notes=[*guards, *findings, *self.plan.notes])
+        return _html_table(title, columns, rows, notes=[*guards, *findings, *self.plan.notes])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -180,7 +184,7 @@ class FoundDrift:
             for key in entity.keys
         ]
         title = f"Drift of {_cluster(self.drift)}: {self._counted()}"
-        return html_table(title, ("entity", "drift", "key", "declared", "live"), rows, notes=self.drift.notes)
+        return _html_table(title, ("entity", "drift", "key", "declared", "live"), rows, notes=self.drift.notes)
 
     def _counted(self) -> str:
         differing = sum(entity.drift.is_difference for entity in self.drift.entities)
@@ -247,7 +251,7 @@ class MeasuredHeadroom:
         ]
         at = "" if self.headroom.at is None else f" at {self.headroom.at:%Y-%m-%d %H:%M:%S} UTC"
         columns = ("quota group", "broker", "key", "rate", "limit", "used", "throttled")
-        return html_table(f"Headroom of {_cluster(self.headroom)}{at}", columns, rows, notes=self.headroom.notes)
+        return _html_table(f"Headroom of {_cluster(self.headroom)}{at}", columns, rows, notes=self.headroom.notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -313,7 +317,7 @@ class JudgedTraffic:
         ]
         rules = [f"Refused: {rule.words}" for rule in self.report.rules if not rule.holds]
         columns = ("verdict", "quota group", "broker", "key", "limit", "peak", "over", "recommended")
-        return html_table(
+        return _html_table(
             f"Backtest: {count_of(self.report.counts.groups, 'quota group')}", columns, rows, notes=[*rules, *self.report.notes]
         )
 
@@ -334,3 +338,18 @@ def _place(span: Span | None) -> str | None:
 
 def _cluster(result: Plan | Drift | Headroom) -> str:
     return shown_source(ViewKind.CLUSTER, result.cluster, None)
+
+
+def _html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, notes: Iterable[str] = ()) -> str:
+    """A table with its title, and sentences below it. Every cell is escaped: names of clients are texts of strangers."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows[:_MOST_ROWS])
+    left_out = [f"{len(rows) - _MOST_ROWS:,} more rows are not shown."] if len(rows) > _MOST_ROWS else []
+    below = "".join(f"<p>{_cell(note)}</p>" for note in (*left_out, *notes))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
+    return f"<div><p><b>{_cell(title)}</b></p>{table}{below}</div>"
+
+
+def _cell(value: object) -> str:
+    # HTML knows no escape for characters that hide or reorder text, so they are escaped as for a terminal first.
+    return "" if value is None else escape(escaped(str(value)))

@@ -7,18 +7,17 @@ import threading
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from reconciler.errors import ManifestError, ReconcilerError, UsageError
+from reconciler.errors import ReconcilerError, UsageError
 from reconciler.model import ClusterFailure, display_name
 from reconciler.ports import Clock
 from reconciler.service.log import Log
 from reconciler.service.loop import Loop, Pace, Requests
-from reconciler.service.passes import PassOutcome
+from reconciler.service.passes import PassOutcome, finding_lines
 from reconciler.service.shared_manifests import SharedManifests
 from reconciler.text import count_of, list_some
 
 _SETTLE_S: Final = 1.0
 _MOST_NAMED: Final = 10
-_MOST_FINDINGS: Final = 20
 
 
 class LoopRequests:
@@ -151,9 +150,8 @@ class ClusterLoops:
 
     def _report(self, error: ReconcilerError) -> bool:
         if str(error) != self._reported:
-            for finding in error.findings[:_MOST_FINDINGS] if isinstance(error, ManifestError) else ():
-                text = f"{finding.span or 'the manifests'}: {finding.severity.value}: {finding.message} [{finding.id}]"
-                self._log.write(logging.ERROR, "finding", text)
+            for line in finding_lines(error):
+                self._log.write(logging.ERROR, "finding", line)
             self._log.write(logging.ERROR, "invalid", f"nothing is applied to any cluster: {error}")
         self._reported = str(error)
         return False

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from reconciler.model import ChangeStatus, ClusterIdentity, ClusterSpec, Notification, NotificationEvent, Webhook
+from reconciler.model import ClusterIdentity, ClusterSpec, Notification, NotificationEvent, Webhook
 from reconciler.ports import Clock
 from reconciler.service.log import Log
 from reconciler.service.passes import PassOutcome, PassResult
@@ -38,7 +38,6 @@ class PassNotifier:
         if signature == before or (event is NotificationEvent.RESOLVED and _is_calm(before)):
             return
         counts = outcome.counts
-        written = {status.value: _written(outcome, status) for status in ChangeStatus if _written(outcome, status)}
         drifted = {drift.value: count for drift, count in counts.drift.items() if count and drift.is_difference} if counts else {}
         notification = Notification(
             event=event,
@@ -47,7 +46,7 @@ class PassNotifier:
             cluster=(cluster or ClusterIdentity()).named(spec.name),
             summary=outcome.message or outcome.result.value,
             reason=outcome.reason,
-            counts={**drifted, **written},
+            counts={**drifted, **outcome.written_by_status()},
         )
         for problem in self._send(spec.notifications, notification):
             self._log.write(logging.WARNING, "notification", problem)
@@ -65,7 +64,3 @@ def _signature(event: NotificationEvent, outcome: PassOutcome) -> tuple[object, 
 def _is_calm(signature: tuple[object, ...] | None) -> bool:
     """Whether nothing was wrong before: the first pass, or one that wrote everything."""
     return signature is None or signature[0] is NotificationEvent.APPLIED
-
-
-def _written(outcome: PassOutcome, status: ChangeStatus) -> int:
-    return sum(count for (_, written_status), count in outcome.written.items() if written_status is status)

@@ -80,7 +80,7 @@ class Observers:
             "seconds": round(outcome.seconds, 3),
             "failures": failures,
             **_fields(outcome.counts),
-            "written": {status.value: _written(outcome, status) for status in ChangeStatus if _written(outcome, status)},
+            "written": outcome.written_by_status(),
         }
         self._log.write(_LEVELS.get(outcome.result, logging.ERROR), "pass", f"{outcome.result.value}: {message}", fields)
 
@@ -120,7 +120,3 @@ def _fields(counts: EntityCounts | None) -> dict[str, Datum]:
         "held_back": counts.held_back,
         "withheld": counts.withheld,
     }
-
-
-def _written(outcome: PassOutcome, status: ChangeStatus) -> int:
-    return sum(count for (_, written_status), count in outcome.written.items() if written_status is status)

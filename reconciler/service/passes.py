@@ -108,6 +108,15 @@ class PassOutcome:
     written: Mapping[tuple[Action, ChangeStatus], int] = field(default_factory=dict)
     again: bool = False
     seconds: float = 0.0
+
+    def written_by_status(self) -> dict[str, int]:
+        """How many entities ended in each status; without those that none ended in."""
+        counts = {
+            status.value: sum(count for (_, written), count in self.written.items() if written is status)
+            for status in ChangeStatus
+        }
+        return {status: count for status, count in counts.items() if count}
+
     next_expiry: datetime.datetime | None = None
     """When a value of the manifests expires next, as far as it is known."""
 
@@ -301,11 +310,15 @@ def _was_tried(status: ChangeStatus) -> bool:
 
 
 def _ended(result: PassResult, error: ReconcilerError) -> PassOutcome:
+    return PassOutcome(result=result, reason=error.failure_reason, message=str(error), details=finding_lines(error))
+
+
+def finding_lines(error: ReconcilerError) -> tuple[str, ...]:
+    """A line for each finding of an error, of the first of many."""
     findings = error.findings[:_MOST_FINDINGS] if isinstance(error, ManifestError) else ()
-    details = (
+    return tuple(
         f"{finding.span or 'the manifests'}: {finding.severity.value}: {finding.message} [{finding.id}]" for finding in findings
     )
-    return PassOutcome(result=result, reason=error.failure_reason, message=str(error), details=tuple(details))
 
 
 def _short(text: str) -> str:

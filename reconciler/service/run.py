@@ -90,7 +90,12 @@ class RunEnd:
     @property
     def is_partial(self) -> bool:
         """True when the last pass of a cluster wrote something and did not complete."""
-        return any(outcome.result is PassResult.PARTIAL for outcome in self.last)
+        return PassResult.PARTIAL.value in self.results
+
+    @property
+    def results(self) -> Counter[str]:
+        """How many last passes ended in each result."""
+        return Counter(outcome.result.value for outcome in self.last)
 
 
 def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEnd:
@@ -107,12 +112,8 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
         except KeyboardInterrupt:
             log.write(logging.WARNING, "stopped", "interrupted in the middle of a pass")
             raise
-        results = Counter(outcome.result.value for outcome in end.last)
-        fields: dict[str, Datum] = {
-            "signal": end.signal,
-            "last": end.last[0].result.value if len(end.last) == 1 else dict(results),
-        }
-        log.write(logging.INFO, "stopped", _farewell(end), fields)
+        last: Datum = end.last[0].result.value if len(end.last) == 1 else dict(end.results)
+        log.write(logging.INFO, "stopped", _farewell(end), {"signal": end.signal, "last": last})
     return end
 
 
@@ -261,8 +262,7 @@ def _farewell(end: RunEnd) -> str:
         return f"stopped by {by} before the first pass"
     if len(end.last) == 1:
         return f"stopped by {by}; the last pass ended {end.last[0].result.value}: {end.last[0].message}"
-    counts = Counter(outcome.result.value for outcome in end.last)
-    words = ", ".join(f"{count} {result}" for result, count in sorted(counts.items()))
+    words = ", ".join(f"{count} {result}" for result, count in sorted(end.results.items()))
     return f"stopped by {by}. The last passes of {len(end.last)} clusters ended: {words}"
 
 

@@ -16,7 +16,7 @@ from reconciler.workflows import Intent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """One reading of the manifests. ``at_s``: by the monotonic clock; ``error``: why there are no intents."""
+    """One reading of the manifests. ``at_s``: by the monotonic clock; ``error``: what ended it."""
 
     files: Fingerprint
     at_s: float
@@ -84,7 +84,7 @@ class SharedManifests:
             loaded = self._watch.load(files)
         except ReconcilerError as error:
             return _Reading(files=files, at_s=now, intents={}, error=error)
-        # Whoever compares fingerprints after this sees that the files changed while they were read.
+        # A comparison of fingerprints after this shows files that changed while they were read.
         self._published = self._watch.fingerprint()
         expiries = (each.desired.next_expiry() for each in loaded if isinstance(each, Intent))
         return _Reading(

@@ -43,7 +43,7 @@ from reconciler.render import (
     content_for,
     files_at,
 )
-from reconciler.workflows.comment import CommentOutcome, CommentRequest, fitting_comment, keep_comment
+from reconciler.workflows.comment import CommentOutcome, CommentRequest, Comments, fitting_comment, keep_comment
 from reconciler.workflows.comment_overlaps import OpenRequests, OverlapSearch, find_overlaps
 
 
@@ -82,7 +82,7 @@ class CommentTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequestOutcome:
-    """What was done where; ``comment`` is ``None`` when there is no pull request, and ``reason`` states so."""
+    """What was done where; ``comment`` is ``None`` without a pull request, and ``reason`` states why."""
 
     forge: Forge
     repository: str | None
@@ -199,9 +199,8 @@ def _post_on_github(target: CommentTarget, request: CommentRequest, clock: Clock
         author = target.author or comments.whoami() or ACTIONS
         newest = newest_commit(api, repository=repository, number=number) if _is_planned(status, known) else None
         others = OpenPullRequests(api, repository=repository, number=number)
-        overlaps = _overlaps(others, request, status, author)
-        status = dataclasses.replace(status, warnings=overlaps.warnings)
-        comment = keep_comment(comments, dataclasses.replace(request, status=status, author=author, newest=newest))
+        request = dataclasses.replace(request, status=status, author=author, newest=newest)
+        comment, overlaps = _keep_with_overlaps(comments, others, request)
     finally:
         api.close()
     return PullRequestOutcome(forge=target.forge, repository=repository, pull_request=number, comment=comment, overlaps=overlaps)
@@ -230,18 +229,22 @@ def _post_on_gitlab(target: CommentTarget, request: CommentRequest, clock: Clock
         notes = MergeRequestNotes(api, merge_request, project=project)
         author = target.author or notes.whoami()
         newest = merge_request.commit if _is_planned(status, known) else None
-        overlaps = _overlaps(OpenMergeRequests(api, merge_request, project=project), request, status, author)
-        status = dataclasses.replace(status, warnings=overlaps.warnings)
-        comment = keep_comment(notes, dataclasses.replace(request, status=status, author=author, newest=newest))
+        others = OpenMergeRequests(api, merge_request, project=project)
+        request = dataclasses.replace(request, status=status, author=author, newest=newest)
+        comment, overlaps = _keep_with_overlaps(notes, others, request)
     finally:
         api.close()
     return PullRequestOutcome(forge=target.forge, repository=shown, pull_request=number, comment=comment, overlaps=overlaps)
 
 
-def _overlaps(requests: OpenRequests, request: CommentRequest, status: CommentStatus, author: str) -> OverlapSearch:
-    """Only a plan is compared: what is being applied, or was, is decided."""
-    content = request.content if status.state is CommentState.PLANNED else None
-    return find_overlaps(requests, content, author=author)
+def _keep_with_overlaps(
+    comments: Comments, others: OpenRequests, request: CommentRequest
+) -> tuple[CommentOutcome, OverlapSearch]:
+    """The comment, with a warning for each overlap. Only a plan is compared: what is being applied, or was, is decided."""
+    content = request.content if request.status.state is CommentState.PLANNED else None
+    overlaps = find_overlaps(others, content, author=request.author)
+    status = dataclasses.replace(request.status, warnings=overlaps.warnings)
+    return keep_comment(comments, dataclasses.replace(request, status=status)), overlaps
 
 
 def _is_planned(status: CommentStatus, known: str | None) -> bool:

@@ -126,7 +126,7 @@ def _place(key: QuotaKey, entity: Entity, target: AlterTarget) -> DesiredQuota:
     declared = target.desired.entities.get(entity)
     quota = None if declared is None else declared.quotas.get(key) or declared.units.get(key)
     if declared is None or quota is None:
-        msg = f"no manifest declares {key.value} for {entity}, so there is no place for a value that expires"
+        msg = f"no manifest declares {key.value} for {entity}, so a value that expires has no place"
         raise UsageError(f"{msg}. Add an entry with {{value: VALUE, until: MOMENT}} to a manifest, and apply it")
     for reason in _obstacles(key, entity, target, quota):
         raise UsageError(f"{quota.source}: {reason}")

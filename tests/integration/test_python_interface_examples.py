@@ -15,6 +15,7 @@ from reconciler import client
 from reconciler.errors import GuardRefusedError, WrongClusterError
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
+from tests.support.manifests import prod_cluster
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
@@ -23,15 +24,6 @@ ROOT = Path(__file__).parents[2]
 ADDRESS = "b1:9092"
 """The broker of the examples; the real one takes its place."""
 
-CLUSTER = """
-apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {{name: prod}}
-spec:
-  clusterId: {id}
-  connection: {{bootstrapServers: ["{server}"]}}
-  prune: never
-"""
 MANIFEST = """
 apiVersion: kafka-quotas/v1
 kind: ClientQuotas
@@ -71,7 +63,7 @@ def prod(clean_kafka: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     raw_quotas.alter(servers, LIVE)
     wait_until(lambda: raw_quotas.describe(servers) == LIVE)
     (tmp_path / "quotas").mkdir()
-    (tmp_path / "quotas" / "cluster.yaml").write_text(CLUSTER.format(id=clean_kafka.cluster_id, server=servers), encoding="utf-8")
+    (tmp_path / "quotas" / "cluster.yaml").write_text(prod_cluster(clean_kafka.cluster_id, servers), encoding="utf-8")
     (tmp_path / "quotas" / "payments.yaml").write_text(MANIFEST, encoding="utf-8")
     entities = [{"entity": dict(entity), "quotas": quotas} for entity, quotas in LIVE.items()]
     snapshot = {
@@ -121,7 +113,7 @@ def test_a_login_is_used_and_never_shown(prod: Sandbox, caplog: pytest.LogCaptur
 
 
 def test_the_wrong_cluster_is_refused_before_anything_is_asked_of_it(prod: Sandbox) -> None:
-    text = CLUSTER.format(id="another-cluster-id-00000", server=prod.bootstrap_servers)
+    text = prod_cluster("another-cluster-id-00000", prod.bootstrap_servers)
     Path("quotas/cluster.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(WrongClusterError, match="another-cluster-id-00000"):
         client.connect(paths=["quotas"])

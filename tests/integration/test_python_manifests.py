@@ -17,20 +17,13 @@ from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError
 from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
+from tests.support.manifests import prod_cluster
 from tests.support.polling import wait_until
 
 pytestmark = pytest.mark.kafka
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "airflow"
-CLUSTER = """apiVersion: kafka-quotas/v1
-kind: Cluster
-metadata: {{name: prod}}
-spec:
-  clusterId: {id}
-  connection: {{bootstrapServers: ["{server}"]}}
-  prune: never
-"""
 QUOTAS = """apiVersion: kafka-quotas/v1
 kind: ClientQuotas
 metadata: {{name: {name}}}
@@ -50,7 +43,7 @@ def prod(clean_kafka: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     raw_quotas.alter(servers, LIVE)
     wait_until(lambda: raw_quotas.describe(servers) == LIVE)
     (tmp_path / "quotas").mkdir()
-    (tmp_path / "quotas" / "cluster.yaml").write_text(CLUSTER.format(id=clean_kafka.cluster_id, server=servers))
+    (tmp_path / "quotas" / "cluster.yaml").write_text(prod_cluster(clean_kafka.cluster_id, servers))
     monkeypatch.chdir(tmp_path)
     declare("16MiB")
     return clean_kafka
@@ -159,7 +152,7 @@ def test_a_limit_goes_down_in_steps(prod: Sandbox) -> None:
 def test_another_cluster_and_a_server_that_is_down_are_errors_of_the_project(prod: Sandbox) -> None:
     with pytest.raises(UnreachableError):
         manifests(["quotas"], bootstrap_server="127.0.0.1:1").plan()
-    Path("quotas/cluster.yaml").write_text(CLUSTER.format(id="another-cluster-id-0000", server=prod.bootstrap_servers))
+    Path("quotas/cluster.yaml").write_text(prod_cluster("another-cluster-id-0000", prod.bootstrap_servers))
     with pytest.raises(WrongClusterError):
         manifests(["quotas"]).apply()
     assert live(prod) == 8_388_608.0

@@ -20,6 +20,11 @@ def cluster(name: str = "prod", /, **spec: object) -> str:
     return f"apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {{name: {json.dumps(name)}}}\nspec:\n{lines}"
 
 
+def prod_cluster(cluster_id: str, server: str) -> str:
+    """The document of a cluster that prunes nothing."""
+    return cluster(prune="never", clusterId=cluster_id, connection={"bootstrapServers": [server]})
+
+
 def quotas(*entries: tuple[Mapping[str, object], Mapping[str, object]], owner: str | None = None, **spec: object) -> str:
     """A ClientQuotas document of pairs of match and quotas."""
     metadata = {"name": "team", **({"owner": owner} if owner else {})}

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
 RECORDINGS = Path(__file__).parent / "recordings"
 
 
+def recorded_snapshot() -> str:
+    """The quotas of the recording of Kafka 4.3.1, as a snapshot document."""
+    snapshot = {
+        "format_version": "1.0",
+        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
+        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
+        "entities": json.loads((RECORDINGS / "kafka-4.3.1" / "quotas.json").read_text(encoding="utf-8")),
+    }
+    return json.dumps(snapshot)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     from reconciler.traffic.session import SessionOptions, spark_session

@@ -12,7 +12,7 @@ from reconciler.errors import TrafficError
 from reconciler.formats.schema_check import load_schema
 from tests.support.command import Command, Done, invoke, run
 from tests.support.local_traffic import open_here
-from tests.traffic.conftest import RECORDINGS
+from tests.traffic.conftest import RECORDINGS, recorded_snapshot
 from tests.traffic.log_lines import line
 
 LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
@@ -34,13 +34,7 @@ def repository(tmp_path: Path) -> Path:
     folder = tmp_path / "quotas"
     folder.mkdir()
     (folder / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    snapshot = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
-        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
-        "entities": json.loads((RECORDINGS / "kafka-4.3.1" / "quotas.json").read_text(encoding="utf-8")),
-    }
-    (tmp_path / "snapshot.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (tmp_path / "snapshot.json").write_text(recorded_snapshot(), encoding="utf-8")
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from reconciler.formats.schema_check import load_schema
 from tests.support.command import Done, invoke
-from tests.traffic.conftest import RECORDINGS
+from tests.traffic.conftest import RECORDINGS, recorded_snapshot
 
 LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
 HEAD = "apiVersion: kafka-quotas/v1\n"
@@ -21,13 +20,7 @@ BOB = "    - match: {user: bob, client-id: {default: true}}\n      quotas: {cons
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    snapshot = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
-        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
-        "entities": json.loads((RECORDINGS / "kafka-4.3.1" / "quotas.json").read_text(encoding="utf-8")),
-    }
-    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (tmp_path / "now.json").write_text(recorded_snapshot(), encoding="utf-8")
     return tmp_path
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from reconciler.client import JudgedTraffic, manifests
 from reconciler.errors import TrafficError, UsageError
 from tests.support.command import invoke
-from tests.traffic.conftest import RECORDINGS
+from tests.traffic.conftest import RECORDINGS, recorded_snapshot
 
 LOG = f"3={RECORDINGS / 'kafka-4.3.1' / 'kafka-request.log.gz'}"
 HEAD = "apiVersion: kafka-quotas/v1\n"
@@ -23,13 +22,7 @@ QUOTAS = f"{HEAD}kind: ClientQuotas\nspec:\n  quotas:\n{ENTRY}"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    snapshot = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
-        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
-        "entities": json.loads((RECORDINGS / "kafka-4.3.1" / "quotas.json").read_text(encoding="utf-8")),
-    }
-    (tmp_path / "now.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (tmp_path / "now.json").write_text(recorded_snapshot(), encoding="utf-8")
     (tmp_path / "quotas").mkdir()
     (tmp_path / "quotas" / "cluster.yaml").write_text(CLUSTER, encoding="utf-8")
     (tmp_path / "quotas" / "q.yaml").write_text(QUOTAS, encoding="utf-8")

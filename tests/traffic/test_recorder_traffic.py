@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from reconciler.formats.schema_check import load_schema
 from reconciler.traffic.traffic_files import find_traffic, read_batches
 from tests.support.command import Command, run
 from tests.support.recorder_lines import write_members, write_sums
-from tests.traffic.conftest import RECORDINGS
+from tests.traffic.conftest import RECORDINGS, recorded_snapshot
 
 LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 NAME = "quota-recorder-3-20261123T024142050Z.jsonl.gz"
@@ -38,13 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("recorder")
     (root / "quotas").mkdir()
     (root / "quotas" / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    snapshot = {
-        "format_version": "1.0",
-        "cluster": {"name": None, "id": None, "kafka_version": "4.3"},
-        "observed": {"at": "2026-11-21T13:00:00Z", "from": "broker"},
-        "entities": json.loads((RECORDINGS / "kafka-4.3.1" / "quotas.json").read_text(encoding="utf-8")),
-    }
-    (root / "snapshot.json").write_text(json.dumps(snapshot), encoding="utf-8")
+    (root / "snapshot.json").write_text(recorded_snapshot(), encoding="utf-8")
     sums: dict[tuple[str, str | None, str | None], dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for batch in read_batches(find_traffic([f"3={LOG}"]), log_timezone="UTC", also=()):
         for row in batch.to_pylist():

@@ -153,8 +153,7 @@ def _check(args: RunArguments) -> None:
     options.check_all_clusters(
         all_clusters=args.all_clusters, cluster=args.cluster, bootstrap_server=args.bootstrap_server, zookeeper=args.zookeeper
     )
-    if args.all_clusters and args.baseline and Path(args.baseline).is_file():
-        raise UsageError("a baseline file is of one cluster. With --all-clusters, give a git reference as --baseline")
+    options.check_baseline(args.baseline, all_clusters=args.all_clusters)
     if args.all_clusters and args.report and not Path(args.report).is_dir():
         raise UsageError(f"with --all-clusters, --report names a folder that exists, and {shown(args.report)} does not")
     if not args.apply and (args.audit or args.report):

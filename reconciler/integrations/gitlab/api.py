@@ -76,9 +76,8 @@ class GitLabApi(RestApi):
     def decipher(self, answer: Answer) -> tuple[object, str | None]:
         """The document, and the address in ``Link`` that is the next page."""
         document = json_in(answer)
-        if document is None and answer.body.strip() not in (b"", b"null"):
-            raise NoAnswerError("the answer is cut short or is not JSON")
-        if document is None and answer.status not in (202, 204):
+        may_be_empty = answer.status in (202, 204) and answer.body.strip() in (b"", b"null")
+        if document is None and not may_be_empty:
             raise NoAnswerError("the answer is cut short or is not JSON")
         following = _NEXT.search(answer.headers.get("link", ""))
         return document, following[1] if following else None

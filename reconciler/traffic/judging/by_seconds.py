@@ -52,7 +52,7 @@ class SecondsLimits:
         return cls(before, after, np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_), era)
 
     def of_groups(self, groups: Integers) -> SecondsLimits:
-        """By place in ``groups``; below 0 there is no group, and no limit."""
+        """By place in ``groups``; a number below 0 stands for a missing group, without a limit."""
         before, after = (np.where(groups < 0, np.nan, side[groups]) for side in (self.before, self.after))
         return SecondsLimits(before, after, self.capped[groups], self.era)
 
