@@ -31,8 +31,8 @@ test-packages: setup ## the wheel by pip, pipx and uv on each Python, older PySp
 	@$(BIN)/python -m pytest -q -m interop tests/interop/test_packages.py tests/interop/test_spark_versions.py \
 	  tests/interop/test_container_image.py tests/interop/test_kubernetes_packages.py
 
-large: setup ## the long runs and large sizes that other tests cover in small
-	@$(BIN)/python -m pytest -q -m large
+large: setup ## the long tests: more processes, kills and sizes for what the tests of make test cover in small
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) -m large
 
 test-all: test large interop ## all three
 

@@ -28,16 +28,17 @@ def main() -> None:
     parser.add_argument("--users", type=int, default=400)
     parser.add_argument("--totals", type=int, default=4_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shared", type=float, default=0.0, help="part of the users who are client-ids of one user instead")
     args = parser.parse_args()
     for brokers in args.brokers:
         with tempfile.TemporaryDirectory(dir="/tmp") as folder:
             work = Path(folder)
-            make_totals(work, brokers, args.users, args.totals)
+            make_totals(work, brokers, args.users, args.totals, shared=round(args.users * args.shared))
             compare(work, brokers, args.rounds, args.totals)
 
 
-def make_totals(work: Path, brokers: int, users: int, totals: int) -> None:
-    """A folder ``cells`` of so many totals, and a snapshot with a default quota."""
+def make_totals(work: Path, brokers: int, users: int, totals: int, *, shared: int = 0) -> None:
+    """A folder ``cells`` of so many totals, and a snapshot with a default quota. ``shared``: so many users are one."""
     seconds = totals // (brokers * users)
     random = np.random.default_rng(7)
     history = work / "history"
@@ -46,13 +47,14 @@ def make_totals(work: Path, brokers: int, users: int, totals: int) -> None:
         second = np.repeat(np.arange(seconds), users)
         amount = random.exponential(10_000, len(second)).astype(np.int64) + 1
         user = np.tile(np.arange(users), seconds)
-        names = pa.array([f"user-{number}" for number in range(users)])
+        names = pa.array([f"user-{max(number, shared - 1)}" for number in range(users)])
+        clients = pa.array([f"app-{number}" if number < shared else "app" for number in range(users)])
         columns = {
             "ts": pa.array(_START_MS * 1000 + second * 1_000_000, pa.timestamp("us", "UTC")),
             "interval_ms": pa.array(np.zeros(len(second), dtype=np.int32)),
             "broker": pa.array(np.full(len(second), broker, dtype=np.int32)),
             "user": names.take(pa.array(user)),
-            "client_id": pa.repeat("app", len(second)),
+            "client_id": clients.take(pa.array(user)),
             "kind": pa.repeat("produce", len(second)),
             "amount": pa.array(amount),
             "semantics": pa.repeat("event", len(second)),

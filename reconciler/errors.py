@@ -1,4 +1,4 @@
-"""The error tree. Data travels in attributes; only the command line turns an error into an exit code.
+"""The error tree. Data travels in attributes. Only the command line turns an error into an exit code.
 
 Each docstring describes when its class is raised. ``failure_reason`` is the machine-readable word printed in JSON.
 """
@@ -208,7 +208,7 @@ class BaselineError(RefusedError):
 
 
 class WrongClusterError(RefusedError):
-    """The cluster that answers is not the one the Cluster document names."""
+    """The cluster that answers is not the one the Cluster manifest names."""
 
     failure_reason = "wrong-cluster"
 

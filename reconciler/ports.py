@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from reconciler.errors import BackendError
-from reconciler.model import Alteration, AlterationResult, ClusterIdentity, CurrentState, Entity, LeaderSpread, QuotaKey, Quotas
+from reconciler.model import (
+    Alteration,
+    AlterationResult,
+    Certificate,
+    ClusterIdentity,
+    CurrentState,
+    Entity,
+    LeaderSpread,
+    QuotaKey,
+    Quotas,
+)
 
 
 class FilterKind(enum.IntEnum):
@@ -23,7 +33,7 @@ class FilterKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterComponent:
-    """What a describe filter asks of one type; ``name`` only for ``EXACT``."""
+    """What a describe filter asks of one type. ``name`` only for ``EXACT``."""
 
     entity_type: str
     kind: FilterKind
@@ -72,20 +82,20 @@ class QuotaCluster(QuotaReader, Protocol):
         ...
 
     def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
-        """One request; results are in the order of ``alterations``, whatever order the cluster answered in.
+        """One request. Results are in the order of ``alterations``, whatever order the cluster answered in.
 
         Raises ``OutcomeUnknownError`` when it cannot be known whether the request was done.
         """
         ...
 
     def close(self) -> None:
-        """Give back connections; safe to call twice."""
+        """Give back connections. Safe to call twice."""
         ...
 
 
 @runtime_checkable
 class EveryBroker(Protocol):
-    """A cluster that can ask many brokers at once; ask with ``isinstance``."""
+    """A cluster that can ask many brokers at once. Ask with ``isinstance``."""
 
     def describe_on(
         self, entity_filter: EntityFilter, brokers: Sequence[int]
@@ -96,7 +106,7 @@ class EveryBroker(Protocol):
 
 @runtime_checkable
 class FilteringReader(Protocol):
-    """A reader whose cluster can filter for itself, so that less is sent; ask with ``isinstance``."""
+    """A reader whose cluster can filter for itself, so that less is sent. Ask with ``isinstance``."""
 
     def current_matching(self, entity_filter: EntityFilter) -> CurrentState:
         """What the cluster has for the entities that match, with its identity.
@@ -108,10 +118,10 @@ class FilteringReader(Protocol):
 
 @runtime_checkable
 class CallbackInspector(Protocol):
-    """What a cluster may be able to report about how its quotas take effect; ask with ``isinstance``."""
+    """What a cluster may be able to report about how its quotas take effect. Ask with ``isinstance``."""
 
     def quota_callback(self) -> str | None:
-        """The class that a broker uses in place of Kafka's own resolution; ``None`` when it uses Kafka's.
+        """The class that a broker uses in place of Kafka's own resolution. ``None`` when it uses Kafka's.
 
         Raises ``BackendError`` when the broker does not answer this.
         """
@@ -119,8 +129,17 @@ class CallbackInspector(Protocol):
 
 
 @runtime_checkable
+class CertificateInspector(Protocol):
+    """What a cluster may be able to report about the servers that were connected to; ask with ``isinstance``."""
+
+    def server_certificates(self) -> Sequence[Certificate]:
+        """The certificates that servers showed. None without encryption."""
+        ...
+
+
+@runtime_checkable
 class StaticDefaultsInspector(Protocol):
-    """What a cluster of Kafka before 3.0 may be able to report about limits that are not quotas; ask with ``isinstance``."""
+    """What a cluster of Kafka before 3.0 may be able to report about limits that are not quotas. Ask with ``isinstance``."""
 
     def static_quota_defaults(self) -> Mapping[QuotaKey, float]:
         """What a broker's settings limit client ids to where no quota is set. A rate without such a limit is absent.
@@ -132,28 +151,28 @@ class StaticDefaultsInspector(Protocol):
 
 @runtime_checkable
 class LeaderInspector(Protocol):
-    """A reader that can report which brokers lead partitions; ask with ``isinstance``."""
+    """A reader that can report which brokers lead partitions. Ask with ``isinstance``."""
 
     def leader_spread(self) -> LeaderSpread | None:
-        """How many partitions each broker leads now; ``None`` when that is not known. Raises ``BackendError``."""
+        """How many partitions each broker leads now. ``None`` when that is not known. Raises ``BackendError``."""
         ...
 
 
 @runtime_checkable
 class ModeInspector(Protocol):
-    """What a cluster may be able to report about where its quotas are kept; ask with ``isinstance``."""
+    """What a cluster may be able to report about where its quotas are kept. Ask with ``isinstance``."""
 
     def keeps_quotas_in_zookeeper(self) -> bool:
-        """True when brokers write quotas to ZooKeeper themselves; validating there checks less than writing."""
+        """True when brokers write quotas to ZooKeeper themselves. Validating there checks less than writing."""
         ...
 
 
 @runtime_checkable
 class ExclusiveRuns(Protocol):
-    """A cluster that keeps two runs of this tool apart; ask with ``isinstance``."""
+    """A cluster that keeps two runs of this tool apart. Ask with ``isinstance``."""
 
     def exclusive(self, holder: str) -> AbstractContextManager[None]:
-        """Keep the cluster's lock inside; ``holder`` states who and since when, for a run that finds the lock taken.
+        """Keep the cluster's lock inside. ``holder`` states who and since when, for a run that finds the lock taken.
 
         Entering raises ``LockedError`` when another run has it, ``BackendError`` when that is unknown. The lock of a run that
         dies is released.
@@ -178,7 +197,7 @@ class Clock(Protocol):
 
 
 class Progress(Protocol):
-    """Where a long run reports how far it is; never part of a result."""
+    """Where a long run reports how far it is. Never part of a result."""
 
     def step(self, message: str) -> None:
         """One line for a person."""

@@ -19,10 +19,10 @@ ERRORS: Final = "reconciler.errors"
 _HEAD: Final = """\
 # Python interface
 
-<!-- Written by tools/api_reference.py from the docstrings of reconciler.client; change those. -->
+<!-- Written by tools/api_reference.py from the docstrings of reconciler.client. Change those. -->
 
 The package `reconciler.client` comes with the base install and is typed (`py.typed`). Every example below is run by the tests, on
-a real broker in place of `b1:9092`; each begins with `from reconciler.client import ...`, which is left out here.
+a real broker in place of `b1:9092`. Each begins with `from reconciler.client import ...`, which is left out here.
 
 """
 _CHAPTERS: Final = {
@@ -50,7 +50,7 @@ def reference() -> str:
     for title, names in chapters.items():
         parts.append(f"## {title}\n\n")
         parts += [_entry(name, _definitions(exported[name])) for name in _in_order(names, exported)]
-    parts.append(f"## Errors\n\nOf `{ERRORS}`; a child is caught by the name of its parent, too.\n\n")
+    parts.append(f"## Errors\n\nOf `{ERRORS}`. A child is caught by the name of its parent, too.\n\n")
     parts += _errors()
     return "".join(parts).rstrip() + "\n"
 

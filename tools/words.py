@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import re
 import subprocess
 import sys
@@ -33,6 +34,8 @@ RULES: Final = {
     "idiom": r"\b(?:so often|so long|this bad|as for)\b",
 }
 """Programs report, values apply, roles have names, *is not a*, two sentences, plain help."""
+
+_ANY: Final = re.compile("|".join(RULES.values()), re.IGNORECASE)
 
 SUBJECT: Final = "no-subject"
 LONG: Final = "long-sentence"
@@ -64,10 +67,22 @@ def hits(root: Path) -> Iterator[Hit]:
         if path.endswith(".md") and (path in {"README.md", "CONTRIBUTING.md"} or path.startswith("docs/")):
             yield from _checked("docs", path, prose(file.read_text(encoding="utf-8")))
         elif path.startswith("reconciler/") and path.endswith(".py"):
-            nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+            nodes = _nodes(ast.parse(file.read_text(encoding="utf-8")))
             yield from _checked("messages", path, messages(nodes))
             yield from _checked("docstrings", path, docstrings(nodes))
             yield from (Hit(kind="names", rule=NAME, path=path, line=line, text=name) for line, name in pronouns(nodes))
+
+
+def _nodes(tree: ast.AST) -> list[ast.AST]:
+    """All nodes, as ``ast.walk`` gives them in another order, in a third of its time: most of the lint is this walk."""
+    nodes = [tree]
+    for node in nodes:
+        for value in vars(node).values():
+            if isinstance(value, list):
+                nodes += [part for part in value if isinstance(part, ast.AST)]
+            elif isinstance(value, ast.AST) and not isinstance(value, ast.Load):
+                nodes.append(value)
+    return nodes
 
 
 def prose(markdown: str) -> Iterator[tuple[int, str]]:
@@ -136,8 +151,9 @@ def _checked(kind: str, path: str, texts: Iterator[tuple[int, str]]) -> Iterator
 
 def broken(text: str, *, message: bool) -> Iterator[str]:
     """The rule of each hit in ``text``: once for each place."""
-    for rule, pattern in RULES.items():
-        yield from (rule for _ in re.finditer(pattern, text, re.IGNORECASE))
+    if _ANY.search(text):
+        for rule, pattern in RULES.items():
+            yield from (rule for _ in re.finditer(pattern, text, re.IGNORECASE))
     if message and _NO_SUBJECT.match(text):
         yield SUBJECT
     yield from (LONG for sentence in _END.split(text) if len(sentence.split()) > _MOST_WORDS)
@@ -154,6 +170,7 @@ def main() -> int:
     parser.add_argument("--list", metavar="RULE", help="print each place of this rule")
     parser.add_argument("--lower", action="store_true", help="write lower counts into the budget")
     options = parser.parse_args()
+    gc.disable()  # trees of half a million nodes, and the process ends soon
     found = list(hits(ROOT))
     if options.list:
         sys.stdout.writelines(f"{hit.path}:{hit.line}: {hit.text}\n" for hit in found if hit.rule == options.list)

@@ -1,6 +1,6 @@
 """A verdict from weeks of stored gauges through Spark: ``python -m benchmarks.prometheus.history``.
 
-A month of 12,000 series every 15 s is 2,073,600,000 samples; the default is a tenth of it. The files are those that ``backtest
+A month of 12,000 series every 15 s is 2,073,600,000 samples. The default is a tenth of it. The files are those that ``backtest
 --traffic prometheus+...`` stores, an hour each.
 """
 

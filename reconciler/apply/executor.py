@@ -84,7 +84,7 @@ class Executor:
             if not self._outcomes.may_have_written:
                 raise
             # Whatever broke: who wrote something owes a report of it.
-            message = f"internal error: {type(error).__name__}: {error}; please report it"
+            message = f"internal error: {type(error).__name__}: {error}. Please report it"
             return self._stopped(plan, Stop(reason="internal", message=message))
 
     def _run(self, plan: Plan) -> ApplyReport:
@@ -116,9 +116,9 @@ class Executor:
             results = self._retry.ask(ask, also_unreachable=False)
             self._outcomes.note(results, good=ChangeStatus.NOT_ATTEMPTED)
             if stale := [result for result in results if result.stale]:
-                return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}; plan again"))
+                return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}. Plan again"))
         if self._outcomes.having(ChangeStatus.FAILED):
-            message = "the cluster refused the change set; nothing was written"
+            message = "the cluster refused the change set. Nothing was written"
             return Stop(reason="refused-by-cluster", message=message)
         return None
 

@@ -250,4 +250,4 @@ class ConflictCheck:
         for change, text in differences:
             self._outcomes.explain(change, text)
         texts = [text for _, text in differences]
-        return Stop.of(StalePlanError(f"the cluster changed after planning: {first_few(texts)}; plan again"))
+        return Stop.of(StalePlanError(f"the cluster changed after planning: {first_few(texts)}. Plan again"))

@@ -138,7 +138,7 @@ def stepping_note(changes: Sequence[Change], step_down: StepDown) -> str | None:
     seconds = (count - 1) * step_down.wait_seconds
     return (
         f"{stepped} of {len(changes)} changes go down in steps of at most a factor of {step_down.factor:g}: {count} rounds with "
-        f"{step_down.wait_seconds:g} s between them, {seconds:g} s of waiting in all; the digest is that of the final values"
+        f"{step_down.wait_seconds:g} s between them, {seconds:g} s of waiting in all. The digest is that of the final values"
     )
 
 
@@ -221,7 +221,7 @@ class SteppedExecutor:
         return Stop(reason=report.failure_reason or "failed", message=report.message or "the step was not done whole")
 
     def _wait(self, number: int, count: int) -> Stop | None:
-        self._progress.step(f"step {number} of {count} is verified; waiting {self._step_down.wait_seconds:g} s")
+        self._progress.step(f"step {number} of {count} is verified. Waiting {self._step_down.wait_seconds:g} s")
         try:
             with self._budget.paused():
                 self._clock.sleep(self._step_down.wait_seconds)

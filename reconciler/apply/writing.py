@@ -100,7 +100,7 @@ class RequestWriter:
             if not pending:
                 break
             if self._budget.spent:
-                return Stop(reason=DEADLINE, message=f"{self._budget}; the last that was heard: {failed}")
+                return Stop(reason=DEADLINE, message=f"{self._budget}. The last error: {failed}")
         else:
             return stop
         return self._refusal(request)
@@ -145,7 +145,7 @@ class RequestWriter:
             return None
         stale = [outcome for outcome in left if outcome.status is ChangeStatus.NOT_ATTEMPTED]
         if stale:
-            return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}; plan again"))
+            return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}. Plan again"))
         return Stop(reason="refused-by-cluster", message="stopped after the first request that was not done whole")
 
     def _look_again(self, request: Sequence[Change]) -> None:

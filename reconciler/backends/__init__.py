@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         principal_name,
         read_client_properties,
     )
+    from reconciler.backends.security.certificates import local_certificates
     from reconciler.backends.snapshot import SnapshotReader
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.settings import (
@@ -38,6 +39,7 @@ __all__ = [
     "ZooKeeperCluster",
     "ZooKeeperSecurity",
     "ZooKeeperSettings",
+    "local_certificates",
     "parse_client_properties",
     "parse_connection",
     "parse_servers",

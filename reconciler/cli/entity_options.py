@@ -121,7 +121,7 @@ def default_in_text_warnings(entities: Iterable[Entity]) -> Iterator[str]:
 
 
 def _literal_default(entity_type: str, instead: str) -> str:
-    return f"'{_LITERAL_DEFAULT}' is taken as the literal name of a {entity_type}; the default {entity_type} is {instead}"
+    return f"'{_LITERAL_DEFAULT}' is taken as the literal name of a {entity_type}. The default {entity_type} is {instead}"
 
 
 def entity_in_text(option: str, text: str) -> Entity:
@@ -188,7 +188,7 @@ def _require_type(option: str, entity_type: str) -> None:
     if entity_type in _TYPES:
         return
     near = near_miss(entity_type, _TYPES)
-    comma = "; a name with a comma in it is given by --name TYPE=NAME" if option == "--names" else ""
+    comma = ". Give a name with a comma by --name TYPE=NAME" if option == "--names" else ""
     raise UsageError(f"{option}: {shown(entity_type)} is not an entity type. The types are {', '.join(_TYPES)}{near}{comma}")
 
 
@@ -198,7 +198,7 @@ def _checked(parts: Iterable[_Part], may_be_empty: Collection[str]) -> tuple[_Pa
         option, entity_type, wanted = part
         if entity_type in by_type:
             first = by_type[entity_type][0]
-            raise UsageError(f"{shown(first)} and {shown(option)} both speak of the {entity_type}; an entity has one name a type")
+            raise UsageError(f"{shown(first)} and {shown(option)} both name the {entity_type}. An entity has one name a type")
         _require_name(part, may_be_empty)
         by_type[entity_type] = (option, entity_type, wanted)
     if EntityType.IP.value in by_type and len(by_type) > 1:
@@ -211,10 +211,10 @@ def _require_name(part: _Part, may_be_empty: Collection[str]) -> None:
     if wanted.kind is MatchKind.PREFIX and not wanted.text:
         raise UsageError(f"an empty prefix matches every name: write --named {entity_type}, or --any {entity_type}")
     if wanted.kind is MatchKind.NAME and not wanted.text and entity_type not in may_be_empty:
-        raise UsageError(f"the name of the {entity_type} is empty, which no entity's is; the default is --defaults {entity_type}")
+        raise UsageError(f"the name of the {entity_type} is empty, which no entity's is. The default is --defaults {entity_type}")
     try:
         size = len(wanted.text.encode())
     except UnicodeEncodeError:
         raise UsageError(f"{shown(option)} is not UTF-8 text, and Kafka's names are") from None
     if size > LONGEST_STRING:
-        raise UsageError(f"{shown(option)} has {size} bytes; Kafka's protocol takes at most {LONGEST_STRING}")
+        raise UsageError(f"{shown(option)} has {size} bytes. Kafka's protocol takes at most {LONGEST_STRING}")

@@ -24,7 +24,7 @@ def check_formats(args: OutputArguments, files: Sequence[tuple[str, Path]] = ())
     """Raise ``UsageError`` for a format for one cluster only."""
     for name in (args.format, *(name for name, _ in files)):
         if name not in FORMATS:
-            msg = f"--all-clusters prints {' or '.join(FORMATS)}; for {name} plan one cluster at a time, or render each plan"
+            msg = f"--all-clusters prints {' or '.join(FORMATS)}. For {name} plan one cluster at a time, or render each plan"
             raise UsageError(msg)
 
 

@@ -121,7 +121,7 @@ def _module(command: str) -> Any:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; usage errors and ``--help`` leave through ``SystemExit``."""
     if sys.stdout is None:  # Python's way of saying that file descriptor 1 is closed
-        _say("standard output is closed: there is nowhere to print a result; nothing was done")
+        _say("standard output is closed: there is nowhere to print a result. Nothing was done")
         return exit_codes.NOT_DONE
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or pipe that cannot spell a name shows its escape; it is no reason to fail.
@@ -167,7 +167,7 @@ def command_of(arguments: Sequence[str]) -> str | None:
 def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
     try:
         if (renamed := getattr(args, "renamed", None)) is not None:
-            _say(f"warning: {renamed}; the old name works until the next major version")
+            _say(f"warning: {renamed}. The old name works until the next major version")
         module = _module(args.command)
         code: int = module.run(module.parse(args))
     except KeyboardInterrupt:

@@ -270,7 +270,7 @@ def check_baseline(name: str | None, *, all_clusters: bool) -> None:
     from pathlib import Path
 
     if all_clusters and name is not None and Path(name).is_file():
-        raise UsageError("a baseline file is of one cluster; with --all-clusters give a git reference as --baseline")
+        raise UsageError("a baseline file is of one cluster. With --all-clusters give a git reference as --baseline")
 
 
 def check_all_clusters(*, all_clusters: bool, **excluded: str | None) -> None:

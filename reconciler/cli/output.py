@@ -206,7 +206,7 @@ def _not_a_form(spec: str, formats: Sequence[str]) -> str:
         wrong, example = f"names the unknown format {name!r}", f"{_format_of(Path(file), formats)}={file or 'FILE'}"
     else:
         wrong, example = "names no file", f"{name}=FILE"
-    return f"--out {spec!r} {wrong}; write --out FORMAT=FILE, such as {example}, with FORMAT one of {', '.join(formats)}"
+    return f"--out {spec!r} {wrong}. Write --out FORMAT=FILE, such as {example}, with FORMAT one of {', '.join(formats)}"
 
 
 def _format_of(file: Path, formats: Sequence[str]) -> str:

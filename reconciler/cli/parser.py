@@ -130,7 +130,7 @@ class Parser(argparse.ArgumentParser):
         if (unknown := self._mistyped()) and (self.commands is not None or "required" in message):
             message = self.unknown_arguments([unknown])
             if self.commands is not None:
-                message = f"{self.prog} has no option {unknown}; options of a command follow it: {self.prog} COMMAND {unknown}"
+                message = f"{self.prog} has no option {unknown}. Options of a command follow it: {self.prog} COMMAND {unknown}"
         self.print_usage(sys.stderr)
         self.exit(exit_codes.USAGE, f"{self.prog}: error: {escaped(message)}\n")
 
@@ -143,9 +143,9 @@ class Parser(argparse.ArgumentParser):
         known = [str(choice) for choice in (named or action.choices)]
         near = near_miss(str(value), known)
         if action is self.commands:
-            see = f"; run {self.prog} --help for a list"
+            see = f". Run {self.prog} --help for a list"
             raise argparse.ArgumentError(None, f"unknown {str(action.metavar).lower()} {shown(str(value))}{near or see}")
-        choices = f"; write one of {', '.join(known)}"
+        choices = f". Write one of {', '.join(known)}"
         raise argparse.ArgumentError(action, f"unknown value {shown(str(value))}{near or choices}")
 
     def _mistyped(self) -> str | None:

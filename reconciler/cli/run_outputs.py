@@ -157,6 +157,6 @@ def _left(leave: Callable[[], None] | None, report: ApplyReport) -> int:
     except Exception as error:
         if not report.wrote:
             raise
-        output.tell(f"internal error: {type(error).__name__}: {error}; please report it")
+        output.tell(f"internal error: {type(error).__name__}: {error}. Please report it")
         return failed
     return exit_codes.DONE

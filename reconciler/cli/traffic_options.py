@@ -58,7 +58,7 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set this setting of Spark, such as spark.jars.packages (repeatable; secrets belong into --properties-file)",
+        help="set this setting of Spark, such as spark.jars.packages (repeatable, secrets belong into --properties-file)",
     )
     group.add_argument("--properties-file", metavar="FILE", help="read settings of Spark from this file, as spark-submit does")
 

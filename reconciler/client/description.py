@@ -21,7 +21,7 @@ class Description:
     """What was asked: a cluster, a snapshot, manifests, or a cluster after its plan."""
     cluster: ClusterIdentity
     observed: Observed | None
-    """When (UTC) and from where it was read; ``None`` for manifests alone."""
+    """When (UTC) and from where it was read. ``None`` for manifests alone."""
     entities: Mapping[Entity, Quotas]
 
     def rows(self) -> list[dict[str, EntityName | float | None]]:
@@ -53,7 +53,7 @@ class Differences:
 
     clients: tuple[ClientDifference, ...]
     unknown: str | None
-    """Why the limits of users and client ids are not known; ``None``: they are."""
+    """Why the limits of users and client ids are not known. ``None``: they are."""
     left_out: int
     """So many more were found and are not listed."""
     notes: tuple[str, ...]

@@ -44,7 +44,7 @@ _log: Final = logging.getLogger("reconciler.client")
 
 
 class ClusterQuotas:
-    """One connection to a cluster; use it in a ``with`` block, or call ``close``.
+    """One connection to a cluster. Use it in a ``with`` block, or call ``close``.
 
     Every call asks the cluster anew. Threads may share it: their calls take turns.
     """
@@ -62,7 +62,7 @@ class ClusterQuotas:
         return self._identity
 
     def describe(self, selector: Selector = EVERYTHING) -> Description:
-        """The entities that match, with all their quotas; without a selector everything, in one request.
+        """The entities that match, with all their quotas. Without a selector everything, in one request.
 
         Raises ``RequestRefusedError`` or ``UnsupportedClusterError`` for a selector that Kafka does not take, with its words, and
         other ``BackendError``.
@@ -81,11 +81,11 @@ class ClusterQuotas:
         """The effective quotas of one client: per key the value, the entity that sets it, its level (1 to 8), and its bucket.
 
         ``client`` names who connects: ``entity(user="alice", client_id="app")``, or an ``ip``. Without ``client_id`` (or with an
-        empty one) it is a client that sends none, which default client ids do not reach; ``DEFAULT`` stands for any name that
+        empty one) it is a client that sends none, which default client ids do not reach. ``DEFAULT`` stands for any name that
         no quota names. A key that is neither in ``quotas`` nor in ``unknown`` of the answer is unlimited. ``include_overrides``
         adds the quotas that each winner overrides, ``explain`` all levels, and ``members=N`` up to N clients of each bucket.
 
-        This reads the whole cluster; for many questions take ``read`` first. Raises ``UsageError`` for an entity that no client
+        This reads the whole cluster. For many questions take ``read`` first. Raises ``UsageError`` for an entity that no client
         can be, and ``BackendError``.
 
         >>> with connect("b1:9092") as quotas:
@@ -101,7 +101,7 @@ class ClusterQuotas:
     def plan_alter(
         self, target: Entity, *, add: Mapping[str, str | float] | None = None, delete: Collection[str] = ()
     ) -> PlannedAlteration:
-        """What setting ``add`` and removing ``delete`` would change of one entity; nothing is written before its ``apply``.
+        """What setting ``add`` and removing ``delete`` would change of one entity. Nothing is written before its ``apply``.
 
         A value is a number per broker, in the unit of the key, or text as in manifests (``"10MiB"``). Where ``connect`` was given
         manifests, an entity inside their scope trips the guard ``managed-entity``. Raises ``UsageError`` for what Kafka would
@@ -124,7 +124,7 @@ class ClusterQuotas:
         return PlannedAlteration(target, plan, partial(self._write, request), warnings=warnings)
 
     def close(self) -> None:
-        """Give the connection back; safe to call twice."""
+        """Give the connection back. Safe to call twice."""
         with self._turn:
             cluster, self._cluster = self._cluster, None
             if cluster is not None:
@@ -148,7 +148,7 @@ class ClusterQuotas:
     def _asking(self, ask: Callable[[QuotaCluster], Answer]) -> Answer:
         with self._turn:
             if self._cluster is None:
-                msg = "this connection is closed; connect again"
+                msg = "this connection is closed. Connect again"
                 raise UsageError(msg)
             return ask(self._cluster)
 
@@ -178,9 +178,9 @@ def connect(
     """Connect to a cluster: by ``bootstrap_server`` (``host:port,...``), or as the manifests in ``paths`` set it.
 
     ``zookeeper`` (``host:port,.../chroot``) is for clusters up to Kafka 3.9 that keep their quotas there. ``command_config`` is
-    Kafka's ``client.properties``, the only place for secrets. With ``paths`` (or ``cluster``, the name of a Cluster document, of
+    Kafka's ``client.properties``, the only place for secrets. With ``paths`` (or ``cluster``, the name of a Cluster manifest, of
     the current folder then) the document's ``clusterId`` is compared at once, and its scope, protection and guards apply to every
-    alteration; with ``trusted_ref`` they come from that git reference. Raises ``ManifestError``, ``UsageError``,
+    alteration. With ``trusted_ref`` they come from that git reference. Raises ``ManifestError``, ``UsageError``,
     ``FileAccessError``, ``WrongClusterError``, ``GitError`` or ``UntrustedError`` for what was given, and ``BackendError`` when
     the cluster does not answer, or not to us.
 
@@ -207,7 +207,7 @@ def _not_shown(_plan: Plan) -> None:
 
 
 class LoggedProgress:
-    """Logs how far a write is to ``reconciler.client``, at INFO; nothing is ever printed."""
+    """Logs how far a write is to ``reconciler.client``, at INFO. Nothing is ever printed."""
 
     def step(self, message: str) -> None:
         """One line."""
@@ -215,7 +215,7 @@ class LoggedProgress:
 
 
 class PlannedAlteration:
-    """What ``ClusterQuotas.plan_alter`` would write. Look at ``plan``, then call ``apply``; forget it, and nothing happens."""
+    """What ``ClusterQuotas.plan_alter`` would write. Look at ``plan``, then call ``apply``. Forget it, and nothing happens."""
 
     __slots__ = ("_entity", "_plan", "_warnings", "_write")
 
@@ -235,7 +235,7 @@ class PlannedAlteration:
 
     @property
     def plan(self) -> Plan:
-        """The values before and after, the guards as they stand, and notes; ``plan.changes`` is empty when nothing changes."""
+        """The values before and after, the guards as they stand, and notes. ``plan.changes`` is empty when nothing changes."""
         return self._plan
 
     @property
@@ -244,7 +244,7 @@ class PlannedAlteration:
         return self._warnings
 
     def validate(self) -> ApplyReport:
-        """Let the cluster check the change; nothing is written. Every guard counts as accepted here.
+        """Let the cluster check the change. Nothing is written. Every guard counts as accepted here.
 
         Raises ``StalePlanError`` when the cluster no longer has what the plan changes, and other ``RefusedError``.
         """
@@ -257,7 +257,7 @@ class PlannedAlteration:
         The cluster is read again first. Returns only when all is done and verified, or there was nothing to do. Raises
         ``GuardRefusedError`` for guards that were not accepted, ``StalePlanError`` when the cluster no longer has what the plan
         changes, other ``RefusedError`` (nothing was written in these cases), and ``NotAppliedError``, whose report has the
-        outcome of the change. ``UsageError`` for an ``accept`` that names no guard; ``BackendError`` only if nothing was written.
+        outcome of the change. ``UsageError`` for an ``accept`` that names no guard. ``BackendError`` only if nothing was written.
 
         >>> with connect("b1:9092") as quotas:
         ...     change = quotas.plan_alter(entity(user=DEFAULT), add={"producer_byte_rate": "6MB"})
@@ -273,8 +273,8 @@ class PlannedAlteration:
 
     def __repr__(self) -> str:
         keys = [f"{key.key} {_shown(key.before)} -> {_shown(key.after)}" for change in self.plan.changes for key in change.keys]
-        tripped = "".join(f"; guard {guard.id} needs acceptance" for guard in self.plan.tripped)
-        tripped += "".join(f"; warning: {warning}" for warning in self.warnings)
+        tripped = "".join(f", guard {guard.id} needs acceptance" for guard in self.plan.tripped)
+        tripped += "".join(f", warning: {warning}" for warning in self.warnings)
         return f"<PlannedAlteration of {self.entity}: {', '.join(keys) or 'nothing to do'}{tripped}>"
 
 

@@ -36,7 +36,7 @@ def entity(*, user: EntityName | None = None, client_id: EntityName | None = Non
 
 
 def prefix(text: str) -> TypeMatch:
-    """In ``matching``: names that begin so; never the default."""
+    """In ``matching``: names that begin so. Never the default."""
     return TypeMatch(kind=MatchKind.PREFIX, text=text)
 
 
@@ -49,7 +49,7 @@ def matching(
 ) -> Selector:
     """Which entities to describe: those that have every type that is given, and match it.
 
-    A string is exactly that name, ``DEFAULT`` the default; ``ANY``, ``NAMED`` and ``prefix`` are wider. Types that are left out
+    A string is exactly that name, ``DEFAULT`` the default. ``ANY``, ``NAMED`` and ``prefix`` are wider. Types that are left out
     may be present unless ``strict``, as in Kafka's own filters.
 
     >>> with connect("b1:9092") as quotas:
@@ -64,7 +64,7 @@ def matching(
 
 def _require_name(what: str, name: object) -> None:
     if name is not DEFAULT and not isinstance(name, str):
-        hint = "; for the default give DEFAULT" if isinstance(name, Mapping) else ""
+        hint = ". For the default give DEFAULT" if isinstance(name, Mapping) else ""
         msg = f"the name of {what} must be a string or DEFAULT, not {shown(repr(name))}{hint}"
         raise UsageError(msg)
 

@@ -27,6 +27,7 @@ from reconciler.model import (
     by_owner,
     escaped,
 )
+from reconciler.render import who
 from reconciler.resolution import ViewKind
 from reconciler.text import amount, count_of
 from reconciler.workflows import Approval
@@ -305,7 +306,7 @@ class JudgedTraffic:
         rows = [
             (
                 row.verdict.value,
-                row.name,
+                who(row.name, undecided=row.undecided),
                 row.broker,
                 row.key,
                 "unlimited" if row.limit_after is None else amount(row.key, row.limit_after),

@@ -29,7 +29,7 @@ from reconciler.workflows import (
 
 
 class RecordedQuotas:
-    """All quotas of a cluster at one moment, of a snapshot, or of manifests. Nothing in it changes; threads may share it.
+    """All quotas of a cluster at one moment, of a snapshot, or of manifests. Nothing in it changes. Threads may share it.
 
     It comes from ``open_snapshot``, ``open_manifests``, ``after_plan``, or ``ClusterQuotas.read``.
     """
@@ -49,7 +49,7 @@ class RecordedQuotas:
 
     @property
     def observed(self) -> Observed | None:
-        """When (UTC) and from where it was read; ``None`` for manifests alone."""
+        """When (UTC) and from where it was read. ``None`` for manifests alone."""
         return self._view.observed
 
     @property
@@ -171,7 +171,7 @@ def access_of(
     """How to reach a cluster. Raises ``UsageError`` for settings that exclude each other."""
     places = [source for source in (bootstrap_server, zookeeper, snapshot) if source is not None]
     if len(places) > 1 or (snapshot is not None and command_config is not None):
-        msg = "give one of bootstrap_server, zookeeper and snapshot; command_config is for the first two"
+        msg = "give one of bootstrap_server, zookeeper and snapshot. The argument command_config is for the first two"
         raise UsageError(msg)
     return Access(
         bootstrap_server=bootstrap_server,
@@ -194,7 +194,7 @@ def _wanted(*, include_overrides: bool, explain: bool, members: int) -> ResolveO
 
 
 class _Held:
-    """A view as something to read; manifests alone were never observed, so the time is now."""
+    """A view as something to read. Manifests alone were never observed, so the time is now."""
 
     def __init__(self, view: QuotaView) -> None:
         self._view = view

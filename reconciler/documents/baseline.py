@@ -67,13 +67,13 @@ def read_baseline(text: str, *, name: str) -> RecordedBaseline:
     def build(data: Any) -> RecordedBaseline:
         baseline = baseline_from_json(data)
         if data["digest"] != _digest(baseline.cluster_id, data["entities"]):
-            raise BaselineError(f"{name} is not as it was recorded: its entities do not give its digest; record it again")
+            raise BaselineError(f"{name} is not as it was recorded: its entities do not give its digest. Record it again")
         return baseline
 
     try:
         return read_document(text, build, name=name, kind="a baseline", written_by="apply --record-baseline")
     except FileAccessError as error:
-        raise BaselineError(f"{error}; record it again") from error
+        raise BaselineError(f"{error}. Record it again") from error
 
 
 def baseline_from_json(data: object) -> RecordedBaseline:

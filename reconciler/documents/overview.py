@@ -6,6 +6,7 @@ from typing import Final
 
 from reconciler.documents.backtest import unjudged_to_json
 from reconciler.documents.backtest_metrics import metrics_to_json, observations_to_json
+from reconciler.documents.expiry import expiry_to_json
 from reconciler.documents.findings import finding_to_json, span_to_json
 from reconciler.documents.units import unit_to_json
 from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
@@ -21,7 +22,7 @@ from reconciler.model import (
 )
 
 SCHEMA: Final = "report"
-_FORMAT_VERSION: Final = "2.2"
+_FORMAT_VERSION: Final = "2.3"
 
 
 def overview_to_json(overview: Overview) -> dict[str, Json]:
@@ -67,7 +68,7 @@ def _cluster(cluster_overview: ClusterOverview) -> Json:
 
 
 def _entity(entity_overview: EntityOverview) -> Json:
-    units = entity_overview.units
+    units, expiries = entity_overview.units, entity_overview.expiries
     return {
         "entity": entity_to_json(entity_overview.entity),
         "class": entity_overview.drift.value if entity_overview.drift else None,
@@ -79,6 +80,7 @@ def _entity(entity_overview: EntityOverview) -> Json:
         "source": span_to_json(entity_overview.source) if entity_overview.source else None,
         "protected": entity_overview.protected,
         "in_scope": entity_overview.in_scope,
+        **({"expiries": {key: expiry_to_json(each)["expiry"] for key, each in sorted(expiries.items())}} if expiries else {}),
         **({"declared_as": {key: unit_to_json(unit) for key, unit in sorted(units.items())}} if units else {}),
     }
 

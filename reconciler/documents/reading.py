@@ -161,4 +161,4 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise FieldError("", f"{name} is not JSON; it is written in quotes")
+    raise FieldError("", f"{name} is not JSON. Write it in quotes")

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
+from reconciler.documents.expiry import expiry_to_json
 from reconciler.documents.units import unit_to_json
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import OTHER, ClientName, Effect, Entity, Known, KnownAddress, KnownClient, Limit
@@ -119,6 +120,7 @@ def _key_to_json(answer: KeyAnswer) -> dict[str, Json]:
         document["profile"] = answer.profile
     if answer.unit is not None:
         document["declared"] = unit_to_json(answer.unit)
+    document |= expiry_to_json(answer.expiry)
     if answer.overridden is not None:
         document["overridden"] = [
             {"entity": entity_to_json(limit.entity), "value": value_to_json(limit.value), "level": limit.level}

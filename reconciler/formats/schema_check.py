@@ -151,7 +151,7 @@ def _message(error: Any, path: tuple[str | int, ...]) -> Message:
         case "minItems" | "minProperties" | "minLength":
             words = compose("is empty")
         case "maxProperties":
-            words = compose("has {count} fields; give exactly one of them", count=len(instance))
+            words = compose("has {count} fields. Give exactly one of them", count=len(instance))
         case "pattern":
             form = error.schema.get("description", "the text has another form")
             words = compose("cannot be {value}: {form}", value=value, form=form)

@@ -26,7 +26,7 @@ _VALUE: Final = re.compile(
 )
 _LONGEST: Final = 400
 _LARGEST_EXPONENT: Final = 1000
-_LEAVE_OUT: Final = "to set no limit, leave the key out"
+_LEAVE_OUT: Final = "To set no limit, leave the key out"
 
 
 class ValueRefusedError(ValueError):
@@ -60,7 +60,7 @@ def parse_value(key: QuotaKey, text: str) -> WrittenValue:
     if match["blank"] and not unit:
         raise ValueRefusedError(
             "value-syntax",
-            compose("{text} ends in a blank; write {stripped}", text=shown_part(text), stripped=shown_part(text.strip())),
+            compose("{text} ends in a blank. Write {stripped}", text=shown_part(text), stripped=shown_part(text.strip())),
         )
     factor = _factor(key, text, unit)
     exponent = int(match["exponent"] or "0")
@@ -80,7 +80,7 @@ def _factor(key: QuotaKey, text: str, unit: str) -> int:
             raise ValueRefusedError(
                 "unknown-unit",
                 compose(
-                    "the unit of {text} is not known; {hint}",
+                    "the unit of {text} is not known. {hint}",
                     text=shown_part(text),
                     hint=unit_hint(text, unit),
                 ),
@@ -88,11 +88,11 @@ def _factor(key: QuotaKey, text: str, unit: str) -> int:
         return size
     if key is QuotaKey.REQUEST_PERCENTAGE and unit == "%":
         return 1
-    wanted = "write the number alone, or with %" if key is QuotaKey.REQUEST_PERCENTAGE else "write the number alone"
+    wanted = "Write the number alone, or with %" if key is QuotaKey.REQUEST_PERCENTAGE else "Write the number alone"
     raise ValueRefusedError(
         "unknown-unit",
         compose(
-            "{text}: {key} is in {unit_of_key} and takes no unit {unit}; {wanted}",
+            "{text}: {key} is in {unit_of_key} and takes no unit {unit}. {wanted}",
             text=shown_part(text),
             key=key,
             unit_of_key=key.unit,
@@ -105,7 +105,7 @@ def _factor(key: QuotaKey, text: str, unit: str) -> int:
 def _checked(key: QuotaKey, text: str, exact: Fraction) -> float:
     if exact == 0:
         message = compose(
-            "{text}: Kafka refuses 0, and older versions read it in several ways; a limit is above 0; {leave_out}",
+            "{text}: Kafka refuses 0, and older versions read it in several ways. A limit is above 0. {leave_out}",
             text=shown_part(text),
             leave_out=_LEAVE_OUT,
         )
@@ -114,7 +114,7 @@ def _checked(key: QuotaKey, text: str, exact: Fraction) -> float:
     if integer and exact.denominator != 1:
         nearest = max(1, round(exact))
         message = compose(
-            "{text} is {decimal_exact} {unit_of_key}, and {key} takes whole numbers only; the nearest is {nearest}",
+            "{text} is {decimal_exact} {unit_of_key}, and {key} takes whole numbers only. The nearest is {nearest}",
             text=shown_part(text),
             decimal_exact=_decimal(exact),
             unit_of_key=key.unit,
@@ -146,7 +146,7 @@ def _out_of_range(key: QuotaKey, text: str) -> ValueRefusedError:
     return ValueRefusedError(
         "value-too-large",
         compose(
-            "{text} is above the largest value of {key} ({most}); {leave_out}",
+            "{text} is above the largest value of {key} ({most}). {leave_out}",
             text=shown_part(text),
             key=key,
             most=most,
@@ -156,9 +156,9 @@ def _out_of_range(key: QuotaKey, text: str) -> ValueRefusedError:
 
 
 def _inexact(text: str, number: float | None) -> ValueRefusedError:
-    held = f"the nearest that it can is {number_text(number)}" if number else "the value is too small"
+    held = f"The nearest that it can is {number_text(number)}" if number else "The value is too small"
     message = compose(
-        "{text} is a number that Kafka (a 64-bit float) cannot keep exactly; {held}", text=shown_part(text), held=held
+        "{text} is a number that Kafka (a 64-bit float) cannot keep exactly. {held}", text=shown_part(text), held=held
     )
     return ValueRefusedError("value-not-exact", message)
 
@@ -166,7 +166,7 @@ def _inexact(text: str, number: float | None) -> ValueRefusedError:
 def _not_in_grammar(key: QuotaKey, text: str) -> ValueRefusedError:
     problem_id, hint = syntax_hint(text, is_bytes=key.is_bytes)
     return ValueRefusedError(
-        problem_id, compose("{text} is not a value for {key}; {hint}", text=shown_part(text), key=key, hint=hint)
+        problem_id, compose("{text} is not a value for {key}. {hint}", text=shown_part(text), key=key, hint=hint)
     )
 
 
@@ -217,18 +217,18 @@ _BITS: Final = frozenset({"Kb", "kb", "Mb", "Gb", "Tb", "Kbps", "kbps", "Mbps", 
 _NO_LIMIT: Final = frozenset(
     {"unlimited", "infinite", "infinity", "inf", "none", "nolimit", "no limit", "max", "nan", ".inf", ".nan", "off"}
 )
-_GRAMMAR: Final = "write a number such as 20, 0.5 or 1e6"
+_GRAMMAR: Final = "Write a number such as 20, 0.5 or 1e6"
 _SHAPES: Final = (
-    (re.compile(r"-.*"), "value-not-positive", f"a limit is above 0; {_LEAVE_OUT}"),
-    (re.compile(r"\+.*"), "value-syntax", "write it without the sign"),
-    (re.compile(r"0[xX].*"), "value-syntax", "write it as a decimal number"),
-    (re.compile(r"0[oO]?[0-9].*"), "value-syntax", "write it without the leading zero"),
-    (re.compile(r"[0-9][0-9,.' ]*[,'_][0-9].*|[0-9]+_.*"), "value-syntax", "write the digits without separators"),
-    (re.compile(r"[0-9]+(:[0-9]+)+"), "value-syntax", "write it as a decimal number"),
-    (re.compile(r"\.[0-9].*"), "value-syntax", "write a zero before the point"),
-    (re.compile(r"[0-9]+\..*"), "value-syntax", "write digits after the point"),
-    (re.compile(r"\s.*|.*\s", re.DOTALL), "value-syntax", "write it without blanks around it"),
-    (re.compile(r"[0-9.]+(?:[eE][0-9]+)?\s{2,}\S+|[0-9.]+\t\S+"), "value-syntax", "write at most one blank before the unit"),
+    (re.compile(r"-.*"), "value-not-positive", f"A limit is above 0. {_LEAVE_OUT}"),
+    (re.compile(r"\+.*"), "value-syntax", "Write it without the sign"),
+    (re.compile(r"0[xX].*"), "value-syntax", "Write it as a decimal number"),
+    (re.compile(r"0[oO]?[0-9].*"), "value-syntax", "Write it without the leading zero"),
+    (re.compile(r"[0-9][0-9,.' ]*[,'_][0-9].*|[0-9]+_.*"), "value-syntax", "Write the digits without separators"),
+    (re.compile(r"[0-9]+(:[0-9]+)+"), "value-syntax", "Write it as a decimal number"),
+    (re.compile(r"\.[0-9].*"), "value-syntax", "Write a zero before the point"),
+    (re.compile(r"[0-9]+\..*"), "value-syntax", "Write digits after the point"),
+    (re.compile(r"\s.*|.*\s", re.DOTALL), "value-syntax", "Write it without blanks around it"),
+    (re.compile(r"[0-9.]+(?:[eE][0-9]+)?\s{2,}\S+|[0-9.]+\t\S+"), "value-syntax", "Write at most one blank before the unit"),
 )
 
 
@@ -238,11 +238,11 @@ def unit_hint(text: str, unit: str) -> str:
     bare = re.sub(r"(/s|/sec|/second)$", "", unit, flags=re.IGNORECASE)
     guess = _SPELLINGS.get(bare.lower()) or _cased(bare)
     if guess is None:
-        return "the units are B KB MB GB TB (powers of 1000) and KiB MiB GiB TiB (powers of 1024)"
+        return "The units are B KB MB GB TB (powers of 1000) and KiB MiB GiB TiB (powers of 1024)"
     number = text[: len(text) - len(unit)].strip()
     choices = " or ".join(f"{number}{choice.removesuffix('/s')}{per_second}" for choice in guess.split(" or "))
     bits = " (a small b would be bits, and Kafka counts bytes)" if bare in _BITS else ""
-    return f"did you mean {choices}?{bits}"
+    return f"Did you mean {choices}?{bits}"
 
 
 def _cased(unit: str) -> str | None:
@@ -253,7 +253,7 @@ def _cased(unit: str) -> str | None:
 def syntax_hint(text: str, *, is_bytes: bool) -> tuple[str, str]:
     """A finding id and a suggestion for text that is not a value at all."""
     if text.strip().lower() in _NO_LIMIT:
-        return "value-not-finite", f"a limit is a number; {_LEAVE_OUT}"
+        return "value-not-finite", f"A limit is a number. {_LEAVE_OUT}"
     for shape, problem_id, hint in _SHAPES:
         if shape.fullmatch(text):
             return problem_id, hint

@@ -138,7 +138,7 @@ def _options(words: Sequence[Word]) -> Options:
             continue
         if value.varies and name not in _FREE:
             message = compose(
-                "the value of {name} is made by the shell ({value}); write it out, or import what --describe prints",
+                "the value of {name} is made by the shell ({value}). Write it out, or import what --describe prints",
                 name=name,
                 value=shown_part(value.text),
             )
@@ -150,7 +150,7 @@ def _options(words: Sequence[Word]) -> Options:
 def _unexpected(word: Word, name: str) -> RefusedCommandError:
     if word.varies:
         message = compose(
-            "{word} is made by the shell, so the rest of this command is not known; write it out",
+            "{word} is made by the shell, so the rest of this command is not known. Write it out",
             word=shown_part(word.text),
         )
         return RefusedCommandError("import-template", message, word)
@@ -163,7 +163,7 @@ def _unexpected(word: Word, name: str) -> RefusedCommandError:
         return RefusedCommandError("import-unsupported", message, word)
     return RefusedCommandError(
         "import-syntax",
-        compose("{word} belongs to no option; is a quote or a backslash missing?", word=shown_part(word.text)),
+        compose("{word} belongs to no option. Is a quote or a backslash missing?", word=shown_part(word.text)),
         word,
     )
 
@@ -237,7 +237,7 @@ def _entity(options: Options, first: Word) -> Entity:
 def _pair_names(options: Options, first: Word) -> list[tuple[str, Word, bool]]:
     if len(options.types) != len(options.names):
         message = (
-            f"{len(options.types)} --entity-type and {len(options.names)} names do not pair up; kafka-configs needs "
+            f"{len(options.types)} --entity-type and {len(options.names)} names do not pair up. The command kafka-configs needs "
             "--entity-name or --entity-default for each"
         )
         raise RefusedCommandError("import-ambiguous", message, options.types[0] if options.types else first)

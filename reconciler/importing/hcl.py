@@ -33,7 +33,7 @@ def read_hcl(text: str, out: Gatherer) -> list[Resource]:
         line = getattr(error, "line", None)
         column = getattr(error, "column", None)
         place = out.at(line, column) if isinstance(line, int) and line > 0 and isinstance(column, int) else out.at(1)
-        out.refuse("import-syntax", "this is not Terraform's language from here on; run terraform validate for more", place)
+        out.refuse("import-syntax", "this is not Terraform's language from here on. Run terraform validate for more", place)
         return []
     return _File(text, out).read(tree)
 
@@ -45,7 +45,7 @@ def _parser() -> tuple[Any, Any]:
         from lark.exceptions import LarkError
     except ImportError as error:
         msg = (
-            "reading .tf files needs the package python-hcl2: pip install 'kafka-quota-reconciler[import]'; or import what "
+            "reading .tf files needs the package python-hcl2: pip install 'kafka-quota-reconciler[import]'. Or import what "
             "terraform show -json prints, which needs nothing"
         )
         raise MissingDependencyError(msg) from error

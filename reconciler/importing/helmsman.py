@@ -176,7 +176,7 @@ class _Quotas:
             if node is None or (isinstance(node, YamlScalar) and node.data is None):
                 continue
             if not isinstance(node, YamlScalar) or not node.text:
-                self.out.refuse("import-ambiguous", f"the {field} has no name; for the default write {_DEFAULT}", node)
+                self.out.refuse("import-ambiguous", f"the {field} has no name. For the default write {_DEFAULT}", node)
                 return None
             names[entity_type] = DEFAULT if node.text == _DEFAULT else node.text
         if not names:

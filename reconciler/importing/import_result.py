@@ -146,7 +146,7 @@ def read_value(out: Gatherer, entity: Entity, key: str, text: str, place: Span) 
         return None
     if key not in legal:
         message = compose(
-            "{key} cannot be set for {types}; possible: {legal}",
+            "{key} cannot be set for {types}. Possible: {legal}",
             key=key_part(key),
             types=" and ".join(entity.types),
             legal=", ".join(legal),
@@ -172,7 +172,7 @@ def plain_number(text: str) -> float | None:
 
 def _why_not(key: QuotaKey, number: float) -> tuple[str, str]:
     if math.isinf(number):
-        return "value-not-finite", compose("{key} is beyond every number; to set no limit, leave the key out", key=key_part(key))
+        return "value-not-finite", compose("{key} is beyond every number. To set no limit, leave the key out", key=key_part(key))
     try:
         parse_value(key, number_text(number))
     except ValueRefusedError as refused:

@@ -59,7 +59,7 @@ def _document(root: YamlNode, out: Gatherer) -> None:
     elif not api.startswith(_API):
         if "quota" in kind.lower():
             message = compose(
-                "{kind} of {api} is another kind of quota; only {api_2}... is read",
+                "{kind} of {api} is another kind of quota. Only {api_2}... is read",
                 kind=shown_part(kind),
                 api=shown_part(api),
                 api_2=_API,
@@ -86,7 +86,7 @@ def _resource(root: YamlNode, out: Gatherer) -> None:
     spec = root.items.get("spec") if isinstance(root, YamlMapping) else None
     if not isinstance(root, YamlMapping) or not isinstance(spec, YamlMapping):
         beside = isinstance(root, YamlMapping) and "type" in root.items
-        hint = "; type, entity and configs stand beside it: indent them below spec" if beside else ""
+        hint = ". The fields type, entity and configs stand beside it: indent them below spec" if beside else ""
         out.refuse("import-syntax", f"a {_QUOTA} has a mapping as its spec{hint}", spec or root)
         return
     annotations = field_mapping(field_mapping(root.items.get("metadata")).get("annotations"))
@@ -132,7 +132,7 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
             names[entity_type] = text
         elif wanted == _NAMED:
             message = compose(
-                "the type {type_name} needs {field}; for the default, use USERS_DEFAULT, CLIENTS_DEFAULT or USER_ALL_CLIENTS",
+                "the type {type_name} needs {field}. For the default, use USERS_DEFAULT, CLIENTS_DEFAULT or USER_ALL_CLIENTS",
                 type_name=type_name,
                 field=field,
             )

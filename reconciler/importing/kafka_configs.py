@@ -68,7 +68,7 @@ def read_description(text: str, out: Gatherer) -> None:
             how = "reads in two ways" if entities else "names no entity that can have a quota"
             out.refuse(
                 "import-ambiguous",
-                compose("{name} {how}; write its manifest by hand", name=shown_part(parts[0]), how=how),
+                compose("{name} {how}. Write its manifest by hand", name=shown_part(parts[0]), how=how),
                 span,
             )
             continue
@@ -182,7 +182,7 @@ class _Script:
             self.other(words)
             return
         if any(word.text.rpartition("/")[2] in ("xargs", "parallel") for word in words[:at]):
-            self.refuse("import-template", "what xargs adds to this command is not known; write the commands out", words[at])
+            self.refuse("import-template", "what xargs adds to this command is not known. Write the commands out", words[at])
             return
         try:
             alteration = read_config_alteration(words[at + 1 :])
@@ -212,7 +212,7 @@ class _Script:
             message = "this seems to call kafka-configs in a way that is not read (a variable, an alias, a quoted command)"
             self.refuse(
                 "import-template",
-                compose("{message}; write the command out: {word}", message=message, word=shown_part(word.text)),
+                compose("{message}. Write the command out: {word}", message=message, word=shown_part(word.text)),
                 word,
             )
 

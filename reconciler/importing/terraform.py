@@ -105,7 +105,7 @@ def _shown_or_written(root: YamlMapping, out: Gatherer) -> tuple[list[Resource],
 def _refusal(root: YamlMapping, *, has_values: bool) -> tuple[str, str] | None:
     """Rule id and message for what looks like Terraform's and has no resources that can be read."""
     if not has_values and "resource" not in root.items and "format_version" in root.items:
-        message = "this state or plan has no resources; is it what terraform show -json prints, of the right folder?"
+        message = "this state or plan has no resources. Is it what terraform show -json prints, of the right folder?"
         return "import-nothing-found", message
     return None
 

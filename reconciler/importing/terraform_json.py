@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from reconciler.importing.import_result import Gatherer
 from reconciler.importing.terraform_resources import Constant, ListValue, MapValue, Value
-from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
+from reconciler.importing.yaml_fields import field_text
+from reconciler.yaml import YamlMapping, YamlNode, YamlSequence
 
 
 def constant_value(node: YamlNode, out: Gatherer) -> Value:
@@ -25,6 +26,5 @@ def items_of(node: YamlNode | None) -> Sequence[YamlNode]:
 
 
 def text_of(node: YamlNode | None, name: str) -> str | None:
-    """A field of a mapping as its text."""
-    item = node.items.get(name) if isinstance(node, YamlMapping) else None
-    return item.text if isinstance(item, YamlScalar) else None
+    """A field of a mapping as its text; ``None`` also for null."""
+    return field_text(node.items.get(name)) if isinstance(node, YamlMapping) else None

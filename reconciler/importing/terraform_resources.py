@@ -17,7 +17,7 @@ from reconciler.model import DEFAULT, Entity, EntityName, Span, compose
 from reconciler.text import did_you_mean, shown_part
 
 _META: Final = frozenset({"provider", "lifecycle", "depends_on", "timeouts", "id"})
-_EVALUATE: Final = "only Terraform can evaluate it; import what terraform show -json prints"
+_EVALUATE: Final = "only Terraform can evaluate it. Import what terraform show -json prints"
 _LOOKS_LIKE_A_QUOTA: Final = re.compile(r"kafka\w*quota|event_streams_quota")
 _CLOUD_ONLY: Final = {
     "confluent_kafka_client_quota": (

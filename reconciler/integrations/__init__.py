@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.integrations.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSample, PageSeries
+    from reconciler.integrations.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSeries
     from reconciler.integrations.github.api import GitHubApi, github_address, github_token
     from reconciler.integrations.github.pull_requests import (
         ACTIONS,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from reconciler.integrations.gitlab.merge_requests import (
         MergeRequestNotes,
         OpenMergeRequests,
-        PipelineJob,
         files_of,
         merge_request_of,
         project_name,
@@ -58,9 +57,7 @@ __all__ = [
     "OpenMergeRequests",
     "OpenPullRequests",
     "PageRead",
-    "PageSample",
     "PageSeries",
-    "PipelineJob",
     "PrometheusApi",
     "PullRequestComments",
     "RunMetrics",

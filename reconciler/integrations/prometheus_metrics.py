@@ -41,17 +41,17 @@ class RunMetrics:
     def __init__(self, values: LabelValues, *, version: str, applies: bool) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types here
         registry = self._registry = CollectorRegistry()
-        build = Gauge("kafka_quotas_build_info", "Always 1; the version that runs.", ["version"], registry=registry)
+        build = Gauge("kafka_quotas_build_info", "Always 1, labelled with the version that runs.", ["version"], registry=registry)
         build.labels(version).set(1)
         mode = Gauge("kafka_quotas_run_applies", "1 when the service writes (--apply), 0 when it only looks.", registry=registry)
         mode.set(int(applies))
         self._success = Gauge(
             "kafka_quotas_last_success_timestamp_seconds",
-            "When a pass last read manifests and cluster and left nothing undone that it had to do; 0: never.",
+            "When a pass last read manifests and cluster and left nothing undone that it had to do, 0 for never.",
             registry=registry,
         )
         self._last = Gauge(
-            "kafka_quotas_last_pass_timestamp_seconds", "When the last pass ended; 0: none yet.", registry=registry
+            "kafka_quotas_last_pass_timestamp_seconds", "When the last pass ended, 0 before the first.", registry=registry
         )
         self._passes = Counter("kafka_quotas_passes", "Passes by how they ended.", ["result"], registry=registry)
         self._duration = Histogram(

@@ -194,7 +194,7 @@ class RestApi(abc.ABC):
                 self._fail(doing, f"{pause.why}, and no time is left to try again")
             end = ends_at(pause, self._clock.now())
             raise ForgeError(
-                f"cannot {doing}: {pause.why} of {self.forge}'s API at {self._address.url('')} is reached; it ends at "
+                f"cannot {doing}: {pause.why} of {self.forge}'s API at {self._address.url('')} is reached. The limit ends at "
                 f"{end:%Y-%m-%d %H:%M:%S} UTC, in {pause.seconds:.0f} s, and only {self._left:.0f} s of waiting are left (--wait)"
             )
         log_event(

@@ -260,7 +260,7 @@ def read_token(environment: Mapping[str, str], file: Path | None, *, variable: s
     where = "the file of --token-file" if file else f"the environment variable {variable}"
     secret = (_file_content(file) if file else environment.get(variable, "")).strip()
     if not secret:
-        raise UsageError(f"{where} has no token; give one in {variable} or with --token-file")
+        raise UsageError(f"{where} has no token. Give one in {variable} or with --token-file")
     if not _FORM.fullmatch(secret):
         raise UsageError(f"what {where} has is not a token: a token is one word of visible ASCII characters")
     return Token(secret)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.manifest.budgets import OwnerBudget, allocations, budget_findings, budgets_of
+    from reconciler.manifest.budgets import allocations, budget_findings, budgets_of
     from reconciler.manifest.catalogue import RULES, UNREAD
     from reconciler.manifest.collector import finding
     from reconciler.manifest.desired import cluster_findings, desired_state
@@ -71,7 +71,6 @@ __all__ = [
     "IncludedFiles",
     "ManifestFile",
     "Owner",
-    "OwnerBudget",
     "RepositoryDocument",
     "RepositoryPolicy",
     "UnreadableError",

@@ -63,7 +63,7 @@ _FILES: Final = (
 _YAML: Final = (
     _error("invalid-utf8", "Manifests are UTF-8, with or without a byte order mark. Save the file again in that encoding."),
     _error(
-        "control-character", "YAML allows no control characters (NUL among them) in its text; in double quotes write an escape."
+        "control-character", "YAML allows no control characters (NUL among them) in its text. In double quotes write an escape."
     ),
     _error(
         "yaml-syntax", "The file is not YAML. Everything after the fault is unread, so fix it before trusting other findings."
@@ -92,7 +92,7 @@ _STRUCTURE: Final = (
     _error(
         "unknown-field", "A field that the document kind does not have. An ignored typing error would be a limit that is not set."
     ),
-    _error("missing-field", "A field that the document kind must have is not there; nothing is guessed in its place."),
+    _error("missing-field", "A field that the document kind must have is missing. Nothing is guessed in its place."),
     _error("wrong-type", "A field has another type of value than it must, e.g. a list where a mapping belongs."),
     _error("wrong-value", "A field has a value that is not one of its choices, is empty, or has another form."),
     _error(
@@ -116,7 +116,7 @@ _STRUCTURE: Final = (
         "A policy cannot be used: its expression is not CEL, names a variable or function that does not exist, or does not give "
         "true or false. Policies need the extra 'policies' (cel-expr-python). No plan is made without the repository's policies.",
     ),
-    _error("invalid-date", "A date must be a real day, written YYYY-MM-DD; an acceptance needs an end."),
+    _error("invalid-date", "A date must be a real day, written YYYY-MM-DD. An acceptance needs an end."),
     _error(
         "invalid-freeze-window",
         "A freeze window cannot be understood. It is an error, never skipped: the cluster would be open when it must not be.",
@@ -132,16 +132,16 @@ _STRUCTURE: Final = (
     _error("invalid-limit", "A limit whose smallest value is above its largest allows no value at all."),
     _error(
         "cluster-misplaced",
-        "A Cluster manifest decides where credentials are sent and which limits a write has, so it must not lie in a folder that "
+        "A Cluster manifest decides where credentials are sent and which limits a write has. So it must not lie in a folder that "
         "a team reviews for itself. clusterPaths in kafka-quotas.yaml lists where Cluster manifests may lie. Without "
         "clusterPaths, they lie outside the paths of all owners. While an owner has no paths, they lie in the root folder only.",
     ),
     _error(
         "cluster-without-id",
         "Two Cluster manifests name one server, and one of them has no clusterId. Each may lift the limits of the other, so both "
-        "must name their cluster; kafka-quotas export prints the id of a cluster.",
+        "must name their cluster. The command kafka-quotas export prints the id of a cluster.",
     ),
-    _error("duplicate-cluster", "Two Cluster documents have one name, so the limits of the cluster are ambiguous."),
+    _error("duplicate-cluster", "Two Cluster manifests have one name, so the limits of the cluster are ambiguous."),
 )
 
 _VALUES: Final = (
@@ -153,7 +153,7 @@ _VALUES: Final = (
     _error(
         "value-not-positive",
         "Kafka refuses limits of 0 and below (since 3.5), and older versions read 0 in several ways: no limit, or a ban. To set "
-        "no limit leave the key out; note that the entity then falls back to the next level, e.g. a default.",
+        "no limit leave the key out. Note that the entity then falls back to the next level, e.g. a default.",
     ),
     _error(
         "value-not-finite",
@@ -161,7 +161,7 @@ _VALUES: Final = (
     ),
     _error(
         "value-fractional",
-        "Byte rates and the connection rate are whole numbers; brokers refuse most fractions and bend the others.",
+        "Byte rates and the connection rate are whole numbers. Brokers refuse most fractions and bend the others.",
     ),
     _error("value-too-large", "The value is above the range of the key's type. To set no limit leave the key out."),
     _error(
@@ -170,7 +170,7 @@ _VALUES: Final = (
 )
 
 _ENTITIES: Final = (
-    _error("empty-name", "A name is empty or null. Quote it, if null is the name; for the default entity write {default: true}."),
+    _error("empty-name", "A name is empty or null. Quote it, if null is the name. For the default entity write {default: true}."),
     _error("name-too-long", "Kafka's protocol allows names of at most 32767 bytes of UTF-8."),
     _error(
         "illegal-entity",
@@ -178,7 +178,7 @@ _ENTITIES: Final = (
     ),
     _error(
         "key-not-for-entity",
-        "connection_creation_rate is for ip entities only, and they take no other key; Kafka refuses the rest.",
+        "connection_creation_rate is for ip entities only, and they take no other key. Kafka refuses the rest.",
     ),
     _error("ip-invalid", "An ip entity is one IPv4 or IPv6 address. Kafka knows neither networks nor patterns."),
     _lint(
@@ -303,7 +303,7 @@ _ENTITIES: Final = (
         "not describe them, or a snapshot was read, which has no topics. Read the live cluster, or declare a total.",
     ),
     _error("outside-scope", "An entity is declared that the cluster's scope does not own. It could never be written."),
-    _error("unknown-cluster", "A document or an override names a cluster that no Cluster document has."),
+    _error("unknown-cluster", "A document or an override names a cluster that no Cluster manifest has."),
     _error("overlapping-overrides", "Two overrides of one entry match one cluster, so their order would decide the limit."),
     _lint("no-cluster-matches", "Labels that no cluster has: the entry or override is used nowhere."),
 )

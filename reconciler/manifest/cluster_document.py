@@ -58,7 +58,7 @@ _REBALANCE: Final = {policy.value: policy for policy in RebalancePolicy}
 
 
 def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
-    """A Cluster document, as far as it can be understood."""
+    """A Cluster manifest, as far as it can be understood."""
     metadata, spec = mapping(root, "metadata"), mapping(root, "spec")
     labels = mapping(metadata, "labels")
     scope = mapping(spec, "scope")

@@ -81,7 +81,7 @@ class Collector:
         if len(self.findings) >= MAX_FINDINGS:
             self.full = True
             rule_id, entity, key = "too-many-findings", None, None
-            message = f"the file has more than {MAX_FINDINGS} findings; the rest is not reported; correct the ones above first"
+            message = f"the file has more than {MAX_FINDINGS} findings. The rest is not reported. Correct the ones above first"
         self.findings.append(finding(rule_id, message, span, entity=entity, key=key))
 
 
@@ -167,7 +167,7 @@ def _type_match(node: YamlNode, out: Collector) -> TypeMatch | None:
 def _regex_problem(text: str, out: Collector) -> str | None:
     out.regexes.add(text)
     if len(out.regexes) > MAX_REGEXES:
-        return f"the file has more than {MAX_REGEXES} different expressions; write a prefix or a glob"
+        return f"the file has more than {MAX_REGEXES} different expressions. Write a prefix or a glob"
     try:
         compile_regex(text)
     except (PatternError, MissingDependencyError) as error:

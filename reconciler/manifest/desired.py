@@ -194,7 +194,7 @@ def _override(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) 
     first = matching[0]
     for later in matching[1:]:
         message = compose(
-            "two overrides of {entity} match {cluster}; their order must not decide",
+            "two overrides of {entity} match {cluster}. Their order must not decide",
             entity=entry.declared.entity,
             cluster=_named(cluster),
         )
@@ -277,7 +277,7 @@ def _choice_findings(
         return
     for name, span in choice.names:
         if name not in by_name:
-            hint = did_you_mean(name, by_name) if by_name else "; no Cluster document was read"
+            hint = did_you_mean(name, by_name) if by_name else ". No Cluster manifest was read"
             yield finding(
                 "unknown-cluster", compose("no manifest declares cluster {name}{hint}", name=shown_part(name), hint=hint), span
             )

@@ -61,7 +61,10 @@ def find_root(paths: Sequence[str], is_root: Callable[[str], bool], *, within: s
     roots = {_root_of(path, is_root, within) for path in paths}
     if len(roots) > 1:
         named = ", ".join(sorted(quoted(root) if root else "none" for root in roots))
-        msg = f"the paths belong to different roots ({named}). Give paths of one repository at a time"
+        msg = (
+            f"the paths belong to different roots ({named}). Give paths of one repository at a time, or put one Repository "
+            "manifest above them, in place of theirs, that lists them in spec.include"
+        )
         raise UsageError(msg)
     return next(iter(roots), None)
 
@@ -184,7 +187,7 @@ class _Walk:
         status = os.stat(folder.path)
         identity = (status.st_dev, status.st_ino)
         if identity in folder.above:
-            self.note("symlink-loop", "this link points to a folder above it; it is not followed", folder.path)
+            self.note("symlink-loop", "this link points to a folder above it. Nothing follows it", folder.path)
         if identity in self.visited:
             return
         self.visited.add(identity)
@@ -202,7 +205,11 @@ class _Walk:
         if self.include is not None and not self.include.wants(relative, is_folder=is_folder):
             return
         if entry.is_symlink() and self.leads_out(path):
-            self.note("link-out-of-tree", "this symbolic link leads out of the folder that is read; it is not followed", path)
+            self.note(
+                "link-out-of-tree",
+                "this symbolic link leads out of the folder that is read. Nothing follows it",
+                path,
+            )
         elif is_folder:
             inner = _Folder(path=path, relative=f"{relative}/", above=above)
             (self.links if entry.is_symlink() else self.pending).append(inner)
@@ -266,7 +273,7 @@ def read_file(path: str) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise UnreadableError("not-a-file", f"this is {kind_of(status.st_mode)}, not a file")
         if status.st_size > MAX_BYTES:
-            message = f"the file has {status.st_size} bytes; at most {MAX_BYTES} are read, so split it"
+            message = f"the file has {status.st_size} bytes. At most {MAX_BYTES} are read, so split it"
             raise UnreadableError("file-too-large", message)
         content = _read_all(descriptor)
     except OSError as error:
@@ -274,7 +281,7 @@ def read_file(path: str) -> bytes:
     finally:
         os.close(descriptor)
     if len(content) > MAX_BYTES:
-        raise UnreadableError("file-too-large", f"the file has more than {MAX_BYTES} bytes; split it")
+        raise UnreadableError("file-too-large", f"the file has more than {MAX_BYTES} bytes. Split it")
     return content
 
 

@@ -82,7 +82,7 @@ class ClientQuotasDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDocument:
-    """A Cluster document. Its content is ``spec``."""
+    """A Cluster manifest. Its content is ``spec``."""
 
     file: str
     span: Span

@@ -30,17 +30,17 @@ def name_problems(entity_type: str, name: str) -> Iterator[tuple[str, str]]:
     if _ORDINARY.fullmatch(name):
         return
     if len(name) * 4 > MAX_NAME_BYTES and (size := len(name.encode("utf-8", "surrogatepass"))) > MAX_NAME_BYTES:
-        yield "name-too-long", f"this {entity_type} has {size} bytes; Kafka's protocol allows {MAX_NAME_BYTES}"
+        yield "name-too-long", f"this {entity_type} has {size} bytes. Kafka's protocol allows {MAX_NAME_BYTES}"
     if name == "<default>":
         yield (
             "literal-default-name",
-            f"this is the literal name '<default>'; for the default {entity_type} write {{default: true}}",
+            f"this is the literal name '<default>'. For the default {entity_type} write {{default: true}}",
         )
     elif entity_type == EntityType.USER and name.startswith("User:"):
         yield (
             "user-prefix",
             compose(
-                "{name}: quotas take the name without its type; did you mean {bare}?",
+                "{name}: quotas take the name without its type. Did you mean {bare}?",
                 name=shown_part(name),
                 bare=shown_part(name[5:]),
             ),
@@ -53,7 +53,7 @@ def _oddities(name: str) -> Iterator[tuple[str, str]]:
     if _ENCODED.search(name):
         yield (
             "percent-encoded-name",
-            compose("{name} looks percent-encoded; write the name as the client sends it", name=shown_part(name)),
+            compose("{name} looks percent-encoded. Write the name as the client sends it", name=shown_part(name)),
         )
     if name != name.strip() or not name.isprintable():
         yield (
@@ -64,7 +64,7 @@ def _oddities(name: str) -> Iterator[tuple[str, str]]:
         yield (
             "unrendered-template",
             compose(
-                "{template} in {name} is a template that was not filled in; write the name itself",
+                "{template} in {name} is a template that was not filled in. Write the name itself",
                 template=shown_part(template[0]),
                 name=shown_part(name),
             ),
@@ -115,7 +115,7 @@ def _not_an_address(name: str) -> tuple[str, str]:
         return "ip-invalid", compose("{name} is a network. Kafka limits single addresses", name=shown_part(name))
     if _HOST_NAME.fullmatch(name) and len(name) <= 253 and not _all_numeric(name):
         message = compose(
-            "{name} is a host name; brokers resolve it once, each for itself: write the address", name=shown_part(name)
+            "{name} is a host name. Each broker resolves it once, for itself. Write the address", name=shown_part(name)
         )
         return "ip-host-name", message
     return "ip-invalid", compose("{name} is not an IPv4 or IPv6 address", name=shown_part(name))

@@ -96,7 +96,7 @@ def _wrong_clusters(
     meant = [spec for spec in clusters if document.clusters is None or document.clusters.chooses(spec)]
     wrong = [spec.name for spec in meant if spec.name is not None and not allowed.chooses(spec)]
     if wrong:
-        some = "; write spec.clusters" if document.clusters is None else ""
+        some = ". Write spec.clusters" if document.clusters is None else ""
         message = compose(
             "{owner} may declare nothing for cluster {cluster}{some}",
             owner=shown_part(owner.name),
@@ -193,11 +193,11 @@ def _refused(place: str, repository: RepositoryDocument) -> tuple[str, Related] 
             globs=globs,
         )
         return message, Related(span=repository.span, message="where Cluster manifests may lie")
-    advice = "move it out of the owners' folders, or write clusterPaths in kafka-quotas.yaml"
+    advice = "Move it out of the owners' folders, or write clusterPaths in kafka-quotas.yaml"
     for owner in repository.owners.values():
         if owner.paths is not None and path_matcher(owner.paths)(place):
             message = compose(
-                "a Cluster manifest must not lie in {place}, which is a path of owner {owner}; {advice}",
+                "a Cluster manifest must not lie in {place}, which is a path of owner {owner}. {advice}",
                 place=shown_part(place),
                 owner=shown_part(owner.name),
                 advice=advice,
@@ -206,7 +206,7 @@ def _refused(place: str, repository: RepositoryDocument) -> tuple[str, Related] 
         if owner.paths is None and "/" in place:
             message = compose(
                 "a Cluster manifest must not lie in {place} while owner {owner} has no paths: any folder "
-                "may be that owner's; write clusterPaths in kafka-quotas.yaml",
+                "may be that owner's. Write clusterPaths in kafka-quotas.yaml",
                 place=shown_part(place),
                 owner=shown_part(owner.name),
             )
@@ -246,7 +246,7 @@ def clusters_without_id(clusters: Sequence[ClusterDocument]) -> Iterator[Finding
             other = others[0]
             message = compose(
                 "cluster {cluster} has no clusterId and names a server of cluster "
-                "{other}; write clusterId in both, or give each its own servers",
+                "{other}. Write clusterId in both, or give each its own servers",
                 cluster=shown_part(document.spec.name or ""),
                 other=shown_part(other.spec.name or ""),
             )

@@ -102,7 +102,7 @@ def _entities(match: YamlMapping, out: Collector) -> Iterator[tuple[Entity, Span
     """The entities with their places: one, or with lists of names one a combination. None when Kafka has no such entity."""
     names = {entity_type: _listed_names(entity_type, node, out) for entity_type, node in match.items.items()}
     if len(match.items) > 1 and _IP in match.items:
-        out.add("illegal-entity", "an ip cannot be combined with a user or a client-id; make two entries of it", match)
+        out.add("illegal-entity", "an ip cannot be combined with a user or a client-id. Make two entries of it", match)
         return
     if not names or not all(names.values()):
         return
@@ -199,7 +199,7 @@ def parse_quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -
         if entity is not None and key not in legal:
             line, column = node.keys[name]
             message = compose(
-                "{key} cannot be set for {entity}; it takes {legal}",
+                "{key} cannot be set for {entity}. It takes {legal}",
                 key=key_part(name),
                 entity=entity,
                 legal=", ".join(sorted(legal)),

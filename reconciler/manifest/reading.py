@@ -46,7 +46,7 @@ def read_documents(content: bytes, file: str) -> FileContent:
 
 def _document(root: YamlNode, out: Collector) -> Document | None:
     if not isinstance(root, YamlMapping):
-        out.add("unknown-document", f"this YAML document is not a manifest: it is not a mapping; {_EXCLUDE}", root)
+        out.add("unknown-document", f"this YAML document is not a manifest: it is not a mapping. {_EXCLUDE}", root)
         return None
     kind = _kind(root, out)
     if kind is None:
@@ -59,14 +59,14 @@ def _document(root: YamlNode, out: Collector) -> Document | None:
     return build(root, out)
 
 
-_EXCLUDE: Final = "write apiVersion and kind, or list the file under spec.exclude in kafka-quotas.yaml"
+_EXCLUDE: Final = "Write apiVersion and kind, or list the file under spec.exclude in kafka-quotas.yaml"
 
 
 def _kind(root: YamlMapping, out: Collector) -> str | None:
     version, kind = root.items.get("apiVersion"), root.items.get("kind")
     if version is None or kind is None:
         missing = "apiVersion" if version is None else "kind"
-        out.add("unknown-document", f"this YAML document is not a manifest: it has no {missing}; {_EXCLUDE}", root)
+        out.add("unknown-document", f"this YAML document is not a manifest: it has no {missing}. {_EXCLUDE}", root)
         return None
     for node, known in ((version, (API_VERSION,)), (kind, tuple(_KINDS))):
         word = node.text if isinstance(node, YamlScalar) else "a list or mapping"
@@ -99,9 +99,9 @@ def _report(problem: SchemaProblem, out: Collector) -> None:
         rule_id, message = _unknown_field(where, problem)
     elif last in _TYPES and problem.value in (None, ""):
         rule_id = "empty-name"
-        message = f"the {last} has no name; quote the name if it is null or ~, or write {{default: true}}"
+        message = f"the {last} has no name. Quote the name if it is null or ~, or write {{default: true}}"
     elif last in KNOWN_KEYS and "quotas" in problem.path and problem.value is None:
-        message = f"{last} has no value; to set no limit leave the key out (null drops a key only in overrides)"
+        message = f"{last} has no value. To set no limit leave the key out (null drops a key only in overrides)"
     out.add(rule_id, message, Span(file=out.file, line=problem.line, column=problem.column))
 
 

@@ -64,7 +64,7 @@ class ExportedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """All files, the settings last; what could not be declared is in ``findings`` and as comments in the Cluster document."""
+    """All files, the settings last; what could not be declared is in ``findings`` and as comments in the Cluster manifest."""
 
     files: tuple[ExportedFile, ...]
     findings: tuple[Finding, ...]
@@ -111,7 +111,7 @@ def emit(
 
 
 def emit_clusters(clusters: Mapping[str | None, Mapping[Entity, Quotas]], *, mark: str) -> tuple[ExportedFile, ...]:
-    """The manifests of what was read elsewhere, by the name of the cluster; ``None`` has no Cluster document.
+    """The manifests of what was read elsewhere, by the name of the cluster; ``None`` has no Cluster manifest.
 
     ``mark`` is the comment that names the writer of the files. Raises ``ValueError`` for an entity
     that no manifest can declare.
@@ -222,9 +222,7 @@ def _entry(entity: Entity, quotas: Quotas) -> str:
     values = ", ".join(f"{key}: {value_text(key, quotas[key])}" for key in legal if key in quotas)
     lines = [f"    - match: {{{match}}}", f"      quotas: {{{values}}}"]
     unknown = sorted(quotas.keys() - KNOWN_KEYS)
-    lines += [
-        f"      # {escaped(key)}: {number_text(quotas[key])} (not known to this tool; it stays as it is)" for key in unknown
-    ]
+    lines += [f"      # {escaped(key)}: {number_text(quotas[key])} (not known to this tool, stays as it is)" for key in unknown]
     return "\n".join(lines) + "\n"
 
 

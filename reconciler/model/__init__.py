@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         broker_words,
         worst_of_buckets,
     )
+    from reconciler.model.certificate import Certificate, CertificateOwner
     from reconciler.model.checkup import CheckStatus, Checkup, DoctorCheck
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
@@ -162,7 +163,6 @@ if TYPE_CHECKING:
         Reason,
         Summary,
         WithheldOwner,
-        WithheldReason,
     )
     from reconciler.model.policy_rule import (
         POLICY_PREFIX,
@@ -268,6 +268,8 @@ __all__ = [
     "BudgetUse",
     "CallbackClass",
     "CapacityUse",
+    "Certificate",
+    "CertificateOwner",
     "Change",
     "ChangeOutcome",
     "ChangeStatus",
@@ -432,7 +434,6 @@ __all__ = [
     "Weekly",
     "WindowKind",
     "WithheldOwner",
-    "WithheldReason",
     "WrittenQuota",
     "WrittenUnit",
     "any_matches",

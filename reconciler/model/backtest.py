@@ -85,7 +85,7 @@ class Regrouped(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class BucketName:
-    """The tags of a bucket; an empty one is absent."""
+    """The tags of a bucket. An empty one is absent."""
 
     user: str
     client_id: str
@@ -95,7 +95,7 @@ class BucketName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateSeries:
-    """A bucket's rate over time, in equal intervals of ``step_s`` seconds from ``start`` on; one item an interval.
+    """A bucket's rate over time, in equal intervals of ``step_s`` seconds from ``start`` on. One item an interval.
 
     ``rate`` is the largest estimate from whole seconds, ``upper`` what no request can have exceeded, both in the unit of the key.
     ``over`` and ``possible`` count seconds that are probably and possibly over the proposed limit, ``over_before`` those
@@ -117,8 +117,8 @@ class RateSeries:
 class Member:
     """One client of a bucket. ``share``: its part of the bytes, 0 to 1. ``limit_before`` ``None``: unlimited, or not known.
 
-    A ``user`` or ``client_id`` of ``None`` was not recorded; an empty client id is really empty.
-    ``share_of_excess``: its part of the bytes charged in the seconds that are over; ``None`` when there are none, or not known.
+    A ``user`` or ``client_id`` of ``None`` was not recorded. An empty client id is really empty.
+    ``share_of_excess``: its part of the bytes charged in the seconds that are over. ``None`` when there are none, or not known.
     """
 
     user: str | None
@@ -139,13 +139,13 @@ class Waiting:
 
     connections: int
     requests: int
-    """Those that were played, from the beginning of the history; all of the bucket's unless there were too many."""
+    """Those that were played, from the beginning of the history. All of the bucket's unless there were too many."""
     complete: bool
     """Whether they were all."""
     throughput: float
     """What is charged from the first recorded request to the last, in the unit of the key."""
     throughput_of_limit: float
-    """As a multiple of the limit, over the time in which work was waiting and the window before it; 0: there never was."""
+    """As a multiple of the limit, over the time in which work was waiting and the window before it. 0: there never was."""
     waited: int
     """Requests that met a throttle."""
     wait_median_s: float
@@ -154,7 +154,7 @@ class Waiting:
     behind_longest_s: float
     """How much later than recorded a request was charged."""
     pulse_of_limit: float | None
-    """What a pulse charges in all, in seconds of the limit; ``None``: most of what is charged is not in pulses."""
+    """What a pulse charges in all, in seconds of the limit. ``None``: most of what is charged is not in pulses."""
     pulse_s: float | None
     """How many seconds a pulse lasts."""
     pulse_every_s: float | None
@@ -166,23 +166,23 @@ class BucketVerdict:
     """One bucket of the proposed quotas on one broker, for one key.
 
     A second is active when the bucket had a request in it, over when one of its requests would have been throttled. Judged by
-    seconds, it is certainly, probably or possibly over, and requests are not counted; judged exactly, the three are one. An
-    episode is a run of active seconds that are all over, with no pause longer than the rate's window; its length counts both
+    seconds, it is certainly, probably or possibly over, and requests are not counted. Judged exactly, the three are one. An
+    episode is a run of active seconds that are all over, with no pause longer than the rate's window. Its length counts both
     ends.
     """
 
     user: str
-    """The bucket's user tag; empty: none, the bucket is of a client id of any user."""
+    """The bucket's user tag. Empty: none, the bucket is of a client id of any user."""
     client_id: str
-    """The bucket's client-id tag; empty: none, the bucket is of a user whatever its client ids."""
+    """The bucket's client-id tag. Empty: none, the bucket is of a user whatever its client ids."""
     key: str
     broker: int
     entity: Entity | None
-    """Whose proposed quota applies; ``None``: unlimited."""
+    """Whose proposed quota applies. ``None``: unlimited."""
     limit_before: float | None
-    """``None``: unlimited, or not known; the lowest, when members came from different limits."""
+    """``None``: unlimited, or not known. The lowest, when members came from different limits."""
     limits_before: tuple[float | None, ...]
-    """All earlier limits of the members, lowest first and unlimited last; empty when not known."""
+    """All earlier limits of the members, lowest first and unlimited last. Empty when not known."""
     limit_after: float | None
     changed: bool
     """The limit differs for a member, or its members do; when the earlier quotas are not known: there is one."""
@@ -203,7 +203,7 @@ class BucketVerdict:
     longest_s: int
     longest_from: datetime.datetime | None
     peak: float
-    """The largest open-loop sampled rate, in the unit of the key; judged by seconds, what it cannot exceed."""
+    """The largest open-loop sampled rate, in the unit of the key. Judged by seconds, what it cannot exceed."""
     recommended: float | None
     """A limit at which no request of this history would have been throttled, on any broker, with a margin."""
     recommended_reason: str | None
@@ -214,14 +214,14 @@ class BucketVerdict:
     p999: float = 0.0
     """What the rate does not exceed in 99.9 % of the active seconds."""
     least_safe: float | None = None
-    """The smallest limit at which this broker would have throttled nothing, or its upper bound; ``None``: the peak.
+    """The smallest limit at which this broker would have throttled nothing, or its upper bound. ``None``: the peak.
 
     It is below the peak for mutations only: a broker lets a request overdraw the bucket, and refuses the next one.
     """
     safe: float | None = None
     """The smallest round limit at which no request of this history would have been throttled, on any broker."""
     safe_p999: float | None = None
-    """The same for 99.9 % of the active seconds of each broker; ``None``: too few seconds for such a share."""
+    """The same for 99.9 % of the active seconds of each broker. ``None``: too few seconds for such a share."""
     margin: float = 0.0
     """What ``recommended`` adds to the peak, as a share: for the shortness of the history, and for the loss of a broker."""
     regrouped: Regrouped = Regrouped.SAME
@@ -235,14 +235,14 @@ class BucketVerdict:
     refused: int | None = None
     """Of what is throttled, what is sent away: topics, connections. ``None``: nothing of this key is, or it is not known."""
     partly_refused: int | None = None
-    """Requests for several topics of which only some are refused; ``None`` as ``refused``."""
+    """Requests for several topics of which only some are refused. ``None`` as ``refused``."""
     throttled_then: int = 0
     """Requests that were throttled when they were recorded."""
     peak_bound: PeakBound = PeakBound.EXACT
     waiting: Waiting | None = None
     """``None``: not throttled, not judged request by request, or it is not known which connection sent what."""
     metrics: MetricSamples | None = None
-    """What metrics show; ``None``: the history has none of this quota group."""
+    """What metrics show. ``None``: the history has none of this quota group."""
 
     @property
     def name(self) -> BucketName:
@@ -262,7 +262,7 @@ class BucketVerdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """What one broker's history has; times are of the first and last charged request, UTC."""
+    """What one broker's history has. Times are of the first and last charged request, UTC."""
 
     broker: int
     requests: int
@@ -282,7 +282,7 @@ class Coverage:
 
     @property
     def gap_words(self) -> str | None:
-        """How much of the history this broker lacks, as a clause without its end mark; ``None``: nothing."""
+        """How much of the history this broker lacks, as a clause without its end mark. ``None``: nothing."""
         if not self.minutes_missing or self.first_missing is None:
             return None
         return (
@@ -382,13 +382,13 @@ class Provenance:
     not_charged: Mapping[str, int] = field(default_factory=dict)
     """Lines that are not charges, by kind."""
     observations: tuple[Observations, ...] = ()
-    """What the rows are; each meaning is judged by itself."""
+    """What the rows are. Each meaning is judged by itself."""
     named_brokers: tuple[int, ...] = ()
-    """Brokers of the cluster, as recorded answers name them; empty where none does."""
+    """Brokers of the cluster, as recorded answers name them. Empty where none does."""
     cluster_brokers: tuple[int, ...] = ()
-    """Brokers of the cluster when its quotas were read; empty: not known."""
+    """Brokers of the cluster when its quotas were read. Empty: not known."""
     request_step: float | None = None
-    """The usual distance between consecutive correlation ids of one client, 1 in a whole log; ``None``: not known."""
+    """The usual distance between consecutive correlation ids of one client, 1 in a whole log. ``None``: not known."""
     unreadable: int = 0
     unreadable_samples: tuple[str, ...] = ()
     current_known: bool = True
@@ -424,12 +424,12 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestReport:
-    """The whole result; verdicts are sorted worst first."""
+    """The whole result. Verdicts are sorted worst first."""
 
     provenance: Provenance
     verdicts: tuple[BucketVerdict, ...] = ()
     group_counts: GroupCounts | None = None
-    """Of all quota groups, where ``verdicts`` has the worst ones only; ``None``: it has all of them."""
+    """Of all quota groups, where ``verdicts`` has the worst ones only. ``None``: it has all of them."""
     unjudged: tuple[UnjudgedChange, ...] = ()
     """Changed quotas that limit no recorded traffic, sorted by entity and key."""
     judged: JudgedQuotas | None = None
@@ -440,7 +440,7 @@ class BacktestReport:
     capacity: tuple[CapacityUse, ...] = ()
     rules: tuple[RuleOutcome, ...] = ()
     cluster: str | None = None
-    """The name of the Cluster document."""
+    """The name of the Cluster manifest."""
     notes: tuple[str, ...] = ()
     """What of the manifests counts only after merge."""
     commit: ManifestCommit = field(default_factory=ManifestCommit)
@@ -449,7 +449,7 @@ class BacktestReport:
     owner_of: Mapping[Entity, str] = field(default_factory=dict)
     """Who declares an entity, where an owner is set."""
     simulation: Simulation | None = None
-    """The situation that the traffic was changed to; ``None``: it is as it was recorded."""
+    """The situation that the traffic was changed to. ``None``: it is as it was recorded."""
 
     @property
     def counts(self) -> GroupCounts:

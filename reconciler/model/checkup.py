@@ -17,7 +17,7 @@ class CheckStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorCheck:
-    """One check. ``id`` is kebab-case and never changes its meaning; ``remedy`` is what to do about a ``WARN`` or ``FAIL``."""
+    """One check. ``id`` is kebab-case and never changes its meaning. ``remedy`` is what to do about a ``WARN`` or ``FAIL``."""
 
     id: str
     status: CheckStatus

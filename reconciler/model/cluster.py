@@ -37,7 +37,7 @@ class WindowKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Once:
-    """From one moment (with its offset) to another; an absent end is open: frozen until the window is removed."""
+    """From one moment (with its offset) to another. An absent end is open: frozen until the window is removed."""
 
     start: datetime.datetime | None = None
     end: datetime.datetime | None = None
@@ -47,7 +47,7 @@ class Once:
 class Weekly:
     """On some weekdays, by the wall clock of a time zone.
 
-    ``start`` and ``end`` are minutes after midnight, ``end`` at most 1440; an ``end`` at or before ``start`` is on the next day,
+    ``start`` and ``end`` are minutes after midnight, ``end`` at most 1440. An ``end`` at or before ``start`` is on the next day,
     and the window belongs to the day on which it begins.
     """
 
@@ -62,7 +62,7 @@ Recurrence: TypeAlias = Once | Weekly
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreezeWindow:
-    """One window of a Cluster document."""
+    """One window of a Cluster manifest."""
 
     kind: WindowKind
     when: Recurrence
@@ -74,7 +74,7 @@ class FreezeWindow:
 class VolumeLimit:
     """How many entities, in percent of those in scope and as a number. ``set_in`` is absent for the built-in limit.
 
-    ``minimum``: the percentage applies only while more entities than this are in scope; of three entities, one is a third.
+    ``minimum``: the percentage applies only while more entities than this are in scope. Of three entities, one is a third.
     """
 
     percent: float
@@ -85,7 +85,7 @@ class VolumeLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReductionLimit:
-    """A new value below ``factor`` times the current one is a large reduction; ``keys`` has other factors for some keys."""
+    """A new value below ``factor`` times the current one is a large reduction. ``keys`` has other factors for some keys."""
 
     factor: float = 0.5
     keys: Mapping[str, float] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class ReductionLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountLimit:
-    """How many entities; ``None``: the guard warns and never refuses."""
+    """How many entities. ``None``: the guard warns and never refuses."""
 
     count: int | None = None
     set_in: Span | None = field(default=None, compare=False)
@@ -106,7 +106,7 @@ class CountLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardLimits:
-    """``spec.guards`` of a Cluster document. Removals trip above either of their two numbers, changes above both."""
+    """``spec.guards`` of a Cluster manifest. Removals trip above either of their two numbers, changes above both."""
 
     too_many_removals: VolumeLimit = field(default_factory=lambda: VolumeLimit(percent=10.0, count=5, minimum=5))
     too_many_changes: VolumeLimit = field(default_factory=lambda: VolumeLimit(percent=30.0, count=10))
@@ -146,14 +146,14 @@ class Isolation(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What this repository owns on a cluster; nothing outside is ever written."""
+    """What this repository owns on a cluster. Nothing outside is ever written."""
 
     include: tuple[Selector, ...] = ()
     """Empty: every entity of the three known types."""
     exclude: tuple[Selector, ...] = ()
 
     def contains(self, entity: Entity) -> bool:
-        """True when the entity is owned; shapes that this tool does not know never are."""
+        """True when the entity is owned. Shapes that this tool does not know never are."""
         if not entity.is_known:
             return False
         if self.include and not any_matches(self.include, entity):
@@ -163,7 +163,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How to reach a cluster; secrets are only ever in the properties file, never here."""
+    """How to reach a cluster. Secrets are only ever in the properties file, never here."""
 
     bootstrap_servers: tuple[str, ...] = ()
     properties: str | None = None
@@ -174,7 +174,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """A guard accepted in the manifest, with a reason and (inclusive) last day; ``match`` narrows it to some entities."""
+    """A guard accepted in the manifest, with a reason and (inclusive) last day. ``match`` narrows it to some entities."""
 
     guard: str
     reason: str
@@ -216,7 +216,7 @@ class FailRule:
     """Of a client in the bucket, as the entity of its user and client id."""
     keys: tuple[str, ...] = ()
     seconds: int = 1
-    """The fewest seconds over the limit; a verdict that knows of none is not asked for them."""
+    """The fewest seconds over the limit. A verdict that knows of none is not asked for them."""
     unchanged: bool = False
     """Buckets that the change leaves as they are, too."""
     reason: str | None = None
@@ -251,7 +251,7 @@ class LabelMatcher:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """``cluster="prod"``; shells take the quotes away, so they may be missing. Raises ``ValueError`` for another form."""
+        """``cluster="prod"``. Shells take the quotes away, so they may be missing. Raises ``ValueError`` for another form."""
         if not (match := _MATCHER.fullmatch(text)):
             raise ValueError(text)
         label, operator, value = match.groups()
@@ -288,7 +288,7 @@ class StrimziOperators:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
-    """One Cluster document, or the built-in stand-in when the manifests have none (``name`` is then ``None``).
+    """One Cluster manifest, or the built-in stand-in when the manifests have none (``name`` is then ``None``).
 
     Two are equal when they mean the same, wherever they are written.
     """
@@ -309,7 +309,7 @@ class ClusterSpec:
     capacity: Mapping[str, float] = field(default_factory=dict)
     """What one broker can do, by quota key. Shares divide it, and the sum of the limits is compared with it."""
     broker_settings: Mapping[str, int] = field(default_factory=dict)
-    """Brokers' settings that decide how quotas are enforced, by Kafka's names; those left out have Kafka's defaults."""
+    """Brokers' settings that decide how quotas are enforced, by Kafka's names. Those left out have Kafka's defaults."""
     quota_callback: CallbackClass | None = None
     strimzi: StrimziOperators | None = None
     """``None``: no operator of Strimzi writes quotas here."""
@@ -320,10 +320,10 @@ class ClusterSpec:
     """By name, what this cluster adds to the profiles of the repository."""
     span: Span | None = field(default=None, compare=False)
     places: Mapping[str, Span] = field(default_factory=dict, compare=False)
-    """Where the fields of ``spec`` are, by their names in the manifest; those that are not written are not here."""
+    """Where the fields of ``spec`` are, by their names in the manifest. Those that are not written are not here."""
 
     def place(self, name: str) -> Span | None:
-        """Where a field of ``spec`` is set; without it, the document."""
+        """Where a field of ``spec`` is set. Without it, the document."""
         return self.places.get(name, self.span)
 
 

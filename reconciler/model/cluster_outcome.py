@@ -26,7 +26,7 @@ class ClusterChange(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedCluster:
-    """One cluster. ``reasons``: ``settings``, ``quotas``, or that it is not known; ``trusted``: it may be asked."""
+    """One cluster. ``reasons``: ``settings``, ``quotas``, or that it is not known. ``trusted``: it may be asked."""
 
     name: str
     change: ClusterChange
@@ -37,7 +37,7 @@ class ChangedCluster:
 
     @property
     def slug(self) -> str:
-        """The name for git references and files; see ``slug_of``."""
+        """The name for git references and files. See ``slug_of``."""
         return slug_of(self.name)
 
     @property
@@ -61,7 +61,7 @@ def slug_of(name: str) -> str:
 class ClusterFailure:
     """Why there is no result for a cluster. ``skipped``: there cannot be one yet, which is not a failure of the run.
 
-    ``failure_reason`` is the word of the error tree; ``findings`` are those that stopped it, when it was the manifests.
+    ``failure_reason`` is the word of the error tree. ``findings`` are those that stopped it, when it was the manifests.
     """
 
     cluster: ClusterIdentity

@@ -39,7 +39,7 @@ class DriftClass(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyDrift:
-    """One key on the three sides; ``None``: not set there (or, for ``baseline``, no baseline)."""
+    """One key on the three sides. ``None``: not set there (or, for ``baseline``, no baseline)."""
 
     key: str
     desired: float | None
@@ -59,7 +59,7 @@ class KeyDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityDrift:
-    """One entity that is not in sync. ``keys`` are those that differ, for one that nothing declares all that it has; sorted."""
+    """One entity that is not in sync. ``keys`` are those that differ, for one that nothing declares all that it has. Sorted."""
 
     entity: Entity
     drift: DriftClass
@@ -79,7 +79,7 @@ class BaselineKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineOrigin:
-    """Which baseline was compared with. ``name`` as the user gave it; ``commit`` of its manifests when that is known."""
+    """Which baseline was compared with. ``name`` as the user gave it. ``commit`` of its manifests when that is known."""
 
     kind: BaselineKind
     name: str
@@ -107,7 +107,7 @@ class Drift:
     entities: tuple[EntityDrift, ...]
     counts: Mapping[DriftClass, int]
     ignored: int = 0
-    """Entities that are not in sync and that the user asked not to hear of; they are in no class."""
+    """Entities that are not in sync and that the user asked not to hear of. They are in no class."""
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = field(default=())
 

@@ -11,7 +11,7 @@ from reconciler.model.entity import Entity, display_name
 
 
 class Other(enum.Enum):
-    """The type of ``OTHER``; an enum of one, so that type checkers can distinguish it from a name."""
+    """The type of ``OTHER``. An enum of one, so that type checkers can distinguish it from a name."""
 
     OTHER = "other"
 
@@ -20,7 +20,7 @@ class Other(enum.Enum):
 
 
 OTHER: Final = Other.OTHER
-"""Any user, client id or address that no quota names; only defaults apply to it."""
+"""Any user, client id or address that no quota names. Only defaults apply to it."""
 
 ClientName: TypeAlias = str | Literal[Other.OTHER]
 
@@ -34,7 +34,7 @@ class KnownClient:
 
     @property
     def sort_key(self) -> tuple[tuple[bool, str], ...]:
-        """By user, then client id; ``OTHER`` comes last."""
+        """By user, then client id. ``OTHER`` comes last."""
         return _rank(self.user), _rank(self.client_id)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class KnownAddress:
 
     @property
     def sort_key(self) -> tuple[tuple[bool, str], ...]:
-        """By text; ``OTHER`` comes last."""
+        """By text. ``OTHER`` comes last."""
         return (_rank(self.ip),)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ Known: TypeAlias = KnownClient | KnownAddress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """An effective quota: its value, the entity that sets it, and that entity's level (users and client ids 1-8; ip 1-2)."""
+    """An effective quota: its value, the entity that sets it, and that entity's level (users and client ids 1-8, ip 1-2)."""
 
     value: float
     entity: Entity
@@ -76,12 +76,12 @@ class Direction(enum.StrEnum):
     FIRST_LIMIT = "first_limit"
     REMOVED = "removed"
     OTHER_SOURCE = "other_source"
-    """The same value from another entity; who shares it may differ."""
+    """The same value from another entity. Who shares it may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """One client and key: the limit before and after, never equal; ``None`` is unlimited."""
+    """One client and key: the limit before and after, never equal. ``None`` is unlimited."""
 
     client: Known
     key: str
@@ -90,7 +90,7 @@ class Effect:
 
     @property
     def direction(self) -> Direction:
-        """By the values; a limit that is NaN, which Kafka stores and never enforces, counts as infinite."""
+        """By the values. A limit that is NaN, which Kafka stores and never enforces, counts as infinite."""
         if self.before is None:
             return Direction.FIRST_LIMIT
         if self.after is None:

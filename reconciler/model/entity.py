@@ -1,7 +1,7 @@
 """Quota entities: which users, client ids and addresses a quota is set for.
 
 Source of the rules: Kafka's ``ClientQuotaEntity`` and ``ClientQuotaControlManager`` (KIP-546). A default entity, an absent type
-and a literal name ``<default>`` are three different things; the default is the marker ``DEFAULT`` here, never a string.
+and a literal name ``<default>`` are three different things. The default is the marker ``DEFAULT`` here, never a string.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class EntityType(enum.StrEnum):
 
 
 class Default(enum.Enum):
-    """The type of ``DEFAULT``; an enum of one, so that type checkers can distinguish it from a name."""
+    """The type of ``DEFAULT``. An enum of one, so that type checkers can distinguish it from a name."""
 
     DEFAULT = "default"
 
@@ -47,7 +47,7 @@ LEGAL_SHAPES: Final = frozenset(
         (EntityType.IP.value,),
     }
 )
-"""The combinations of types that Kafka accepts, in canonical order; counting named and default separately there are ten."""
+"""The combinations of types that Kafka accepts, in canonical order. Counting named and default separately there are ten."""
 
 
 def _type_order(entity_type: str) -> tuple[int, str]:
@@ -64,7 +64,7 @@ def _is_ordered(types: list[str]) -> bool:
 class Entity:
     """One quota entity: entity types to names, in canonical order (user, client-id, ip, then unknown types by name).
 
-    Build it with ``Entity.of``; types are plain strings, because a cluster may have types that this tool does not know. Raises
+    Build it with ``Entity.of``. Types are plain strings, because a cluster may have types that this tool does not know. Raises
     ``ValueError`` when it has no type, has one twice, or has them in another order, so that equal entities are equal values.
     """
 
@@ -102,7 +102,7 @@ class Entity:
 
     @property
     def is_known(self) -> bool:
-        """True when the shape is one that this tool may write; others are shown and kept."""
+        """True when the shape is one that this tool may write. Others are shown and kept."""
         if len(self.parts) == 1:
             return self.parts[0][0] in _TYPE_RANK
         return self.types in LEGAL_SHAPES
@@ -126,7 +126,7 @@ _PLAIN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0
 def display_name(name: EntityName) -> str:
     """A name for one line of a terminal: the default is ``<default>``, anything unusual is quoted and escaped.
 
-    A user whose literal name is ``<default>`` prints as ``"<default>"``; control characters, blanks at the ends and bidirectional
+    A user whose literal name is ``<default>`` prints as ``"<default>"``. Control characters, blanks at the ends and bidirectional
     marks can neither conceal text nor move the cursor.
     """
     if name is DEFAULT:

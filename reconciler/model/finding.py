@@ -14,7 +14,7 @@ from reconciler.model.entity import Entity, escaped
 
 
 class Severity(enum.StrEnum):
-    """How much a finding matters; ``rank`` orders them, the worst first."""
+    """How much a finding matters. ``rank`` orders them, the worst first."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -64,7 +64,7 @@ def _order(finding: Finding) -> tuple[str, int, int, int, str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A place in a file. ``line`` and ``column`` count from 1; ``file`` is the path as the user would type it.
+    """A place in a file. ``line`` and ``column`` count from 1. ``file`` is the path as the user would type it.
 
     ``str(span)`` is for people: the path is escaped.
     """
@@ -112,7 +112,7 @@ class Topic(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What is known about one id. ``severity`` is for findings only; ``adjustable``: ``spec.lint`` may change it."""
+    """What is known about one id. ``severity`` is for findings only. ``adjustable``: ``spec.lint`` may change it."""
 
     id: str
     topic: Topic
@@ -138,7 +138,7 @@ def quota_manifest(quotas: str, match: str = "{user: orders}") -> str:
 
 
 def cluster_manifest(*lines: str, prune: str = "never") -> str:
-    """A Cluster document called ``prod``."""
+    """A Cluster manifest called ``prod``."""
     return _CLUSTER + "".join(f"  {line}\n" for line in (f"prune: {prune}", *lines))
 
 

@@ -14,9 +14,9 @@ from reconciler.model.state import ClusterIdentity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttling:
-    """A broker throttled the group within the last minute. ``mean_ms``: of its throttles; ``None``: not known.
+    """A broker throttled the group within the last minute. ``mean_ms``: of its throttles. ``None``: not known.
 
-    ``since``: the first sample that shows it; ``None``: not known. ``or_earlier``: no sample before that one is known.
+    ``since``: the first sample that shows it. ``None``: not known. ``or_earlier``: no sample before that one is known.
     """
 
     mean_ms: float | None = None
@@ -53,7 +53,7 @@ class GroupLoad:
 
     @property
     def share(self) -> float | None:
-        """Rate divided by limit; ``None`` without a limit."""
+        """Rate divided by limit. ``None`` without a limit."""
         if self.limit is None:
             return None
         return self.rate / self.limit if self.limit > 0 else float("inf") if self.rate > 0 else 0.0
@@ -90,7 +90,7 @@ class Headroom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerLoad:
-    """The groups of one owner; ``owner`` is ``None`` for those without one. ``worst``: the nearest to its limit."""
+    """The groups of one owner. ``owner`` is ``None`` for those without one. ``worst``: the nearest to its limit."""
 
     owner: str | None
     groups: int

@@ -25,7 +25,7 @@ class IncidentAnswer(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitOrigin:
-    """The commit that set a limit. ``before``: the value in its parent; ``None``: the entity had none."""
+    """The commit that set a limit. ``before``: the value in its parent. ``None``: the entity had none."""
 
     file: str
     """Relative to the top of the repository."""
@@ -36,14 +36,14 @@ class LimitOrigin:
     subject: str
     before: float | None
     applied: datetime.datetime | None = None
-    """When a run of an audit file first applied a commit with it; ``None``: not known."""
+    """When a run of an audit file first applied a commit with it. ``None``: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentGroup:
     """One quota group of the client on one broker. Verdict, peak and members are those of the time that ``IncidentReport`` names.
 
-    ``first`` and ``last``: seconds over the limit, UTC; ``None``: there are none, or the traffic does not show them.
+    ``first`` and ``last``: seconds over the limit, UTC. ``None``: there are none, or the traffic does not show them.
     """
 
     name: BucketName
@@ -93,7 +93,7 @@ class MissingEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentStep:
-    """What to do next. ``words``: of a command, quoted for a shell; ``text``: lines for a file."""
+    """What to do next. ``words``: of a command, quoted for a shell. ``text``: lines for a file."""
 
     title: str
     words: tuple[str, ...] = ()
@@ -109,7 +109,7 @@ class IncidentStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentReport:
-    """The whole answer. ``begin`` and ``end`` are of the incident; ``None``: there is none, or its time is not known.
+    """The whole answer. ``begin`` and ``end`` are of the incident. ``None``: there is none, or its time is not known.
 
     ``begins_earlier`` and ``goes_on``: the incident reaches an end of the time that was looked at, or of the recording.
     """
@@ -120,7 +120,7 @@ class IncidentReport:
     since: datetime.datetime
     until: datetime.datetime
     zone: str
-    """The time zone for people; all times here are UTC."""
+    """The time zone for people. All times here are UTC."""
     answer: IncidentAnswer
     begin: datetime.datetime | None = None
     end: datetime.datetime | None = None

@@ -141,7 +141,7 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "reduction-throttles",
             _WARNING,
             "A lower byte rate counts at once against what was sent within the last 11 seconds. A client that runs at the old "
-            "rate is throttled for up to (old / new - 1) x 11 s in one go, which may exceed its timeouts. Lower the limit in "
+            "rate is throttled for up to (old / new - 1) x 11 s in one go. That may exceed its timeouts. Lower the limit in "
             "steps: apply --step-down 2 does. A client whose rate is not known is assumed to run at its current limit.",
         ),
         _rule(
@@ -177,8 +177,8 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
         _rule(
             "unreadable-node",
             _WARNING,
-            "ZooKeeper has nodes among the quotas that brokers cannot read. A node is not JSON, has a value that is not a "
-            "string, has a byte rate that is not a whole number, or has a name that Kafka would write otherwise. A running "
+            "ZooKeeper has nodes among the quotas that brokers cannot read. A node is not JSON, or one of its values is "
+            "not a string. Or a byte rate is not a whole number, or Kafka would write the name otherwise. A running "
             "broker logs it and keeps the quota that it had. A starting one may fail, and so may DescribeClientQuotas for every "
             "caller. This tool shows it, leaves it as it is, and sets only what makes it readable again. Look at the node with "
             "zookeeper-shell, correct or delete it, and then create a notification in /config/changes, or restart the brokers.",

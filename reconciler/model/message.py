@@ -22,7 +22,7 @@ class PartKind(enum.StrEnum):
     KEY = "key"
     """A quota key."""
     AMOUNT = "amount"
-    """A number with its unit; it never breaks across lines."""
+    """A number with its unit. It never breaks across lines."""
     PLACE = "place"
     """``file:line:column``."""
     FLAG = "flag"
@@ -45,7 +45,7 @@ class MessagePart:
 
 
 Filling: TypeAlias = "str | int | Entity | Span | MessagePart | Message"
-"""What fills a field of a template. A plain ``str`` is words of this tool; a name of others must be a part."""
+"""What fills a field of a template. A plain ``str`` is words of this tool. A name of others must be a part."""
 
 _FIELDS: Final = string.Formatter()
 
@@ -58,7 +58,7 @@ class Message(str):
     parts: tuple[MessagePart, ...]
 
     def __new__(cls, parts: Iterable[MessagePart]) -> Self:
-        """Neighbouring runs of text become one; empty ones are dropped."""
+        """Neighbouring runs of text become one. Empty ones are dropped."""
         whole = tuple(_joined(parts))
         self = super().__new__(cls, "".join(part.text for part in whole))
         self.parts = whole
@@ -80,14 +80,14 @@ class Message(str):
 def compose(template: str, /, **fillings: Filling) -> Message:
     """``compose("{entity} gets {limit}", entity=entity, limit=amount_part(...))``.
 
-    Raises ``KeyError`` for a field without a filling. Braces are doubled as in ``str.format``; conversions and formats are not
+    Raises ``KeyError`` for a field without a filling. Braces are doubled as in ``str.format``. Conversions and formats are not
     supported.
     """
     return Message(_filled(template, fillings))
 
 
 def parts_of(text: str) -> tuple[MessagePart, ...]:
-    """The parts of a message; a plain string is one part of text."""
+    """The parts of a message. A plain string is one part of text."""
     return text.parts if isinstance(text, Message) else (MessagePart(kind=PartKind.TEXT, text=text),) if text else ()
 
 

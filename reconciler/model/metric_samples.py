@@ -30,13 +30,13 @@ class MetricSamples:
     highest: float
     """The highest sample, or the highest average."""
     every_s: float
-    """The usual time between two samples, or the length of an interval; 0: not known."""
+    """The usual time between two samples, or the length of an interval. 0: not known."""
     window_s: float
     """What a gauge looks back on: the samples of the broker's sensor."""
     over: int | None = None
-    """Samples above the proposed limit; ``None``: of averages, of which only the highest is known."""
+    """Samples above the proposed limit. ``None``: of averages, of which only the highest is known."""
     over_before: int | None = None
-    """Samples above the earlier limit; ``None``: not known."""
+    """Samples above the earlier limit. ``None``: not known."""
     share_low: float = 0.0
     """The least share of all moments above the limit, of the 95 % interval."""
     share_high: float = 1.0
@@ -45,7 +45,7 @@ class MetricSamples:
     most: float | None = None
     """Of averages, what no rate can have exceeded."""
     factor: float | None = None
-    """What a recommendation multiplies the highest sample by; ``None``: samples are too far apart for one."""
+    """What a recommendation multiplies the highest sample by. ``None``: samples are too far apart for one."""
 
     @property
     def moments(self) -> float:
@@ -67,7 +67,7 @@ class Observations:
     series: int
     """Distinct (broker, kind, user, client id)."""
     every_s: float = 0.0
-    """The usual time between the samples of a gauge, or the length of a delta or mean; 0: not known."""
+    """The usual time between the samples of a gauge, or the length of a delta or mean. 0: not known."""
     throttled_then: int = 0
     """Rows of times when a quota throttled the client."""
 

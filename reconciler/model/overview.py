@@ -10,6 +10,7 @@ from reconciler.model.backtest import Form, PeakBound, Verdict
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
+from reconciler.model.expiry import ValueExpiry
 from reconciler.model.finding import Finding, Span
 from reconciler.model.metric_samples import MetricSamples, Observations
 from reconciler.model.plan import ManifestCommit
@@ -20,7 +21,7 @@ from reconciler.model.units import QuotaUnit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityOverview:
-    """One entity on all sides; ``None``: not there, or, for ``live`` of a cluster that was not read, not known.
+    """One entity on all sides. ``None``: not there, or, for ``live`` of a cluster that was not read, not known.
 
     ``drift`` is ``None`` for what was not compared. ``baseline`` is only given where live and declared values differ.
     """
@@ -36,7 +37,9 @@ class EntityOverview:
     protected: bool = False
     in_scope: bool = True
     units: Mapping[str, QuotaUnit] = field(default_factory=dict)
-    """What values of ``declared`` were computed from, by key; plain numbers are not here."""
+    """What values of ``declared`` were computed from, by key. Plain numbers are not here."""
+    expiries: Mapping[str, ValueExpiry] = field(default_factory=dict)
+    """By key, the declared values that expire, or expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +64,7 @@ class BudgetUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedRate:
-    """The rate of a quota group on a broker. ``entity``: of the quota that limits it; ``owner``: as the file has it."""
+    """The rate of a quota group on a broker. ``entity``: of the quota that limits it. ``owner``: as the file has it."""
 
     broker: str
     key: str
@@ -115,7 +118,7 @@ class ClusterOverview:
 
     @property
     def live(self) -> int | None:
-        """How many entities the cluster has; ``None`` when it was not read."""
+        """How many entities the cluster has. ``None`` when it was not read."""
         return sum(1 for entity in self.entities if entity.live is not None) if self.observed is not None else None
 
 
@@ -172,17 +175,17 @@ class BucketTraffic:
     reason: str | None = None
     """Why a verdict is inconclusive."""
     metrics: MetricSamples | None = None
-    """What metrics show; ``None``: the history has none of this bucket."""
+    """What metrics show. ``None``: the history has none of this bucket."""
 
     @property
     def share(self) -> float | None:
-        """The peak as a part of the limit, 1 for just as much; ``None`` without a limit."""
+        """The peak as a part of the limit, 1 for just as much. ``None`` without a limit."""
         return None if not self.limit_after else self.peak / self.limit_after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficOverview:
-    """The file of a backtest, as far as it is shown; buckets are as it has them, the worst first."""
+    """The file of a backtest, as far as it is shown. Buckets are as it has them, the worst first."""
 
     file: str
     form: Form
@@ -192,7 +195,7 @@ class TrafficOverview:
     requests: int
     current_known: bool
     cluster: str | None = None
-    """The name of its Cluster document."""
+    """The name of its Cluster manifest."""
     headline: str = ""
     """Its answer, in the backtest's own words."""
     buckets: tuple[BucketTraffic, ...] = ()
@@ -203,7 +206,7 @@ class TrafficOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
-    """All of it. ``runs`` are the latest first; ``runs_left_out`` older ones are in the audit files and not here."""
+    """All of it. ``runs`` are the latest first. ``runs_left_out`` older ones are in the audit files and not here."""
 
     at: datetime.datetime
     version: str

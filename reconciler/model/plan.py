@@ -40,12 +40,12 @@ class Reason(enum.StrEnum):
     WAY_BACK = "way_back"
     """It is put back to what it was before a run."""
     ON_REQUEST = "on_request"
-    """A user asked for it by hand; for removals, where the other reasons refer to manifests."""
+    """A user asked for it by hand. For removals, where the other reasons refer to manifests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyChange:
-    """One key of one entity. ``None`` before: not set; ``None`` after: removed. The two are never equal."""
+    """One key of one entity. ``None`` before: not set. ``None`` after: removed. The two are never equal."""
 
     key: str
     before: float | None
@@ -69,7 +69,7 @@ class KeyChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """Everything that happens to one entity; it is written whole or not at all."""
+    """Everything that happens to one entity. It is written whole or not at all."""
 
     entity: Entity
     action: Action
@@ -92,12 +92,12 @@ class Alteration:
     ops: Mapping[str, float | None]
     before: Mapping[str, float | None] | None = field(default=None, compare=False)
     """What the keys of ``ops`` were when this was decided. A cluster that can compare and set refuses the alteration when one is
-    something else by then; one that cannot ignores this."""
+    something else by then. One that cannot ignores this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlterationResult:
-    """The cluster's answer for one entity; code 0 is success."""
+    """The cluster's answer for one entity. Code 0 is success."""
 
     entity: Entity
     error_code: int = 0
@@ -116,7 +116,7 @@ class GuardStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardResult:
-    """One guard, measured. ``set_in`` is ``file:line:column`` or ``built in``; ``message``: the changes that it saw."""
+    """One guard, measured. ``set_in`` is ``file:line:column`` or ``built in``. ``message``: the changes that it saw."""
 
     id: str
     status: GuardStatus
@@ -222,9 +222,9 @@ class Plan:
     notes: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     effects: PlanEffects | None = None
-    """Which clients move to other limits; only when asked for."""
+    """Which clients move to other limits. Only when asked for."""
     unmanaged: tuple[Entity, ...] | None = None
-    """Entities that are left because no manifest declares them, sorted; only when asked for."""
+    """Entities that are left because no manifest declares them, sorted. Only when asked for."""
     brokers: tuple[int, ...] = ()
     """Ids of the brokers among which totals are divided, sorted. Empty when the manifests declare no total."""
     leaders: LeaderSpread | None = None
@@ -284,7 +284,7 @@ class ChangeStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeOutcome:
-    """One change and its fate; the change carries the values before, from which ``revert`` finds its way back."""
+    """One change and its fate. The change carries the values before, from which ``revert`` finds its way back."""
 
     change: Change
     status: ChangeStatus
@@ -310,9 +310,9 @@ class ApplyReport:
     origin: ObservedFrom = ObservedFrom.BROKER
     """Where the cluster's quotas were read and written."""
     seconds: float | None = None
-    """How long writing and reading back took; ``None``: not known, or nothing was to be written."""
+    """How long writing and reading back took. ``None``: not known, or nothing was to be written."""
     brokers: int | None = None
-    """How many brokers showed what was written; ``None``: not verified, or read from ZooKeeper."""
+    """How many brokers showed what was written. ``None``: not verified, or read from ZooKeeper."""
     leaders: LeaderSpread | None = None
     """Which brokers led partitions then, where a value needs that. No document has it."""
     divided_among: tuple[int, ...] = ()

@@ -28,14 +28,14 @@ class PolicySubject(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyExpression:
-    """An expression in CEL. ``lines``: where each of its lines begins in the file; empty where the lines were folded."""
+    """An expression in CEL. ``lines``: where each of its lines begins in the file. Empty where the lines were folded."""
 
     text: str
     span: Span
     lines: tuple[Span, ...] = ()
 
     def place(self, line: int, column: int) -> Span:
-        """A place in the expression as a place in its file; the expression itself where that is not known."""
+        """A place in the expression as a place in its file. The expression itself where that is not known."""
         if not 0 < line <= len(self.lines) or column < 1:
             return self.span
         start = self.lines[line - 1]

@@ -14,7 +14,7 @@ class ProposedValue:
     """One value of a manifest that throttles recorded traffic, and the recommended one.
 
     ``before`` and ``after`` are texts of a manifest. ``entities`` take their value from this place, the shared value is safe for
-    each of them; ``profile`` is the profile that has it.
+    each of them. ``profile`` is the profile that has it.
     """
 
     source: Span

@@ -9,7 +9,7 @@ from reconciler.model.entity import EntityType
 
 
 class ValueType(enum.StrEnum):
-    """The type a broker declares for a key; on the wire every value is a 64-bit float."""
+    """The type a broker declares for a key. On the wire every value is a 64-bit float."""
 
     LONG = "long"
     INT = "int"
@@ -66,7 +66,7 @@ CLIENT_KEYS: Final = (
 IP_KEYS: Final = (QuotaKey.CONNECTION_CREATION_RATE,)
 
 KNOWN_KEYS: Final = frozenset(key.value for key in QuotaKey)
-"""Wire names of the keys this tool may write; a cluster may have others, which are shown and kept."""
+"""Wire names of the keys this tool may write. A cluster may have others, which are shown and kept."""
 
 LONG_MAX: Final = float(2**63)
 """The largest double that brokers accept for a LONG key: 2^63 itself passes, because the bound is compared as a double."""
@@ -74,5 +74,5 @@ INT_MAX: Final = float(2**31 - 1)
 
 
 def legal_keys(entity_types: tuple[str, ...]) -> tuple[QuotaKey, ...]:
-    """The quota keys that Kafka takes for an entity of these types; empty for a shape that Kafka does not have."""
+    """The quota keys that Kafka takes for an entity of these types. Empty for a shape that Kafka does not have."""
     return IP_KEYS if entity_types == (EntityType.IP.value,) else CLIENT_KEYS

@@ -24,7 +24,7 @@ from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
 MAX_REGEX_LENGTH: Final = 1000
 """Most characters of a regular expression."""
 MAX_REGEXES: Final = 200
-"""Most different regular expressions in one file; as many are kept compiled."""
+"""Most different regular expressions in one file. As many are kept compiled."""
 _REGEX_MEMORY: Final = 256 * 1024
 # RE2 reads {,3} as text, other engines as a count: the same expression would select different names.
 _OPEN_COUNT: Final = re.compile(r"(?<!\\)\{,[0-9]+\}")
@@ -32,7 +32,7 @@ _INSTALL_RE2: Final = "pip install 'kafka-quota-reconciler[regex]', or write a p
 
 
 class PatternError(ValueError):
-    """A regular expression that cannot be used; the text gives the reason."""
+    """A regular expression that cannot be used. The text gives the reason."""
 
 
 @lru_cache(maxsize=MAX_REGEXES)
@@ -45,7 +45,7 @@ def compile_regex(text: str) -> Any:
     if len(text) > MAX_REGEX_LENGTH:
         raise PatternError(f"the expression has {len(text)} characters, and {MAX_REGEX_LENGTH} are allowed")
     if count := _OPEN_COUNT.search(text):
-        raise PatternError(f"RE2 does not read {count[0]} as a count; write {{0{count[0][1:]}")
+        raise PatternError(f"RE2 does not read {count[0]} as a count. Write {{0{count[0][1:]}")
     try:
         import re2
     except ImportError as error:
@@ -63,7 +63,7 @@ def compile_regex(text: str) -> Any:
 
 
 class MatchKind(enum.StrEnum):
-    """How one type is matched; the words are those of the manifest."""
+    """How one type is matched. The words are those of the manifest."""
 
     NAME = "name"
     DEFAULT = "default"

@@ -42,7 +42,7 @@ class SimulatedLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLoad:
-    """The average of all recorded clients on one broker, in the unit of the key; ``None``: the broker is not there."""
+    """The average of all recorded clients on one broker, in the unit of the key. ``None``: the broker is not there."""
 
     broker: int
     key: str
@@ -77,7 +77,7 @@ class LandedTraffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandingVerdict:
-    """The worst verdict of a quota group in the recorded traffic, under the quotas from before; ``None``: not judged."""
+    """The worst verdict of a quota group in the recorded traffic, under the quotas from before. ``None``: not judged."""
 
     bucket: BucketName
     key: str

@@ -15,7 +15,7 @@ from reconciler.model.quota import QuotaKey
 from reconciler.model.units import LeaderSpread, QuotaUnit, UnitQuota
 
 Quotas: TypeAlias = Mapping[str, float]
-"""Quota key (wire name) to value; keys may be unknown to this tool when they come from a cluster."""
+"""Quota key (wire name) to value. Keys may be unknown to this tool when they come from a cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class DesiredState:
     """The moment for which values that expire were decided. ``None``: before every expiry."""
 
     def next_expiry(self) -> datetime.datetime | None:
-        """When a value expires next; ``None`` when none will."""
+        """When a value expires next. ``None`` when none will."""
         moments = (e.at for d in self.entities.values() for e in d.expiries.values() if not e.expired)
         return min(moments, default=None)
 
@@ -167,13 +167,13 @@ class ClusterIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnreadableNode:
-    """A node in ZooKeeper that brokers cannot read, or not whole; it is shown and left as it is."""
+    """A node in ZooKeeper that brokers cannot read, or not whole. It is shown and left as it is."""
 
     path: str
     reason: str
     """Quotes nothing of the node: it may have credentials."""
     entity: Entity | None = None
-    """The entity of the node; ``None`` when its name is the name of none."""
+    """The entity of the node. ``None`` when its name is the name of none."""
 
     @property
     def message(self) -> str:
@@ -193,13 +193,13 @@ class CurrentState:
     unreadable: tuple[UnreadableNode, ...] = ()
     """What a cluster in ZooKeeper has beside ``entities``, sorted by path."""
     brokers: tuple[int, ...] = ()
-    """Ids of the brokers that were up, sorted; empty: not known."""
+    """Ids of the brokers that were up, sorted. Empty: not known."""
     leaders: LeaderSpread | None = None
-    """Which of them lead partitions; ``None``: not asked."""
+    """Which of them lead partitions. ``None``: not asked."""
 
 
 def same_value(value: float | None, other: float | None) -> bool:
-    """Equality of values as a broker compares them: doubles, where NaN equals itself; ``None`` is unset."""
+    """Equality of values as a broker compares them: doubles, where NaN equals itself. ``None`` is unset."""
     if value is None or other is None:
         return value is other
     return value == other or (value != value and other != other)  # noqa: PLR0124 - the portable test for NaN

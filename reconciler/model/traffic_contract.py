@@ -29,7 +29,7 @@ class CheckState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractCheck:
-    """One check. ``rows``: those that violate it. ``example``: a name or row of the producer; escape it in outputs."""
+    """One check. ``rows``: those that violate it. ``example``: a name or row of the producer. Escape it in outputs."""
 
     id: str
     state: CheckState

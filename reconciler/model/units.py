@@ -45,7 +45,7 @@ class BudgetShare:
 class Proportional:
     """``{proportional: 60MiB, to: leaders}``: a total that brokers share by the partitions they lead. ``value``: the total.
 
-    ``topics``: those whose partitions count; ``None``: all topics.
+    ``topics``: those whose partitions count. ``None``: all topics.
     """
 
     value: float
@@ -95,7 +95,7 @@ class LeaderSpread:
     """Which brokers lead the partitions of a cluster."""
 
     partitions: tuple[tuple[int, int], ...] = ()
-    """How many partitions each broker leads, by id; those that lead none are not here."""
+    """How many partitions each broker leads, by id. Those that lead none are not here."""
     leaderless: int = 0
     """Partitions without a leader."""
     by_topic: Mapping[str, tuple[tuple[int, ...], int]] = field(default_factory=dict)
@@ -104,6 +104,6 @@ class LeaderSpread:
     """Brokers that have replicas and are not up, sorted."""
 
     def largest_share(self, brokers: int) -> float | None:
-        """How many times its even part the broker with the most leaders leads; ``None`` without any leader."""
+        """How many times its even part the broker with the most leaders leads. ``None`` without any leader."""
         led = sum(count for _, count in self.partitions)
         return max(count for _, count in self.partitions) * brokers / led if led else None

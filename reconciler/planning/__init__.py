@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         overriding_entities,
         undeclared_in_scope,
     )
-    from reconciler.planning.leader_files import LeaderChange, parse_leaders
+    from reconciler.planning.leader_files import parse_leaders
     from reconciler.planning.proposed_values import propose_values
     from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_leader_parts, keep_parts, rebalances
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BrokerChange",
-    "LeaderChange",
     "Rebalance",
     "brokers_of_part",
     "change_of_one",

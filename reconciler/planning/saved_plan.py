@@ -25,18 +25,18 @@ def read_saved_plan(text: str, *, name: str) -> Plan:
     try:
         return read_plan(text, name=name)
     except (AlteredDocumentError, DocumentVersionError) as error:
-        raise StalePlanError(f"{error}; plan again") from error
+        raise StalePlanError(f"{error}. Plan again") from error
 
 
 def require_current(saved: Plan, plan: Plan) -> None:
     """Raise ``StalePlanError``, with every difference, unless this plan has exactly the changes of the saved one."""
     if saved.cluster.id != plan.cluster.id:
         of, answers = (escaped(cluster.id or "unknown") for cluster in (saved.cluster, plan.cluster))
-        msg = f"the saved plan is of cluster {of}, and {answers} answers; plan again"
+        msg = f"the saved plan is of cluster {of}, and {answers} answers. Plan again"
         raise StalePlanError(msg)
     if saved.digest != plan.digest:
         lines = (*_brokers_differ(saved, plan), *_expired_since(saved, plan), *differences(saved, plan))
-        msg = f"the saved plan is stale: {list_some(lines, _SHOWN, between='; ')}; plan again"
+        msg = f"the saved plan is stale: {list_some(lines, _SHOWN, between='. ')}. Plan again"
         raise StalePlanError(msg)
 
 

@@ -76,7 +76,7 @@ def rebalance(context: GuardContext) -> Measurement:
 
 
 def scope_overlap(context: GuardContext) -> Measurement:
-    """A change to what another Cluster document, for the same real cluster, declares too: the two would undo each other."""
+    """A change to what another Cluster manifest, for the same real cluster, declares too: the two would undo each other."""
     contested = tuple(c.entity for c in context.changes if c.entity in context.claimed_elsewhere)
     others = sorted({display_name(context.claimed_elsewhere[entity]) for entity in contested})
     return trip_on_any(

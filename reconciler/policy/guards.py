@@ -56,7 +56,7 @@ def check_guard_ids(accepted: Sequence[str]) -> None:
         if guard_id not in GUARDS and guard_id not in RENAMED and not guard_id.startswith(POLICY_PREFIX)
     ]
     if unknown:
-        near = near_miss(unknown[0], GUARDS) or f"; the guards are {', '.join(GUARDS)}"
+        near = near_miss(unknown[0], GUARDS) or f". The guards are {', '.join(GUARDS)}"
         msg = f"unknown guard {shown(unknown[0])}{near}"
         raise UsageError(msg)
 

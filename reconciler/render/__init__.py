@@ -8,7 +8,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.render.backtest_page import backtest_html
-    from reconciler.render.backtest_sentences import answer
+    from reconciler.render.backtest_sentences import answer, who
     from reconciler.render.backtest_text import backtest_lines
     from reconciler.render.chat_message import render_chat_message
     from reconciler.render.checkup_text import checkup_lines
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         render_sticky_comment,
     )
     from reconciler.render.traffic_check_text import contract_lines
-    from reconciler.render.why_text import incident_headline, incident_lines
+    from reconciler.render.why_text import incident_lines
 
 __all__ = [
     "BUDGET",
@@ -106,7 +106,6 @@ __all__ = [
     "headroom_lines",
     "hidden_data",
     "hidden_entities",
-    "incident_headline",
     "incident_lines",
     "index_lines",
     "is_edited",
@@ -147,6 +146,7 @@ __all__ = [
     "traffic_health_lines",
     "validation_lines",
     "view_title",
+    "who",
     "worst_verdict",
     "write",
 ]

@@ -204,7 +204,7 @@ def safe_words(verdict: BucketVerdict) -> str | None:
     words = f"{amount(verdict.key, verdict.safe)}: no request of this history is over it, on any broker"
     if verdict.safe_p999 is None or verdict.safe_p999 >= verdict.safe:
         return words
-    return f"{words}; {amount(verdict.key, verdict.safe_p999)}: 1 of 1000 seconds at most"
+    return f"{words}. {amount(verdict.key, verdict.safe_p999)}: 1 of 1000 seconds at most"
 
 
 def advice_words(verdict: BucketVerdict) -> str | None:
@@ -269,7 +269,7 @@ def capacity_words(use: CapacityUse) -> str:
     """What one broker would have to do if all used their limits at once."""
     times = f"{use.after / use.capacity:.2g} x" if use.capacity else "above"
     before = "" if use.before is None or use.before == use.after else f", before the change {limit_text(use.key, use.before)}"
-    unlimited = f"; {count_of(use.unlimited, 'bucket')} without a limit not counted" if use.unlimited else ""
+    unlimited = f", {count_of(use.unlimited, 'bucket')} without a limit not counted" if use.unlimited else ""
     return (
         f"broker {use.broker}, {use.key}: the limits of {count_of(use.buckets, 'bucket')} recorded there add up to "
         f"{limit_text(use.key, use.after)}, {times} its capacity of {limit_text(use.key, use.capacity)}{before}{unlimited}"

@@ -115,7 +115,7 @@ def render_code_quality(findings: Sequence[Finding], *, places: RepoPaths | None
 
 def _issue(finding: Finding, print_of: str, places: RepoPaths) -> dict[str, Json]:
     span = finding.span
-    related = "".join(f"; {places.relative(r.span.file)}:{r.span.line}: {r.message}" for r in finding.related)
+    related = "".join(f". See {places.relative(r.span.file)}:{r.span.line}: {r.message}" for r in finding.related)
     path = places.relative(span.file) if span else FALLBACK_FILE
     lines: dict[str, Json] = {"begin": span.line if span else 1}
     return {
@@ -146,7 +146,7 @@ def _commands(severity: Severity, findings: Sequence[Finding], places: RepoPaths
     more = len(ordered) - MOST_OF_A_KIND
     if more > 0:
         what = f"{more} more {severity.value}{'' if more == 1 or severity is Severity.INFO else 's'}"
-        yield f"::{command} title={_property('kafka-quotas')}::{what}; the log and the summary of this step have all of them"
+        yield f"::{command} title={_property('kafka-quotas')}::{what}. The log and the summary of this step have all of them"
 
 
 def _command(command: str, finding: Finding, places: RepoPaths) -> str:
@@ -188,7 +188,7 @@ def findings_to_sarif(
     seen: Counter[str] = Counter()
     invocation: dict[str, Json] = {"executionSuccessful": True}
     if len(ordered) > len(kept):
-        text = f"{len(ordered) - len(kept)} results have no room here; 'kafka-quotas validate' prints all of them"
+        text = f"{len(ordered) - len(kept)} results have no room here. 'kafka-quotas validate' prints all of them"
         invocation["toolExecutionNotifications"] = [{"level": "warning", "message": {"text": text}}]
     described: list[Json] = [_sarif_rule(rule_id, rules.get(rule_id)) for rule_id in ids]
     run: dict[str, Json] = {

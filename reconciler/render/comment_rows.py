@@ -372,9 +372,9 @@ def _of_groups(groups: Sequence[BucketVerdict]) -> str:
 
 
 def _of_group(verdict: BucketVerdict) -> str:
-    safe = f"; safe from {rate(verdict.key, verdict.safe).replace(' ', _NO_BREAK)}" if verdict.safe is not None else ""
+    safe = f", safe from {rate(verdict.key, verdict.safe).replace(' ', _NO_BREAK)}" if verdict.safe is not None else ""
     if verdict.metrics is not None and has_only_metrics(verdict) and verdict.verdict is not Verdict.CLEAR:
-        advised = f"; recommended {amount_markdown(verdict.key, verdict.recommended)}" if verdict.recommended is not None else ""
+        advised = f", recommended {amount_markdown(verdict.key, verdict.recommended)}" if verdict.recommended is not None else ""
         return f"{verdict.verdict.value}: {short_metrics_words(verdict, verdict.metrics)}{advised}"
     match verdict.verdict:
         case Verdict.THROTTLED:
@@ -386,7 +386,7 @@ def _of_group(verdict: BucketVerdict) -> str:
             short = verdict.reason is not None and len(verdict.reason) <= _SHORT_REASON
             return f"inconclusive: {prose(verdict.reason)}" if short and verdict.reason else "inconclusive: nothing proven"
     peak = f"{verdict.peak_bound.words}{rate(verdict.key, verdict.peak)}".replace(" ", _NO_BREAK)
-    return f"clear; peak {peak}"
+    return f"clear, peak {peak}"
 
 
 def throttled_words(bucket_verdict: BucketVerdict) -> str:

@@ -21,11 +21,11 @@ _LOOK: Final = {
     DriftClass.UNMANAGED: ("?", Style.FAINT, "no manifest declares it"),
 }
 _PRUNED: Final = {
-    Prune.ALWAYS: "; the next apply removes it",
-    Prune.CONFIRM: "; the next apply that accepts guard prune removes it",
+    Prune.ALWAYS: ", and the next apply removes it",
+    Prune.CONFIRM: ", and the next apply that accepts guard prune removes it",
     Prune.NEVER: "",
 }
-_KEPT: Final = "no longer declared, and kept because of prune: never; declare it with quotas: {} to remove it"
+_KEPT: Final = "no longer declared, and kept because of prune: never. Declare it with quotas: {} to remove it"
 _ORIGIN: Final = {"broker": "its brokers", "zookeeper": "ZooKeeper", "snapshot": "a snapshot"}
 
 _COLUMNS: Final = (
@@ -70,7 +70,7 @@ def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Block]:
     for note in drift.notes:
         yield labelled("Note: ", Style.FAINT, *message_segments(note))
     if not drift.complete:
-        yield labelled("Note: ", Style.FAINT, "only some manifests were read; only what they declare was compared")
+        yield labelled("Note: ", Style.FAINT, "only some manifests were read. Only what they declare was compared")
     yield line((drift_sentence(drift), Style.STRONG))
 
 
@@ -84,9 +84,9 @@ def drift_sentence(drift: Drift) -> str:
         return f"No drift: the cluster has what the manifests declare ({rest})."
     added = f"{counts[DriftClass.ADDED]} added"
     if drift.baseline is None:
-        return f"{_differ(counts[DriftClass.DIFFERS])}, {added}; {rest}."
+        return f"{_differ(counts[DriftClass.DIFFERS])}, {added}. {rest}."
     named = (DriftClass.UNAPPLIED, DriftClass.CHANGED, DriftClass.MISSING)
-    return f"{', '.join(f'{counts[each]} {each.value}' for each in named)}, {added}; {rest}."
+    return f"{', '.join(f'{counts[each]} {each.value}' for each in named)}, {added}. {rest}."
 
 
 def class_words(entity_drift: EntityDrift, prune: Prune) -> str:
@@ -108,7 +108,7 @@ def _unmanaged(drift: Drift) -> Iterator[Line]:
     for entity_drift in unmanaged[:_UNMANAGED_ROWS]:
         yield line((f"  ? {entity_drift.entity}", Style.FAINT))
     if len(unmanaged) > _UNMANAGED_ROWS:
-        yield line((f"  and {len(unmanaged) - _UNMANAGED_ROWS} more; --show-unmanaged lists all", Style.FAINT))
+        yield line((f"  and {len(unmanaged) - _UNMANAGED_ROWS} more. --show-unmanaged lists all", Style.FAINT))
     yield line()
 
 
@@ -120,7 +120,7 @@ def _against(origin: BaselineOrigin | None) -> str:
     if origin is None:
         return ""
     commit = f" ({origin.commit[:12]})" if origin.commit else ""
-    return f"; baseline {display_name(origin.name)}{commit}"
+    return f", baseline {display_name(origin.name)}{commit}"
 
 
 def _entity(entity_drift: EntityDrift, drift: Drift) -> Iterator[Line | tuple[str | tuple[str, Style], ...]]:

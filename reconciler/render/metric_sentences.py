@@ -108,7 +108,7 @@ def _gauge_words(metrics: MetricSamples) -> Iterator[str]:
     if metrics.over is None:
         yield f"{count_of(metrics.samples, 'sample')}, {moments_words(metrics)}"
     elif not metrics.over:
-        yield f"{not_seen_words(metrics)}; above the limit in at most {most} of the time (95 %)"
+        yield f"{not_seen_words(metrics)}, above the limit in at most {most} of the time (95 %)"
     else:
         share = f"{sample_share_text(metrics)}, 95 % interval {percent_text(metrics.share_low)} to {most}"
         yield f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} above the limit ({share}), {moments_words(metrics)}"

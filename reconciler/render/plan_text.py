@@ -58,7 +58,7 @@ MANY_CHANGES: Final = 200
 _SHOWN_FILES: Final = 20
 _SHOWN_CUTS: Final = 10
 
-INCOMPLETE: Final = "only some manifests were planned; nothing is pruned"
+INCOMPLETE: Final = "only some manifests were planned. Nothing is pruned"
 """The note of a plan that is not complete."""
 
 
@@ -260,7 +260,7 @@ def summary_sentence(plan: Plan) -> str:
     if not plan.changes:
         return f"No changes: the cluster has what the manifests declare ({rest})."
     decide = f"; {undecided_words(plan)}" if plan.undecided else ""
-    return f"{s.create} to create, {s.update} to update, {s.delete} to delete; {rest}{decide}."
+    return f"{s.create} to create, {s.update} to update, {s.delete} to delete. {rest}{decide}."
 
 
 def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:
@@ -352,9 +352,9 @@ def _report_headline(report: ApplyReport) -> tuple[str, Style]:
         case ApplyResult.DONE:
             return (f"Applied {count_of(total, 'change')}{_time_taken(report)}, verified {_verified_where(report)}.", Style.GOOD)
         case ApplyResult.REFUSED:
-            return ("Refused; nothing was written.", Style.BAD)
+            return ("Refused. Nothing was written.", Style.BAD)
         case ApplyResult.FAILED:
-            return (f"Failed; nothing was written. {_status_counts(report)}", Style.BAD)
+            return (f"Failed. Nothing was written. {_status_counts(report)}", Style.BAD)
         case ApplyResult.PARTIAL:
             return (f"Not complete: {_status_counts(report)}", Style.BAD)
 

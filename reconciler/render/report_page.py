@@ -41,6 +41,7 @@ from reconciler.render.report_page_sections import (
     cluster_name,
     clusters_section,
     differences_section,
+    expiries_section,
     headline,
     moment,
     runs_section,
@@ -93,11 +94,13 @@ def report_html(overview: Overview) -> str:
 
 
 def _sections_of_values(overview: Overview) -> Iterator[PageSection]:
-    """Budgets and computed values, where there are any."""
+    """Budgets, computed values and values that expire, where there are any."""
     if any(cluster.budgets for cluster in overview.clusters):
         yield budgets_section(overview)
     if any(entity.units for cluster in overview.clusters for entity in cluster.entities):
         yield units_section(overview)
+    if any(entity.expiries for cluster in overview.clusters for entity in cluster.entities):
+        yield expiries_section(overview)
 
 
 def who_section() -> PageSection:

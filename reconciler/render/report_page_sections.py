@@ -39,7 +39,7 @@ from reconciler.render.html_page import (
     unbroken,
 )
 from reconciler.render.metric_sentences import metric_rows_words, not_seen_words
-from reconciler.text import count_of, rate, unit_text
+from reconciler.text import count_of, expiry_text, rate, unit_text
 
 DRIFT_WORDS: Final = {
     DriftClass.IN_SYNC: ("in sync", "good"),
@@ -422,4 +422,32 @@ def units_section(overview: Overview) -> PageSection:
     caption = text(count_of(len(rows), "computed value"))
     return PageSection(
         place="computed", title="Computed values", count=len(rows), body=tuple(table(caption, heads, cells, of=len(rows)))
+    )
+
+
+def expiries_section(overview: Overview) -> PageSection:
+    """Values that are there for a while, by the moment of their expiry."""
+    rows = sorted(
+        (
+            (expiry.at, cluster_name(cluster), entity, key, expiry)
+            for cluster in overview.clusters
+            for entity in cluster.entities
+            for key, expiry in entity.expiries.items()
+        ),
+        key=lambda row: (*row[:2], row[2].entity.sort_key, row[3]),
+    )
+    cells = (
+        (
+            name(str(entity.entity)),
+            quoted(cluster),
+            key_name(key),
+            amount_html(key, (entity.declared or {})[key]) if key in (entity.declared or {}) else text("no value of its own"),
+            text(expiry_text(key, expiry)),
+        )
+        for _, cluster, entity, key, expiry in rows
+    )
+    heads = ("Entity", "Cluster", "Limit", "Declared now", "Expiry")
+    caption = text(f"{count_of(len(rows), 'value')} with an expiry, the first to expire first")
+    return PageSection(
+        place="expiries", title="Temporary values", count=len(rows), body=tuple(table(caption, heads, cells, of=len(rows)))
     )

@@ -30,7 +30,7 @@ from reconciler.resolution import (
     ViewComparison,
     ViewKind,
 )
-from reconciler.text import amount, unit_text
+from reconciler.text import amount, live_expiry_text, unit_text
 
 _WIDTH: Final = max(len(key) for key in ("controller_mutation_rate", "connection_creation_rate"))
 _ORIGINS: Final = {ObservedFrom.BROKER: "its brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper", ObservedFrom.SNAPSHOT: "a snapshot"}
@@ -95,6 +95,8 @@ def _rows(client: Known, key: str, answer: KeyAnswer) -> Iterator[tuple[str | tu
     yield f"{key:<{_WIDTH}}", amount(key, answer.value), f"level {answer.level}", set_by, (whose, Style.FAINT)
     if answer.unit is not None:
         yield line((f"  {'  declared':<{_WIDTH}}  {unit_text(key, answer.unit)}", Style.FAINT), hang=6)
+    if answer.expiry is not None:
+        yield line((f"  {'  temporary':<{_WIDTH}}  {live_expiry_text(key, answer.expiry)}", Style.FAINT), hang=6)
     for hidden in answer.overridden or ():
         level = f"level {hidden.level}"
         texts = ("  hides", amount(key, hidden.value), level, str(hidden.entity))

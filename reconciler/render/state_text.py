@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.model import DEFAULT, CurrentState, Entity, EntityName, EntityType, in_canonical_order
+from reconciler.model import DEFAULT, CurrentState, Entity, EntityName, EntityType, ValueExpiry, in_canonical_order
 from reconciler.render.layout import Column, Style, Table, table
-from reconciler.text import DEFAULT_TEXT, amount, entity_text, number_text, quoted, word
+from reconciler.text import DEFAULT_TEXT, amount, entity_text, live_expiry_text, number_text, quoted, word
 
+_NO_EXPIRIES: Final[Mapping[tuple[Entity, str], ValueExpiry]] = {}
 _BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
 
 
@@ -38,17 +39,21 @@ def state_as_text(state: CurrentState, *, color: bool = False) -> Iterator[str]:
         yield f"{before}{entity_text(entity)}{after}\n{''.join(lines)}\n"
 
 
-def state_table(state: CurrentState) -> Table:
-    """For people: each limit with its unit, beside the entity's name; in canonical order."""
+def state_table(state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry] = _NO_EXPIRIES) -> Table:
+    """For people: each limit with its unit, beside the entity's name; in canonical order. A column for ``expiries``, if any."""
     rows: list[tuple[tuple[str, Style] | str, ...]] = []
     for entity in in_canonical_order(state.entities):
         quotas = sorted(state.entities[entity].items())
         names = (str(entity), *[""] * (len(quotas) - 1))
-        rows += [((name, Style.STRONG), key, amount(key, value)) for name, (key, value) in zip(names, quotas, strict=True)]
-    return table(_TABLE, rows, indent=0)
+        for name, (key, value) in zip(names, quotas, strict=True):
+            row = (name, Style.STRONG), key, amount(key, value)
+            expiry = expiries.get((entity, key))
+            rows.append((*row, "" if expiry is None else live_expiry_text(key, expiry)) if expiries else row)
+    return table((*_TABLE, _TEMPORARY) if expiries else _TABLE, rows, indent=0)
 
 
 _TABLE: Final = (Column(title="entity", least=16), Column(title="key", least=12), Column(title="limit", least=10))
+_TEMPORARY: Final = Column(title="temporary", least=16)
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 COLUMNS: Final = (*_TYPES, "other", "key", "value")
 

@@ -271,7 +271,7 @@ def render_sticky_comment(content: Content, status: CommentStatus, *, edited: bo
         whole = _whole(content, dataclasses.replace(status, detail=shorten(escaped(status.detail), most)), edited=edited)
         if size((whole,)) <= LIMIT:
             return whole
-    msg = f"the comment would have {len(whole.encode())} bytes; {LIMIT} is the most"
+    msg = f"the comment would have {len(whole.encode())} bytes, and {LIMIT} is the most"
     raise ValueError(msg)
 
 

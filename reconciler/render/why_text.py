@@ -162,7 +162,7 @@ def _pass_words(group: IncidentGroup) -> str | None:
         return f"not known from samples. Recommended: {amount(group.key, group.recommended)}. {_LOWER_BOUND}"
     words = f"{amount(group.key, group.would_pass)} or more for the traffic of this incident"
     if group.recommended is not None and group.recommended > group.would_pass:
-        words += f"; recommended {amount(group.key, group.recommended)}"
+        words += f", recommended {amount(group.key, group.recommended)}"
     return f"{words}. {_LOWER_BOUND}"
 
 

@@ -92,7 +92,7 @@ def unclear_addresses(tables: Sequence[AddressTable], names: Iterable[str]) -> M
         spellings = next((unclear for table in tables if (unclear := table.resolve(name).unclear)), ())
         if spellings:
             entities = ", ".join(sorted(str(candidate.entity) for candidate in spellings))
-            reasons[name] = f"{entities} are one address with different limits; in each broker the one applied last decides"
+            reasons[name] = f"{entities} are one address with different limits. In each broker the one applied last decides"
     return reasons
 
 

@@ -68,4 +68,4 @@ def _require_sendable(entity_type: str, name: str) -> None:
     except UnicodeEncodeError:
         raise ValueError(f"the name of the {entity_type} is not Unicode text (it has half a surrogate pair)") from None
     if size > LONGEST_STRING:
-        raise ValueError(f"the name of the {entity_type} has {size} bytes; Kafka's protocol allows {LONGEST_STRING}")
+        raise ValueError(f"the name of the {entity_type} has {size} bytes. Kafka's protocol allows {LONGEST_STRING}")

@@ -23,6 +23,7 @@ from reconciler.model import (
     KnownAddress,
     KnownClient,
     QuotaUnit,
+    ValueExpiry,
 )
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, unclear_addresses
 from reconciler.resolution.clients import client_of
@@ -76,13 +77,15 @@ class KeyAnswer:
     """The profile from which a manifest has the value."""
     unit: QuotaUnit | None = None
     """What a manifest's value was computed from."""
+    expiry: ValueExpiry | None = None
+    """When the value expires, by a manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
     """The answer for one entity. A key that is neither in ``quotas`` nor in ``unknown`` is unlimited.
 
-    ``unknown``: key to the reason why its limit is not known. ``ladder``: every key's levels, with the option ``explain``; empty
+    ``unknown``: key to the reason why its limit is not known. ``ladder``: every key's levels, with the option ``explain``. Empty
     when the brokers resolve quotas otherwise.
     """
 
@@ -102,10 +105,11 @@ _PLAIN: Final = ResolveOptions()
 _NONE: Final = Caveats()
 _NO_PROFILES: Final[Mapping[tuple[Entity, str], str]] = MappingProxyType({})
 _NO_UNITS: Final[Mapping[tuple[Entity, str], QuotaUnit]] = MappingProxyType({})
+_NO_EXPIRIES: Final[Mapping[tuple[Entity, str], ValueExpiry]] = MappingProxyType({})
 
 
 class EffectiveQuotas:
-    """The quotas of one state by client; built once, then a few look-ups a client and key."""
+    """The quotas of one state by client. Built once, then a few look-ups a client and key."""
 
     def __init__(
         self,
@@ -113,8 +117,10 @@ class EffectiveQuotas:
         caveats: Caveats = _NONE,
         profiles: Mapping[tuple[Entity, str], str] = _NO_PROFILES,
         units: Mapping[tuple[Entity, str], QuotaUnit] = _NO_UNITS,
+        expiries: Mapping[tuple[Entity, str], ValueExpiry] = _NO_EXPIRIES,
     ) -> None:
         """By entity and key: ``profiles``, from which a manifest has the value, ``units``, what it was computed from."""
+        self._expiries = expiries
         self._grouped = GroupedQuotas(quotas) if caveats.groups else None
         self.quotas = quotas if self._grouped is None else self._grouped.quotas
         self._units = units if self._grouped is None else {**units, **self._grouped.units}
@@ -151,7 +157,7 @@ class EffectiveQuotas:
         return Resolution(entity=entity, client=client, quotas=quotas, unknown=unknown, ladder=ladder)
 
     def reason(self, key: str, client: KnownClient, winner: Candidate | None) -> str | None:
-        """Why the winner of a client may not be its limit; ``None``: it is."""
+        """Why the winner of a client may not be its limit. ``None``: it is."""
         if self.caveats.callback is not None:
             return self.caveats.callback
         return self.caveats.static_defaults.get(key) if winner is None and client.client_id != "" else None
@@ -166,7 +172,7 @@ class EffectiveQuotas:
         return () if address.ip is not OTHER and address_of(address.ip) is None else self.addresses.host_names
 
     def known_clients(self) -> Iterator[tuple[Entity, Known]]:
-        """Every entity of the state as a question, in canonical order; also a user's other client ids, where those differ."""
+        """Every entity of the state as a question, in canonical order. Also a user's other client ids, where those differ."""
         for entity, client in self._known:
             yield entity, client
             if entity.types == (EntityType.USER.value,) and isinstance(client, KnownClient):
@@ -203,6 +209,7 @@ class EffectiveQuotas:
             shared_with=shared,
             profile=self._profiles.get((winner.entity, key)),
             unit=unit,
+            expiry=self._expiries.get((winner.entity, key)),
         )
 
     def _add_member(self, client: KnownClient) -> None:
@@ -238,6 +245,7 @@ class EffectiveQuotas:
                 shared_with=SharedWith() if options.members else None,
                 profile=self._profiles.get((winner.entity, ADDRESS_KEY)),
                 unit=self._units.get((winner.entity, ADDRESS_KEY)),
+                expiry=self._expiries.get((winner.entity, ADDRESS_KEY)),
             )
         return Resolution(
             entity=entity,
@@ -269,7 +277,7 @@ class RungStatus(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One level. ``entity``: what would have to be set there for this client; ``None`` when nothing can be."""
+    """One level. ``entity``: what would have to be set there for this client. ``None`` when nothing can be."""
 
     level: int
     entity: Entity | None

@@ -38,7 +38,7 @@ from reconciler.resolution.precedence import CLIENT_PRECEDENCE, NameMatch
 from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
 
 MOST: Final = 1_000
-"""Effects listed by default; the rest is counted."""
+"""Effects listed by default. The rest is counted."""
 
 _NO_QUOTAS: Final[dict[str, float]] = {}
 _NAMES_ONLY_USER: Final = frozenset(
@@ -59,7 +59,7 @@ def effects_between(
 ) -> PlanEffects:
     """The effects on all known clients: those that no entity names first, then tighter limits, then by client.
 
-    ``traffic``: pairs of a principal's name and a client id (empty for none). At most ``most`` effects are listed; the rest is
+    ``traffic``: pairs of a principal's name and a client id (empty for none). At most ``most`` effects are listed. The rest is
     counted exactly.
     """
     changed = _changed_entities(before, after)
@@ -87,7 +87,7 @@ def unclear_effects(before: QuotaTable, after: QuotaTable) -> tuple[str, ...]:
 
 
 def effect_of(client: Known, key: str, was: Candidate | None, now: Candidate | None) -> Effect | None:
-    """The effect of one key that had one winner and has another; ``None``: the same value from the same entity."""
+    """The effect of one key that had one winner and has another. ``None``: the same value from the same entity."""
     before, after = _limit(was), _limit(now)
     if before is None or after is None:
         same = before is after
@@ -97,7 +97,7 @@ def effect_of(client: Known, key: str, was: Candidate | None, now: Candidate | N
 
 
 def address_effect(before: AddressTable, after: AddressTable, address: KnownAddress) -> Effect | None:
-    """The effect on an address; ``None``: the same limit, or unclear because its spellings disagree in one of the states."""
+    """The effect on an address. ``None``: the same limit, or unclear because its spellings disagree in one of the states."""
     was, now = before.resolve(address.ip), after.resolve(address.ip)
     if was.unclear or now.unclear:
         return None
@@ -129,7 +129,7 @@ def _client_keys(before: QuotaTable, after: QuotaTable, changed: Iterable[Entity
 
 
 class _KeyEffects:
-    """One key before and after; built once, then a few look-ups a client."""
+    """One key before and after. Built once, then a few look-ups a client."""
 
     def __init__(self, before: QuotaTable, key: QuotaKey, changed: dict[Entity, float | None]) -> None:
         """``changed``: the entities whose value of this key differs, with the value after (``None``: not set)."""
@@ -147,7 +147,7 @@ class _KeyEffects:
         """True when a changed entity is a default: it may move any client."""
 
     def of(self, client: KnownClient) -> Effect | None:
-        """The effect on one client; ``None`` when it keeps its limit."""
+        """The effect on one client. ``None`` when it keeps its limit."""
         if self._touched.winner(client.user, client.client_id) is None:
             return None
         return effect_of(client, self.key, *(side.winner(client.user, client.client_id) for side in (self.before, self.after)))
@@ -165,7 +165,7 @@ class _AddressEffects:
         """Addresses that a changed entity names, each in one spelling."""
 
     def of(self, address: KnownAddress) -> Effect | None:
-        """The effect on one address; ``None`` when it keeps its limit, or when its spellings disagree."""
+        """The effect on one address. ``None`` when it keeps its limit, or when its spellings disagree."""
         name = address.ip
         if not self.reaches_everyone and (name is OTHER or canonical_address(name) not in self.names):
             return None
@@ -174,7 +174,7 @@ class _AddressEffects:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """The names in the entities of either side, and in the traffic; each address in one spelling."""
+    """The names in the entities of either side, and in the traffic. Each address in one spelling."""
 
     users: frozenset[str]
     client_ids: frozenset[str]

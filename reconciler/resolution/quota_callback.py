@@ -5,7 +5,7 @@ as ``Entity``, where a default has no name but the marker ``DEFAULT``, and raw u
 broker has one instance for all quota types. Connection quotas (``ip``) never pass through it.
 
 ``DefaultQuotaCallback`` is Kafka's own (of that name in ``ClientQuotaManager``): precedence levels by tags, as in a broker
-without its own class. ``Resolver`` gives the same buckets and limits with their reasons; this one is what a user's class may
+without its own class. ``Resolver`` gives the same buckets and limits with their reasons. This one is what a user's class may
 build on.
 """
 
@@ -57,7 +57,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLeader:
-    """One partition; ``leader`` is a broker's id, ``None`` when it has none."""
+    """One partition. ``leader`` is a broker's id, ``None`` when it has none."""
 
     topic: str
     partition: int
@@ -82,7 +82,7 @@ class QuotaCallback(Protocol):
         ...
 
     def quota_limit(self, quota_type: QuotaType, metric_tags: Mapping[str, str]) -> float | None:
-        """The limit of a bucket, in the unit of its quota key, finite and above 0; ``None`` is unlimited."""
+        """The limit of a bucket, in the unit of its quota key, finite and above 0. ``None`` is unlimited."""
         ...
 
     def update_quota(self, quota_type: QuotaType, entity: Entity, value: float) -> None:
@@ -98,7 +98,7 @@ class QuotaCallback(Protocol):
         ...
 
     def update_cluster_metadata(self, cluster: ClusterMetadata) -> bool:
-        """The cluster's partitions and leaders, before the first request and when they change; true when limits may differ."""
+        """The cluster's partitions and leaders, before the first request and when they change. True when limits may differ."""
         ...
 
 
@@ -124,7 +124,7 @@ class CallbackLimits:
         self._limits: dict[Bucket, float | None] = {}
 
     def resolve(self, user: str, client_id: str) -> Resolved:
-        """The bucket and its limit; no entity is named, since a callback computes as it likes."""
+        """The bucket and its limit. No entity is named, since a callback computes as it likes."""
         tags = self._asked(
             "quota_metric_tags", lambda: self._callback.quota_metric_tags(self._type, Principal(name=user), client_id)
         )
@@ -152,7 +152,7 @@ class BrokerLimits:
 def callback_limits(
     make: MakeCallback, quotas: QuotaTable, metadata: Mapping[int, ClusterMetadata | None]
 ) -> dict[str, BrokerLimits]:
-    """By quota key. ``metadata``: by broker of which traffic is known; ``None`` where the cluster's partitions are not.
+    """By quota key. ``metadata``: by broker of which traffic is known. ``None`` where the cluster's partitions are not.
 
     Each instance gets the metadata, then every quota in the order of entities, then asked whether it wants its limits read
     again. Raises ``QuotaCallbackError``.

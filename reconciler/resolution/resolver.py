@@ -1,7 +1,7 @@
 """Which quota applies to a client, and which bucket it shares, by the table of precedence levels.
 
 Source: ``DefaultQuotaCallback`` in Kafka's ``ClientQuotaManager``. Every key is resolved alone: an entity that does not carry the
-key does not exist for it. Names are compared as they are; a literal ``<default>`` is an ordinary name.
+key does not exist for it. Names are compared as they are. A literal ``<default>`` is an ordinary name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ QuotaTable: TypeAlias = Mapping[Entity, Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Bucket:
-    """What shares one limit on one broker: Kafka's metric tags, with the raw user name; empty means that the tag is absent."""
+    """What shares one limit on one broker: Kafka's metric tags, with the raw user name. Empty means that the tag is absent."""
 
     user: str
     client_id: str
@@ -57,7 +57,7 @@ class Resolved:
 
     @property
     def value(self) -> float | None:
-        """The limit; ``None`` is unlimited."""
+        """The limit. ``None`` is unlimited."""
         return self.winner.value if self.winner else self.computed
 
     @property
@@ -86,7 +86,7 @@ _LOOKED_UP_BY: Final = tuple(
 
 
 class Resolver:
-    """The table of one key; built once, then a few look-ups a client."""
+    """The table of one key. Built once, then a few look-ups a client."""
 
     def __init__(self, quotas: QuotaTable, key: str) -> None:
         """Entities of other types (ip, unknown ones) and without the key are left out."""
@@ -123,7 +123,7 @@ class Resolver:
         return made
 
     def changed(self, values: Mapping[Entity, float | None]) -> Resolver:
-        """The same table with other values for some entities (``None``: without the key); this one stays as it is."""
+        """The same table with other values for some entities (``None``: without the key). This one stays as it is."""
         levels = tuple(dict(level) for level in self._levels)
         for entity, value in values.items():
             names = client_names(entity)
@@ -140,7 +140,7 @@ class Resolver:
         """The same table on a broker that also had those quotas since its start.
 
         Brokers before 4.2 remember which kinds of quota (client, user, both) they ever had. That moves clients without a limit to
-        other quota groups; no limit depends on it.
+        other quota groups. No limit depends on it.
         """
         return self._over(self._levels, self._remembered.union(*(resolver.kinds for resolver in earlier)))
 
@@ -151,7 +151,7 @@ class Resolver:
         return here | self._remembered
 
     def touches(self, user: str | None, client_id: str | None) -> frozenset[Candidate]:
-        """Quotas that may apply to a client with an unknown name (``None``); an unknown client-id may also be empty."""
+        """Quotas that may apply to a client with an unknown name (``None``). An unknown client-id may also be empty."""
         candidates: set[Candidate] = set()
         for by, table in self._used:
             if by == _OF_PAIR:
@@ -191,7 +191,7 @@ class Resolver:
         return by_user.get(user, []) if client_id is None else by_client.get(client_id, [])
 
     def may_differ(self, earlier: Resolver) -> Callable[[str, str], bool]:
-        """For a user and a client id, whether the answer may be another than that of the earlier quotas; false is certain."""
+        """For a user and a client id, whether the answer may be another than that of the earlier quotas. False is certain."""
         changed: tuple[set[object], ...] = (set(), set(), set(), set())
         for by, new, old in zip(_LOOKED_UP_BY, self._levels, earlier._levels, strict=True):
             changed[by].update(place for place in {**new, **old} if new.get(place) != old.get(place))
@@ -212,7 +212,7 @@ class Resolver:
         return Resolved(bucket=self._bucket(winner, user, client_id), winner=winner, overridden=overridden)
 
     def winner(self, user: ClientName, client_id: ClientName) -> Candidate | None:
-        """The quota that applies, without what it overrides; ``None``: unlimited.
+        """The quota that applies, without what it overrides. ``None``: unlimited.
 
         The broker looks the limit up by the tags of the bucket, not by the client: an empty client id leaves only the user's tag,
         and so finds only quotas of users. For all others that is the first level that has a quota.
@@ -225,12 +225,12 @@ class Resolver:
         return None
 
     def candidates(self, user: ClientName, client_id: ClientName) -> tuple[Candidate | None, ...]:
-        """What each level has for a client, also what an empty client id escapes; ``None``: nothing is set."""
+        """What each level has for a client, also what an empty client id escapes. ``None``: nothing is set."""
         names = (None, user, client_id, (user, client_id))
         return tuple(table.get(names[by]) for by, table in zip(_LOOKED_UP_BY, self._levels, strict=True))
 
     def limit_of_group(self, user: str | None, client_id: str | None) -> Candidate | None:
-        """The quota of a quota group, known by its tags, of which ``None`` is absent; ``None``: unlimited.
+        """The quota of a quota group, known by its tags, of which ``None`` is absent. ``None``: unlimited.
 
         As ``quotaLimit`` of ``DefaultQuotaCallback``: only levels that group by the same tags decide.
         """
@@ -241,7 +241,7 @@ class Resolver:
         return next((c for c in candidates if c is not None and _grouped_by(c) is grouped_by), None)
 
     def hidden(self, user: ClientName, client_id: ClientName, winner: Candidate) -> list[Candidate]:
-        """What would apply in turn without the winner, the strongest first; nothing that an empty client id escapes."""
+        """What would apply in turn without the winner, the strongest first. Nothing that an empty client id escapes."""
         names = (None, user, client_id, (user, client_id))
         searched = self._used if client_id != "" else self._used_without_client_id
         candidates = (table.get(names[by]) for by, table in searched)
@@ -264,7 +264,7 @@ class Resolver:
 
 
 def resolve(quotas: QuotaTable, *, user: str, client_id: str, key: str) -> Resolved:
-    """One client and key; use a ``Resolver`` for many."""
+    """One client and key. Use a ``Resolver`` for many."""
     return Resolver(quotas, key).resolve(user, client_id)
 
 

@@ -33,7 +33,7 @@ _Place: TypeAlias = tuple[ClientName, ClientName]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedWith:
-    """Other known clients in one bucket, in the order of entities; ``more`` are not listed."""
+    """Other known clients in one bucket, in the order of entities. ``more`` are not listed."""
 
     clients: tuple[Entity, ...] = ()
     more: int = 0
@@ -104,7 +104,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bucket:
-    """Its known clients in the order of entities; ``count``: how many entities stand for one client."""
+    """Its known clients in the order of entities. ``count``: how many entities stand for one client."""
 
     members: list[tuple[Entity, KnownClient]]
     count: Counter[KnownClient]

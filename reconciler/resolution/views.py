@@ -22,6 +22,7 @@ from reconciler.model import (
     Observed,
     Quotas,
     QuotaUnit,
+    ValueExpiry,
 )
 from reconciler.resolution.addresses import ADDRESS_KEY, unclear_addresses
 from reconciler.resolution.clients import entity_of
@@ -55,19 +56,21 @@ class QuotaView:
     """By entity and key, from which profile a manifest has the value."""
     units: Mapping[tuple[Entity, str], QuotaUnit] = field(default_factory=dict)
     """By entity and key, what a manifest's value was computed from."""
+    expiries: Mapping[tuple[Entity, str], ValueExpiry] = field(default_factory=dict)
+    """By entity and key, when a value expires, by the manifests."""
     brokers: tuple[int, ...] = ()
     """Ids of the brokers that were up. Empty: not known."""
     leaders: LeaderSpread | None = None
     """Which brokers lead partitions, where that was read."""
 
     def answers(self) -> EffectiveQuotas:
-        """Its tables, built anew; keep them for many questions."""
-        return EffectiveQuotas(self.entities, self.caveats, self.profiles, self.units)
+        """Its tables, built anew. Keep them for many questions."""
+        return EffectiveQuotas(self.entities, self.caveats, self.profiles, self.units, self.expiries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientDifference:
-    """One client whose limits differ; ``unknown``: keys whose limit is not known in one of the states, and why."""
+    """One client whose limits differ. ``unknown``: keys whose limit is not known in one of the states, and why."""
 
     entity: Entity
     client: Known
@@ -79,7 +82,7 @@ class ClientDifference:
 class LimitDifferences:
     """Differences of two states.
 
-    ``unknown``: why those of users and client-ids are not known; ``left_out``: how many effects are not listed.
+    ``unknown``: why those of users and client-ids are not known. ``left_out``: how many effects are not listed.
     """
 
     clients: tuple[ClientDifference, ...] = ()
@@ -89,7 +92,7 @@ class LimitDifferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewComparison:
-    """Two states and whose limits differ between them. ``asked``: how many were asked about; ``None``: all known clients."""
+    """Two states and whose limits differ between them. ``asked``: how many were asked about. ``None``: all known clients."""
 
     before: QuotaView
     after: QuotaView
@@ -106,9 +109,9 @@ def compare(before: EffectiveQuotas, after: EffectiveQuotas, asked: Iterable[tup
 
 
 def compare_known(before: EffectiveQuotas, after: EffectiveQuotas, *, most: int) -> LimitDifferences:
-    """All known clients of both states: first those that no entity names, then tighter limits first; addresses at the end.
+    """All known clients of both states: first those that no entity names, then tighter limits first. Addresses at the end.
 
-    At most ``most`` effects are listed; the rest is counted in ``left_out``.
+    At most ``most`` effects are listed. The rest is counted in ``left_out``.
     """
     unknown = before.caveats.callback or after.caveats.callback
     sides = [side.quotas if unknown is None else _of_addresses(side.quotas) for side in (before, after)]

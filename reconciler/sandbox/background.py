@@ -73,7 +73,7 @@ def start_sandbox(
             if now.condition is Condition.BROKEN:
                 raise SandboxError(
                     "a sandbox was started, and some of it has ended (its log may have the reason: "
-                    f"{_log_of_the_ended(now.sandbox, now)}); clear it away with: kafka-quotas sandbox stop"
+                    f"{_log_of_the_ended(now.sandbox, now)}). Clear it away with: kafka-quotas sandbox stop"
                 )
             if not _is_of_kind(now.sandbox, spec) or (folder is not None and folder.absolute() != now.sandbox.folder):
                 raise SandboxError("a sandbox with other settings is running. Stop it first with: kafka-quotas sandbox stop")

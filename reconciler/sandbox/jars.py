@@ -65,7 +65,7 @@ def require_pinned(kafka_version: str) -> None:
     """Raises ``UsageError`` for a version that is not pinned."""
     if kafka_version not in KAFKA_VERSIONS:
         known = ", ".join(KAFKA_VERSIONS)
-        raise UsageError(f"the sandbox has no Kafka {kafka_version!r}; the pinned versions are {known}")
+        raise UsageError(f"the sandbox has no Kafka {kafka_version!r}. The pinned versions are {known}")
 
 
 def jar_set(kafka_version: str) -> JarSet:
@@ -115,7 +115,7 @@ def available_fetchers(java: Path, *, find_pyspark: Callable[[], Path | None] = 
         fetchers.append(ivy_fetcher(java, pyspark))
     if not fetchers:
         raise MissingDependencyError(
-            "nothing here can fetch Kafka's jars; install Maven, or PySpark (whose Ivy does it too): "
+            "nothing here can fetch Kafka's jars. Install Maven, or PySpark (whose Ivy does it too): "
             "pip install 'kafka-quota-reconciler[traffic]'"
         )
     return tuple(fetchers)
@@ -212,7 +212,7 @@ def ensure_jars(
     folder = home / jar_set.key
     say = progress.step if progress else _ignore
     if faults(folder, jar_set.artifacts):
-        waiting = f"another process is fetching the jars of Kafka {jar_set.kafka_version}; waiting for it"
+        waiting = f"another process is fetching the jars of Kafka {jar_set.kafka_version}. Waiting for it"
         with exclusive(home / f"{jar_set.key}.lock", waiting=lambda: say(waiting)):
             wrong = faults(folder, jar_set.artifacts)
             if wrong:

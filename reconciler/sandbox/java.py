@@ -42,14 +42,14 @@ def find_java(environ: Mapping[str, str] | None = None) -> Path:
     java = shutil.which("java", path=str(Path(home) / "bin") if home else environ.get("PATH", os.defpath))
     if java is None:
         where = f"JAVA_HOME is {home}, and has no bin/java" if home else "PATH has no java"
-        raise MissingDependencyError(f"Kafka needs Java {MINIMUM_JAVA} or newer, and {where}; install a Java runtime")
+        raise MissingDependencyError(f"Kafka needs Java {MINIMUM_JAVA} or newer, and {where}. Install a Java runtime")
     major = _major_version(java, Path(java).stat().st_mtime_ns)
     if major is None:
         raise MissingDependencyError(
-            f"{java} prints no version that is known; install Java {MINIMUM_JAVA} or newer, or set JAVA_HOME"
+            f"{java} prints no version that is known. Install Java {MINIMUM_JAVA} or newer, or set JAVA_HOME"
         )
     if major < MINIMUM_JAVA:
-        message = f"Kafka needs Java {MINIMUM_JAVA} or newer, and {java} is Java {major}; install a newer one, or set JAVA_HOME"
+        message = f"Kafka needs Java {MINIMUM_JAVA} or newer, and {java} is Java {major}. Install a newer one, or set JAVA_HOME"
         raise MissingDependencyError(message)
     return Path(java)
 

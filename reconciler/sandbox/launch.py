@@ -158,7 +158,7 @@ def _new_cluster_id() -> str:
 def _failure(what: str, log: Path) -> SandboxError:
     lines = telling_lines(log)
     kind = PortTakenError if any(_PORT_TAKEN in line for line in lines) else SandboxError
-    return kind(f"{what}; its log, {log}, ends with:\n" + "\n".join(f"  {line}" for line in lines))
+    return kind(f"{what}. Its log, {log}, ends with:\n" + "\n".join(f"  {line}" for line in lines))
 
 
 _POLL_S: Final = 0.05

@@ -142,7 +142,7 @@ class Endpoint:
         except (OSError, OverflowError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             msg = (
-                f"cannot listen on {host}:{port}: {reason}; another process, perhaps a second run, may have it: choose "
+                f"cannot listen on {host}:{port}: {reason}. Another process, perhaps a second run, may have it: choose "
                 "--port (0 takes a free one) or --address"
             )
             raise EndpointError(msg) from error

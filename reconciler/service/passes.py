@@ -196,7 +196,7 @@ class Passes:
         known = self._answered = self._answered or answers
         if intent.spec.cluster_id is None and known.id != answers.id:
             expected, actual = (escaped(identity.id or "unknown") for identity in (known, answers))
-            msg = f"cluster {expected} answered before, and now {actual} does; nothing was written; start again if that is meant"
+            msg = f"cluster {expected} answered before, and now {actual} does. Nothing was written. Start again if that is meant"
             raise WrongClusterError(msg, expected=expected, actual=actual)
 
     def written_again(self, digest: str) -> bool:
@@ -293,7 +293,7 @@ class _AtCluster:
             # Who does not want to wait still gets told what was written.
             return outcome
         except ReconcilerError as error:
-            message = f"{outcome.message}; but that could not be recorded: {error}"
+            message = f"{outcome.message}. The report of this could not be written: {error}"
             result = PassResult.PARTIAL if report.wrote else outcome.result
             return replace(outcome, result=result, reason=error.failure_reason, message=message)
         if outcome.result is PassResult.APPLIED:

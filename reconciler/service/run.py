@@ -261,7 +261,7 @@ def _farewell(end: RunEnd) -> str:
     if not end.last:
         return f"stopped by {by} before the first pass"
     if len(end.last) == 1:
-        return f"stopped by {by}; the last pass ended {end.last[0].result.value}: {end.last[0].message}"
+        return f"stopped by {by}. The last pass ended {end.last[0].result.value}: {end.last[0].message}"
     words = ", ".join(f"{count} {result}" for result, count in sorted(end.results.items()))
     return f"stopped by {by}. The last passes of {len(end.last)} clusters ended: {words}"
 

@@ -68,7 +68,7 @@ class Watch(Generic[T]):
         """What the manifests want. Raises ``VanishedError`` when a path or the root is not what it was, and as loading does."""
         for path, count in zip(self._paths, now.counts, strict=True):
             if count is None:
-                raise VanishedError(f"{shown(path)} is not there; nothing is applied until it is back")
+                raise VanishedError(f"{shown(path)} is missing. Nothing is applied until it is back")
         if self._good is not None:
             self._require_same(self._good, now)
         intent = self._load()
@@ -78,11 +78,11 @@ class Watch(Generic[T]):
     def _require_same(self, good: Fingerprint, now: Fingerprint) -> None:
         for path, before, count in zip(self._paths, good.counts, now.counts, strict=True):
             if before and not count:
-                msg = f"{shown(path)} had {before} YAML files and has none now; nothing is applied until some are back"
+                msg = f"{shown(path)} had {before} YAML files and has none now. Nothing is applied until some are back"
                 raise VanishedError(msg)
         if good.root != now.root:
             was, is_now = (shown(root) if root else "none" for root in (good.root, now.root))
-            msg = f"the folder of the Repository file was {was} and is {is_now}; nothing is applied; start again if that is meant"
+            msg = f"the folder of the Repository file was {was} and is {is_now}. Nothing is applied. Start again if that is meant"
             raise VanishedError(msg)
 
 

@@ -8,7 +8,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.text.amounts import amount, amount_part, duration, factor, number_text, number_to_json, rate, rate_part
-    from reconciler.text.expiry_words import expiry_text, moment_text
+    from reconciler.text.expiry_words import expiry_text, live_expiry_text, moment_text
     from reconciler.text.quoting import (
         DEFAULT_TEXT,
         count_of,
@@ -36,6 +36,7 @@ __all__ = [
     "factor",
     "list_entities",
     "list_some",
+    "live_expiry_text",
     "moment_text",
     "near_miss",
     "number_text",

@@ -21,4 +21,12 @@ def expiry_text(key: str, expiry: ValueExpiry) -> str:
     when = moment_text(expiry.at)
     if expiry.expired:
         return f"expired on {when}" if expiry.other is None else f"expired on {when}: was {amount(key, expiry.other)}"
+    return live_expiry_text(key, expiry)
+
+
+def live_expiry_text(key: str, expiry: ValueExpiry) -> str:
+    """The same for the value that is there for a while: ``expired on 2026-12-01 and was not taken back yet``."""
+    when = moment_text(expiry.at)
+    if expiry.expired:
+        return f"expired on {when} and was not taken back yet"
     return f"until {when}: then {'no value of its own' if expiry.other is None else amount(key, expiry.other)}"

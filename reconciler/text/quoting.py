@@ -59,17 +59,17 @@ def shown_part(text: str) -> MessagePart:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> Message:
-    """``; did you mean 'x'?`` for a near miss, else the choices."""
+    """``. Did you mean 'x'?`` for a near miss, else the choices."""
     choices = tuple(sorted(known))
     if suggestion := _suggestion(word, choices):
         return suggestion
     if not choices:
         return compose("")
-    return compose("; known: {choices}", choices=join_messages(Message([shown_part(choice)]) for choice in choices[:12]))
+    return compose(". Known: {choices}", choices=join_messages(Message([shown_part(choice)]) for choice in choices[:12]))
 
 
 def near_miss(word: str, known: Iterable[str]) -> Message:
-    """``; did you mean 'x'?`` for a near miss, else nothing."""
+    """``. Did you mean 'x'?`` for a near miss, else nothing."""
     return _suggestion(word, tuple(sorted(known)))
 
 
@@ -81,7 +81,7 @@ def _suggestion(word: str, choices: tuple[str, ...]) -> Message:
     for spelling in (word[:100], word[:100].lower()):
         close = get_close_matches(spelling, choices, n=1, cutoff=0.6)
         if close:
-            return compose("; did you mean {choice}?", choice=shown_part(close[0]))
+            return compose(". Did you mean {choice}?", choice=shown_part(close[0]))
     return compose("")
 
 

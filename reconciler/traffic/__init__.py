@@ -68,12 +68,11 @@ if TYPE_CHECKING:
     from reconciler.traffic.contract_checks import check_contract
     from reconciler.traffic.incident import GroupTimeline, group_timelines, incident_report, recorded_throttles
     from reconciler.traffic.judging.grouping import BrokerRule, Series
-    from reconciler.traffic.judging.recommendations import safe_limit
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.lake_compaction import LakeRequest, LakeResult, compact_days
-    from reconciler.traffic.lake_stream import Followed, FollowOptions, follow
-    from reconciler.traffic.last_moment import RecordedRate, last_rates, last_totals
+    from reconciler.traffic.lake_compaction import LakeRequest, compact_days
+    from reconciler.traffic.lake_stream import FollowOptions, follow
+    from reconciler.traffic.last_moment import last_rates, last_totals
     from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.metric_targets import MetricTargets
@@ -85,14 +84,14 @@ if TYPE_CHECKING:
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
-    from reconciler.traffic.shards.opening import ShardedTraffic, open_sharded, open_sharded_frame
+    from reconciler.traffic.shards.opening import open_sharded, open_sharded_frame
     from reconciler.traffic.shards.run import ShardedBacktest
     from reconciler.traffic.sources.client_names import ClientNames
     from reconciler.traffic.sources.datasets import KafkaTopic, address_of, local_path, parse_dataset, parse_topic
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
-    from reconciler.traffic.sources.metric_answers import AnsweredSamples, AnswerReader, ForeignAnswerError, read_answer
+    from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError, read_answer
     from reconciler.traffic.sources.metric_layouts import (
         Measure,
         MetricRule,
@@ -125,7 +124,6 @@ __all__ = [
     "CLUSTER",
     "KEY_OF_KIND",
     "AnswerReader",
-    "AnsweredSamples",
     "Backtest",
     "BacktestRequest",
     "Between",
@@ -134,14 +132,12 @@ __all__ = [
     "Compaction",
     "Era",
     "FollowOptions",
-    "Followed",
     "ForeignAnswerError",
     "GroupTimeline",
     "HealthQuestion",
     "KafkaTopic",
     "Kind",
     "LakeRequest",
-    "LakeResult",
     "LateRows",
     "LongAnswerError",
     "Measure",
@@ -156,7 +152,6 @@ __all__ = [
     "PageWriter",
     "QuotaViolation",
     "RecordedFolder",
-    "RecordedRate",
     "Retention",
     "ScrapedRows",
     "Segment",
@@ -166,7 +161,6 @@ __all__ = [
     "SessionFrames",
     "SessionOptions",
     "ShardedBacktest",
-    "ShardedTraffic",
     "Source",
     "SourceFile",
     "ThrottledSecond",
@@ -218,7 +212,6 @@ __all__ = [
     "require_arrow",
     "require_packages",
     "require_traffic",
-    "safe_limit",
     "selector_of",
     "series_text",
     "spark_with_progress",

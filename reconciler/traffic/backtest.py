@@ -238,8 +238,10 @@ class Backtest:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
         shown = worth_a_plot(verdicts, self._question.plots)
         series = self.rates(shown, Grid.over(self._recorded.facts.coverage)) if shown else {}
+        rates = (None if verdict.undecided or not series else series.get(row_of(verdict)) for verdict in verdicts)
         return tuple(
-            verdict if verdict.undecided else replace(verdict, rates=series.get(row_of(verdict))) for verdict in verdicts
+            verdict if of_time is None else replace(verdict, rates=of_time)
+            for verdict, of_time in zip(verdicts, rates, strict=True)
         )
 
     def rates(self, shown: Sequence[BucketVerdict], grid: Grid) -> dict[tuple[object, ...], RateSeries | None]:

@@ -32,6 +32,7 @@ from reconciler.traffic.seconds.day_ledger import STREAM, LakeLedger, LakeSource
 from reconciler.traffic.seconds.day_writer import DayStore, SummedRows, WriteOptions, WrittenDays, write_days
 from reconciler.traffic.seconds.lake_files import LakeFiles
 from reconciler.traffic.sources.datasets import KAFKA, Dataset, KafkaTopic, address_of
+from reconciler.traffic.sources.log_evidence import CLUSTER
 from reconciler.traffic.sources.normal_form import COLUMNS
 from reconciler.traffic.sources.on_spark import SOURCE_COLUMN, form_of, sourced_rows
 from reconciler.traffic.spark_jobs import reason
@@ -178,7 +179,7 @@ class _Batches:
 def _topic_rows(
     frame: DataFrame, source: LakeSource, _: Sequence[LakeSource]
 ) -> Iterator[tuple[SummedRows, Mapping[str, LakeSource]]]:
-    fields = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS)
+    fields = ", ".join(f"`{name}` {kind}" for name, kind in (*COLUMNS, (CLUSTER, "string")))
     record = F.from_json(F.col("value").cast("string"), fields)
     rows = frame.select(record.alias("record")).select("record.*").withColumn(SOURCE_COLUMN, F.lit(source.name))
     yield sourced_rows(rows, None, escaped(source.name)), {source.name: source}

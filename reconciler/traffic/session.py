@@ -6,11 +6,9 @@ import contextlib
 import logging
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import urllib.parse
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +21,7 @@ import reconciler
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
+from reconciler.traffic.spark_folder import spark_folder
 from reconciler.traffic.spark_jobs import java_gateway, job_progress, raise_as_sentences, spent_times
 from reconciler.traffic.spark_setup import (
     NO_ARCHIVE,
@@ -147,26 +146,25 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
         _require_listener(options.remote)
     elif not options.submitted:
         require_java()
-    folder = tempfile.mkdtemp(prefix="kafka-quotas-spark-")
     archive = _archive_for(options)
     exit_code = None
-    try:
-        with timed_event(_log, "Spark started", level=logging.INFO, where=options.where, memory=options.memory) as event:
-            session = _start(options, folder, archive)
-            event["version"] = session.version
-        complete = False
+    with spark_folder() as folder:
         try:
-            with raise_as_sentences(options.where):
-                yield session
-            complete = True
+            with timed_event(_log, "Spark started", level=logging.INFO, where=options.where, memory=options.memory) as event:
+                session = _start(options, folder, archive)
+                event["version"] = session.version
+            complete = False
+            try:
+                with raise_as_sentences(options.where):
+                    yield session
+                complete = True
+            finally:
+                with contextlib.suppress(Exception):  # a server that has ended needs no goodbye; results are already here
+                    session.stop()
+                exit_code = _end_jvm(archive, complete=complete)
+                log_event(_log, "Spark stopped", level=logging.INFO, where=options.where)
         finally:
-            with contextlib.suppress(Exception):  # a server that has ended needs no goodbye; results are already here
-                session.stop()
-            exit_code = _end_jvm(archive, complete=complete)
-            log_event(_log, "Spark stopped", level=logging.INFO, where=options.where)
-    finally:
-        keep_classes(archive, exit_code)
-        shutil.rmtree(folder, ignore_errors=True)
+            keep_classes(archive, exit_code)
 
 
 @contextmanager
@@ -315,6 +313,8 @@ def _environment(*, local: bool) -> Iterator[None]:
     if local:
         # Workers must be the interpreter that has pyarrow, not whatever ``python3`` the machine finds first.
         wanted |= {name: os.environ.get(name, sys.executable) for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")}
+        # Else Spark looks up the name of the machine, and does not start in a container that cannot resolve its own.
+        wanted["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")
     home = os.environ.get("SPARK_HOME") or _installed_spark()
     if home is not None:
         wanted["SPARK_HOME"] = home
@@ -357,6 +357,7 @@ def _query_settings(options: SessionOptions) -> dict[str, str]:
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 1024 * 1024),
         "spark.sql.ansi.enabled": "true",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # else of 96 bits, which readers take as local times
+        "spark.sql.legacy.createHiveTableByDefault": "false",  # else Spark 3.5 makes tables of text, and only with Hive
     }
     if options.shuffle_partitions or options.local:
         cores = _local_cores(options.where)

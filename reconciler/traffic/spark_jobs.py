@@ -227,17 +227,27 @@ def raise_as_sentences(where: str) -> Iterator[None]:
         raise TrafficError(f"Spark on {where} could not finish: {reason(_text(error))}") from None
 
 
+_RAISED: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?P<error>\S.*)")
+"""What a worker's Python raised, below its traceback."""
+
+
 def reason(text: str) -> str:
     """The sentence for a failure's whole text; when nothing better is known its last cause, or the first line with an error."""
     for pattern, sentence in _KNOWN.items():
         match = re.search(pattern, text)
         if match:
             return sentence.format(**match.groupdict())
+    if raised := _RAISED.search(text):
+        return _shortened(raised["error"])
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix(_CAUSE).strip() for line in lines if line.startswith(_CAUSE)]
     errors = [line for line in lines if re.search(r"Error|Exception|\[[A-Z_]{6,}", line)]
     named = causes[-1] if causes else (*errors, *lines, "no reason was given")[0]
-    return named if len(named) <= _LONGEST else f"{named[:_LONGEST]}…"
+    return _shortened(named)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _text(error: Exception) -> str:

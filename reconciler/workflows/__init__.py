@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.drift import find_drift
     from reconciler.workflows.entity_lines import AskedClient, parse_clients, read_clients
     from reconciler.workflows.every_cluster import for_every, load_every_intent, only_changed
+    from reconciler.workflows.expiries import expiry_notes, live_expiries
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.export import (
         ExportResult,
@@ -115,7 +116,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.rollout import (
         NOT_BEGUN,
         Rollout,
-        RolloutPlan,
         RolloutResult,
         Withheld,
         is_failure,
@@ -178,7 +178,6 @@ __all__ = [
     "References",
     "ReportRequest",
     "Rollout",
-    "RolloutPlan",
     "RolloutResult",
     "Screen",
     "SessionRequest",
@@ -219,6 +218,7 @@ __all__ = [
     "difference_between",
     "examine_everything",
     "examine_traffic",
+    "expiry_notes",
     "explain_id",
     "explain_incident",
     "explanations",
@@ -239,6 +239,7 @@ __all__ = [
     "is_page",
     "is_prometheus",
     "is_unknown",
+    "live_expiries",
     "load_every_intent",
     "load_intent",
     "load_report_intents",

@@ -148,7 +148,7 @@ def _require_entity(entity: Entity) -> None:
             raise UsageError(f"{entity} cannot be altered: {words}")
         return
     reason = next((message for rule_id, message in name_warnings(entity) if rule_id == "ip-invalid"), "Kafka has no such entity")
-    raise UsageError(f"{entity} cannot be altered: {reason}; brokers answer: {escaped(words)}")
+    raise UsageError(f"{entity} cannot be altered: {reason}. Brokers answer: {escaped(words)}")
 
 
 def _require_key(entity: Entity, key: str) -> None:
@@ -156,7 +156,7 @@ def _require_key(entity: Entity, key: str) -> None:
     if key in legal:
         return
     if key in QuotaKey.__members__.values():
-        why = f"{key} cannot be set for {entity}; it takes {', '.join(legal)}; brokers answer: Invalid configuration key {key}"
+        why = f"{key} cannot be set for {entity}. It takes {', '.join(legal)}. Brokers answer: Invalid configuration key {key}"
         raise UsageError(why)
     near = near_miss(key, legal)
     raise UsageError(f"{shown(key)} is not a quota key. {entity} takes {', '.join(legal)}{near}")
@@ -172,7 +172,7 @@ def _value(key: QuotaKey, value: str | float) -> float:
     number = float(value)
     if not declarable(key, number):
         words = value_refusal(key, number)
-        broker_words = f"; brokers answer: {words}" if words else ""
+        broker_words = f". Brokers answer: {words}" if words else ""
         raise UsageError(f"{key}={number_text(number)}: {key} is in {key.unit}, and Kafka cannot keep this limit{broker_words}")
     return number
 
@@ -186,7 +186,7 @@ def _broker_words(key: QuotaKey, rule_id: str, text: str) -> str:
         except ValueError:
             return ""
     words = value_refusal(key, number)
-    return f"; brokers answer: {words}" if words else ""
+    return f". Brokers answer: {words}" if words else ""
 
 
 _NOT_ABOUT_ONE_ENTITY: Final = frozenset({"empty-desired-state", "too-many-changes", "too-many-removals"})

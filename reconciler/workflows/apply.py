@@ -165,7 +165,7 @@ def in_steps(plan: Plan, step_down: StepDown | None) -> Plan:
 def already_applied(plan: Plan) -> ApplyReport:
     """The report of a saved plan whose values the cluster has; changes that this plan would make now are not attempted."""
     count = len(plan.changes)
-    more = f"; {'1 other change is' if count == 1 else f'{count} other changes are'} planned now, plan again" if count else ""
+    more = f". {'1 other change is' if count == 1 else f'{count} other changes are'} planned now. Plan again" if count else ""
     return ApplyReport(
         cluster=plan.cluster,
         digest=plan.digest,
@@ -199,7 +199,7 @@ def _require_reviewed(plan: Plan, approval: Approval) -> None:
     if approval.saved is not None:
         require_current(approval.saved, plan)
     if approval.expected_digest is not None and approval.expected_digest != plan.digest:
-        msg = f"the plan is now {plan.digest}, not the expected {approval.expected_digest}; plan again"
+        msg = f"the plan is now {plan.digest}, not the expected {approval.expected_digest}. Plan again"
         raise StalePlanError(msg)
 
 

@@ -97,7 +97,7 @@ class Proposal:
     """Who declares an entity, where that is stated."""
     notes: tuple[str, ...] = ()
     trusted: TrustedTree | None = None
-    """Who vouches for code that the Cluster document names."""
+    """Who vouches for code that the Cluster manifest names."""
     commit: ManifestCommit = field(default_factory=ManifestCommit)
 
 

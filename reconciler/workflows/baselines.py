@@ -93,7 +93,7 @@ def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | No
     if not Path(name).is_file():
         return GivenBaseline(name=name, at=manifests_at(name, paths))
     if _is_reference(name, paths):
-        msg = f"{shown(name)} is a file and a git reference; write ./{name} for the file, or refs/heads/{name}"
+        msg = f"{shown(name)} is a file and a git reference. Write ./{name} for the file, or refs/heads/{name}"
         raise UsageError(msg)
     return GivenBaseline(name=name, recorded=read_baseline(_text(name, trusted), name=name))
 
@@ -103,7 +103,7 @@ def _require_same_cluster(name: str, recorded: RecordedBaseline, cluster: Cluste
         return
     msg = (
         f"{name} is the baseline of cluster {recorded.cluster_id} ({recorded.cluster_name or 'no name'}), and "
-        f"{cluster.id or 'an unknown one'} answers; nothing was compared"
+        f"{cluster.id or 'an unknown one'} answers. Nothing was compared"
     )
     raise BaselineError(msg)
 

@@ -39,7 +39,7 @@ _FORGETTING: Final = (4, 2)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelOptions:
-    """What the command line states of the brokers, over what the Cluster document states; ``None``: nothing."""
+    """What the command line states of the brokers, over what the Cluster manifest states; ``None``: nothing."""
 
     window_samples: int | None = None
     window_seconds: int | None = None
@@ -124,7 +124,7 @@ def _checked(name: str, value: int) -> int:
 
 
 def _words(*, given: bool, written: bool) -> str:
-    sources = [*(["the command line"] if given else []), *(["the Cluster document"] if written else [])]
+    sources = [*(["the command line"] if given else []), *(["the Cluster manifest"] if written else [])]
     return " and ".join(sources) or "Kafka's defaults"
 
 
@@ -133,7 +133,7 @@ def chosen_callback(
 ) -> Callable[[], QuotaCallback] | None:
     """What makes an instance; ``None``: the brokers have Kafka's own rule.
 
-    ``named``: the class as given on the command line, which the Cluster document need not name; its options are the document's
+    ``named``: the class as given on the command line, which the Cluster manifest need not name; its options are the document's
     when it names the same one. The class of our own broker plugin is known here, and needs no trust. Raises ``UntrustedError``
     for a class without a trusted source or whose file is of the work tree, and ``QuotaCallbackError`` for one that cannot be
     imported or has not the methods of the protocol.
@@ -164,8 +164,8 @@ def _loaded(named: CallbackClass, trusted: TrustedTree | None) -> Callable[[], Q
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         missing = error.name or module_name
-        where = "install the package that has it" if module_name.split(".")[0] == missing.split(".")[0] else "install that, too"
-        raise QuotaCallbackError(f"quota callback {named.name}: there is no module {shown(missing)} here; {where}") from error
+        where = "Install the package that has it" if module_name.split(".")[0] == missing.split(".")[0] else "Install that, too"
+        raise QuotaCallbackError(f"quota callback {named.name}: there is no module {shown(missing)} here. {where}") from error
     except Exception as error:
         reason = escaped(str(error))
         raise QuotaCallbackError(
@@ -177,7 +177,7 @@ def _loaded(named: CallbackClass, trusted: TrustedTree | None) -> Callable[[], Q
     missing_methods = [method for method in METHODS if not callable(getattr(callback_class, method, None))]
     if missing_methods:
         raise QuotaCallbackError(
-            f"quota callback {named.name}: the class lacks {', '.join(missing_methods)}; docs/quota-callbacks.md has the protocol"
+            f"quota callback {named.name}: the class lacks {', '.join(missing_methods)}. See docs/quota-callbacks.md"
         )
     return partial(_made, callback_class, named.name, dict(named.options))
 
@@ -207,10 +207,10 @@ def _require_not_of_the_work_tree(module_name: str, trusted: TrustedTree) -> Non
         ):
             raise UntrustedError(
                 f"quota callback: the module {module_name} is in the work tree ({shown(module_spec.origin)}), which a pull "
-                "request can change; install it as a package of its own"
+                "request can change. Install it as a package of its own"
             )
         places = list(module_spec.submodule_search_locations or [])
 
 
 def _document(spec: ClusterSpec) -> str:
-    return f"the Cluster document {shown(spec.name)}" if spec.name else "the Cluster document"
+    return f"the Cluster manifest {shown(spec.name)}" if spec.name else "the Cluster manifest"

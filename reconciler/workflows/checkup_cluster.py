@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from typing import Final
 
@@ -18,6 +19,7 @@ from reconciler.errors import (
 )
 from reconciler.model import (
     Alteration,
+    Certificate,
     CheckStatus,
     ClusterIdentity,
     ClusterSpec,
@@ -26,15 +28,33 @@ from reconciler.model import (
     display_name,
     escaped,
 )
-from reconciler.ports import CallbackInspector, EntityFilter, FilterComponent, FilterKind, QuotaCluster
+from reconciler.ports import (
+    CallbackInspector,
+    CertificateInspector,
+    EntityFilter,
+    EveryBroker,
+    FilterComponent,
+    FilterKind,
+    QuotaCluster,
+)
 from reconciler.resolution import GROUP_CALLBACK
-from reconciler.text import count_of
-from reconciler.workflows.connect import Access, check_cluster_id, open_cluster, transport_security
+from reconciler.text import count_of, list_some
+from reconciler.workflows.checkup_certificates import check_certificates
+from reconciler.workflows.connect import Access, check_cluster_id, local_certificates, open_cluster, transport_security
 
-_IDS: Final = ("settings", "connection", "tls", "login", "identity", "describe", "alter", "callback")
+_IDS: Final = ("settings", "connection", "tls", "login", "identity", "brokers", "certificates", "describe", "alter", "callback")
 _UNUSED_USER: Final = "kafka-quotas-doctor"
 """A user whose quotas are asked for and validated, never written."""
+_ABOUT_NOBODY: Final = EntityFilter(
+    components=(FilterComponent(entity_type="user", kind=FilterKind.EXACT, name=_UNUSED_USER),), strict=True
+)
 _KEY: Final = "producer_byte_rate"
+_AUTHORIZATION_FAILED: Final = 31
+"""Kafka's error code of an entity that may not be changed."""
+
+
+def _is_encrypted(protocol: str) -> bool:
+    return protocol.endswith(("SSL", "TLS"))
 
 
 def skip_cluster_checks() -> list[DoctorCheck]:
@@ -54,11 +74,13 @@ class ClusterChecks:
         self._spec = spec
         self._access = access
         self._checks: list[DoctorCheck] = []
+        self._certificates: list[Certificate] = []
 
     def run(self) -> list[DoctorCheck]:
         """All of them; those after one that makes them impossible are skipped."""
         try:
             protocol = transport_security(self._spec, self._access)
+            self._certificates += local_certificates(self._spec, self._access)
         except ReconcilerError as error:
             self._fail("settings", str(error), "Correct the properties file (--command-config or spec.connection.properties)")
             return self._skip_rest("The connection settings cannot be used.")
@@ -67,6 +89,7 @@ class ClusterChecks:
             cluster = open_cluster(self._spec, self._access)
         except ReconcilerError as error:
             self._explain_refusal(error, protocol)
+            self._add_certificates(protocol)
             return self._skip_rest("The cluster is not connected.")
         try:
             self._examine(cluster, protocol)
@@ -101,6 +124,10 @@ class ClusterChecks:
         else:
             self._add("login", CheckStatus.WARN, "The connection has no login.", "Use a login where others reach the listener")
         self._guard("identity", lambda: self._identity(cluster), "Check the cluster with Kafka's own tools")
+        self._brokers(cluster)
+        if isinstance(cluster, CertificateInspector):
+            self._certificates += cluster.server_certificates()
+        self._add_certificates(protocol)
         may_read = self._guard("describe", lambda: self._describe(cluster), "Grant DescribeConfigs on the cluster")
         if may_read:
             self._guard("alter", lambda: self._alter(cluster), "Look at the brokers' logs")
@@ -110,24 +137,57 @@ class ClusterChecks:
 
     def _identity(self, cluster: QuotaCluster) -> None:
         identity: ClusterIdentity = cluster.identity()
-        version = f"Kafka {identity.kafka_version}" if identity.kafka_version else "an unknown version of Kafka"
+        version = (
+            f"Kafka {identity.kafka_version}" if identity.kafka_version else "Kafka of a version that ZooKeeper does not know"
+        )
         brokers = count_of(len(cluster.brokers()), "broker")
         try:
             check_cluster_id(self._spec, identity)
         except WrongClusterError as error:
             self._fail("identity", str(error), "Check the address, or correct clusterId in the Cluster manifest")
             return
-        message = f"{version}, {brokers}, cluster id {escaped(identity.id or 'unknown')}."
+        message = f"{version}{brokers}, cluster id {escaped(identity.id or 'unknown')}."
         if self._spec.name is not None and self._spec.cluster_id is None:
             remedy = f"Write clusterId: {escaped(identity.id or '')} into the Cluster manifest, so that no other one is changed"
             self._add("identity", CheckStatus.WARN, f"{message} The Cluster manifest does not state an id.", remedy)
             return
         self._pass("identity", message)
 
+    def _brokers(self, cluster: QuotaCluster) -> None:
+        """Each at the address that it advertises: the first connection may have gone to another."""
+        if not isinstance(cluster, EveryBroker):
+            self._add("brokers", CheckStatus.SKIP, "Quotas are read from ZooKeeper, without the brokers.")
+            return
+        try:
+            nodes = {node.id: f"broker {node.id} at {node.host}:{node.port}" for node in cluster.brokers()}
+            answers = cluster.describe_on(_ABOUT_NOBODY, tuple(nodes))
+        except ReconcilerError as error:
+            self._fail("brokers", str(error), "Check the brokers")
+            return
+        silent = [
+            f"{escaped(nodes[broker])}: {answer}"
+            for broker, answer in sorted(answers.items())
+            if isinstance(answer, UnreachableError | TlsFailedError | AuthenticationError)
+        ]
+        if silent:
+            message = f"{len(silent)} of {count_of(len(nodes), 'broker')} cannot be used. {list_some(silent, 3, between='; ')}."
+            remedy = "Check advertised.listeners of these brokers, firewalls, and their certificates"
+            self._fail("brokers", message, remedy)
+            return
+        self._pass("brokers", f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
+
+    def _add_certificates(self, protocol: str) -> None:
+        if _is_encrypted(protocol):
+            self._checks.append(check_certificates(self._certificates, datetime.datetime.now(datetime.UTC)))
+        else:
+            self._add("certificates", CheckStatus.SKIP, "The connection is not encrypted.")
+
     def _describe(self, cluster: QuotaCluster) -> None:
-        cluster.describe(
-            EntityFilter(components=(FilterComponent(entity_type="user", kind=FilterKind.EXACT, name=_UNUSED_USER),), strict=True)
-        )
+        if isinstance(cluster, EveryBroker):
+            cluster.describe(_ABOUT_NOBODY)
+        else:
+            # ZooKeeper has rights for each node: whether all can be read shows only when they are.
+            cluster.current_state()
         self._pass("describe", "We may read client quotas (plan, drift, export, describe, resolve).")
 
     def _alter(self, cluster: QuotaCluster) -> None:
@@ -136,8 +196,10 @@ class ClusterChecks:
         try:
             (result,) = cluster.alter([wanted], validate_only=True)
         except AuthorizationError as error:
-            remedy = "Nothing, for a login that only plans. To apply, grant the right that the message names"
-            self._add("alter", CheckStatus.WARN, f"Read-only: {error}", remedy)
+            self._add_read_only(str(error))
+            return
+        if result.error_code == _AUTHORIZATION_FAILED:
+            self._add_read_only(escaped(result.error or "the cluster allows no change"))
             return
         if result.error_code:
             words = f": {escaped(result.error)}" if result.error else ""
@@ -146,6 +208,10 @@ class ClusterChecks:
             )
             return
         self._pass("alter", "We may change client quotas (apply, alter, revert).")
+
+    def _add_read_only(self, reason: str) -> None:
+        remedy = "Nothing, for a login that only plans. To apply, grant the right that the message names"
+        self._add("alter", CheckStatus.WARN, f"Read-only: {reason}", remedy)
 
     def _callback(self, cluster: QuotaCluster) -> None:
         if not isinstance(cluster, CallbackInspector):
@@ -177,7 +243,7 @@ class ClusterChecks:
         return True
 
     def _add_tls(self, protocol: str) -> None:
-        if protocol.endswith(("SSL", "TLS")):
+        if _is_encrypted(protocol):
             self._pass("tls", "The connection is encrypted, and the server's certificate is trusted.")
         elif protocol == "SASL_PLAINTEXT":
             remedy = "Use a listener with TLS: security.protocol=SASL_SSL"

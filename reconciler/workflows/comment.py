@@ -186,7 +186,7 @@ def read_body(text: str, *, name: str) -> CommentBody:
         return CommentBody(name=name, findings=read_findings(text, name=name))
     if size((text,)) > BUDGET + 1:
         raise FileAccessError(
-            f"{name} has {len(text.encode())} bytes; a body has {BUDGET} at most: make it anew with this version"
+            f"{name} has {len(text.encode())} bytes. A body has {BUDGET} at most: make it anew with this version"
         )
     content = read_content(text)
     if content is None or content.marker.state is not None:
@@ -298,7 +298,7 @@ def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:
         kept = _with_one(comments, request, own, outcome)
         if kept is not None:
             return kept
-    raise ForgeError("the comment is removed, or written anew, as often as it is written; does another run do the same?")
+    raise ForgeError("the comment is removed, or written anew, as often as it is written. Does another run do the same?")
 
 
 def _without_one(comments: Comments, request: CommentRequest, outcome: CommentOutcome) -> CommentOutcome | Comment:

@@ -101,8 +101,8 @@ class PullRequestOutcome:
             yield "The comment had been edited by hand, and was written anew"
         for stranger in self.comment.strangers:
             yield (
-                f"comment {stranger.id} of {stranger.author!r} has this tool's marker but is not by {self.comment.author!r}; "
-                "left alone"
+                f"Comment {stranger.id} of {stranger.author!r} has this tool's marker but is not by {self.comment.author!r}. "
+                "kafka-quotas leaves it alone"
             )
 
 

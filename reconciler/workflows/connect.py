@@ -1,4 +1,4 @@
-"""Connect to the cluster that a Cluster document or the command line names."""
+"""Connect to the cluster that a Cluster manifest or the command line names."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError, WrongClusterError
 from reconciler.logs import log_event, timed_event
-from reconciler.model import ClusterIdentity, ClusterSpec, Connection, CurrentState, display_name, escaped
+from reconciler.model import Certificate, ClusterIdentity, ClusterSpec, Connection, CurrentState, display_name, escaped
 from reconciler.ports import QuotaCluster, QuotaReader
 
 if TYPE_CHECKING:
     from reconciler.backends import ClientProperties, ZooKeeperSecurity
+    from reconciler.workflows.load import LoadedManifests
     from reconciler.workflows.trusted import TrustedFiles, TrustedTree
 
 _log: Final = logging.getLogger(__name__)
@@ -28,7 +29,7 @@ _HOW: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How the command line reaches a cluster; what it leaves out comes from the Cluster document."""
+    """How the command line reaches a cluster; what it leaves out comes from the Cluster manifest."""
 
     bootstrap_server: str | None = None
     zookeeper: str | None = None
@@ -130,6 +131,23 @@ def transport_security(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS
     return "PLAINTEXT" if properties is None else _client_properties(properties, trusted).security.protocol
 
 
+def local_certificates(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS) -> tuple[Certificate, ...]:
+    """The client's own certificate and those that it trusts, by the settings that ``open_cluster`` uses. Nothing is asked.
+
+    Raises ``UsageError`` or ``FileAccessError``.
+    """
+    from reconciler import backends
+
+    place, properties = _chosen(spec, access, None)
+    if properties is None:
+        return ()
+    if place.zookeeper is not None:
+        tls = _zookeeper_security(properties, None).tls
+    else:
+        tls = _client_properties(properties, None).security.tls
+    return () if tls is None else backends.local_certificates(tls)
+
+
 def _zookeeper_security(path: Path, trusted: TrustedTree | None) -> ZooKeeperSecurity:
     from reconciler.backends import parse_zookeeper_properties, read_zookeeper_properties
 
@@ -156,19 +174,19 @@ def _client_properties(path: Path, trusted: TrustedTree | None) -> ClientPropert
     return client
 
 
-def cluster_to_read(paths: Sequence[str], cluster: str | None) -> ClusterSpec:
-    """The cluster of the manifests when a path or a name is given (of the current folder then), else the stand-in.
+def cluster_to_read(paths: Sequence[str], cluster: str | None) -> tuple[ClusterSpec, LoadedManifests | None]:
+    """The cluster of the manifests, and these, when a path or a name is given (of the current folder then), else the stand-in.
 
     Raises ``ManifestError`` for manifests with errors, and ``UsageError`` when it is not clear which cluster is meant.
     """
     if not paths and cluster is None:
-        return ClusterSpec()
+        return ClusterSpec(), None
     # Imported here: without manifests there is no reason to wait for what reads them.
     from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
 
     loaded = load_manifests(list(paths) or ["."])
     stop_on(loaded.findings)
-    return chosen_cluster(loaded, cluster)
+    return chosen_cluster(loaded, cluster), loaded
 
 
 def read_state(spec: ClusterSpec, reader: QuotaReader) -> CurrentState:
@@ -186,11 +204,11 @@ def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:
     """Raise ``WrongClusterError`` when the document gives a cluster id and another cluster answers (or one without an id)."""
     if spec.cluster_id is None or spec.cluster_id == identity.id:
         return
-    name = display_name(spec.name) if spec.name else "the Cluster document"
+    name = display_name(spec.name) if spec.name else "the Cluster manifest"
     expected, actual = escaped(spec.cluster_id), escaped(identity.id or "unknown")
     msg = (
-        f"this is not the cluster that {name} describes: it expects cluster id {expected}, and {actual} answers; "
-        "nothing was written; check the connection, or correct clusterId"
+        f"this is not the cluster that {name} describes: it expects cluster id {expected}, and {actual} answers. "
+        "Nothing was written. Check the connection, or correct clusterId"
     )
     raise WrongClusterError(msg, expected=expected, actual=actual)
 

@@ -56,7 +56,7 @@ def _is_about_the_filter(error: RequestRefusedError | UnsupportedClusterError, e
 
 def _explained(error: RequestRefusedError | UnsupportedClusterError, query: Selector) -> BackendError:
     """The same error, with what we know about the filter behind the broker's words."""
-    message = f"{error}; the filter was: {query_words(query)}; {_WHAT_KAFKA_TAKES}"
+    message = f"{error}. The filter was: {query_words(query)}. {_WHAT_KAFKA_TAKES}"
     if isinstance(error, RequestRefusedError):
         return RequestRefusedError(message, error_code=error.error_code)
     return UnsupportedClusterError(message)

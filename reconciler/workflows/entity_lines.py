@@ -62,7 +62,7 @@ def _parsed(lines: Iterable[str], name: str) -> list[AskedClient]:
             clients.append((entity, client_of(entity)))
         except (ValueError, RecursionError) as error:
             raise FileAccessError(
-                f'{name}:{number}: {_reason(error)}; a line is {{"user": "alice", "client-id": "app"}}'
+                f'{name}:{number}: {_reason(error)}. A line is {{"user": "alice", "client-id": "app"}}'
             ) from None
     return clients
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Final
 
 from reconciler.manifest import BrokerFacts, compute_units
 from reconciler.model import (
     Change,
     CurrentState,
+    DeclaredExpiry,
     DesiredEntity,
     DesiredQuota,
     DesiredState,
@@ -16,13 +19,17 @@ from reconciler.model import (
     Message,
     QuotaKey,
     Quotas,
+    ValueExpiry,
     compose,
     flag_part,
     name_part,
     same_value,
 )
-from reconciler.text import count_of, moment_text
+from reconciler.resolution import QuotaView
+from reconciler.text import count_of, live_expiry_text, moment_text
 from reconciler.workflows.references import Before
+
+_MOST_NOTES: Final = 10
 
 
 def accepted_fallbacks(changes: Iterable[Change], before: Before | None, current: CurrentState) -> frozenset[tuple[Entity, str]]:
@@ -69,6 +76,33 @@ def judged_notes(desired: DesiredState) -> Iterator[Message]:
             when=name_part(moment_text(following)),
             until=flag_part("until"),
         )
+
+
+def live_expiries(desired: DesiredState, live: CurrentState | QuotaView) -> dict[tuple[Entity, str], ValueExpiry]:
+    """By entity and key, the expiries of values that apply: of declared ones, and of expired ones that are still there."""
+    brokers = BrokerFacts(brokers=live.brokers, leaders=live.leaders)
+    computed = compute_units(desired, brokers)[0] if desired.with_units else desired
+    return {
+        (entity, key.value): expiry.of_value
+        for entity, declared in computed.entities.items()
+        for key, expiry in declared.expiries.items()
+        if (temporary := _temporary(declared, key, expiry)) is not None
+        and same_value(live.entities.get(entity, {}).get(key.value), temporary)
+    }
+
+
+def _temporary(declared: DesiredEntity, key: QuotaKey, expiry: DeclaredExpiry) -> float | None:
+    """The value that applies for a while only; ``None`` where it could not be computed."""
+    quota = expiry.other if expiry.expired else declared.quotas.get(key)
+    return quota.value if isinstance(quota, DesiredQuota) else None
+
+
+def expiry_notes(expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> Iterator[str]:
+    """A sentence for each of some values that expire, for outputs without a column for it."""
+    for (entity, key), expiry in itertools.islice(expiries.items(), _MOST_NOTES):
+        yield f"{key} of {entity} is temporary: {live_expiry_text(key, expiry)}"
+    if len(expiries) > _MOST_NOTES:
+        yield f"{count_of(len(expiries) - _MOST_NOTES, 'more value is', 'more values are')} temporary"
 
 
 def before_expiries(desired: DesiredState, live: Mapping[Entity, Quotas]) -> DesiredState:

@@ -70,7 +70,7 @@ _RUN_TIME: Final = (
         severity=Severity.WARNING,
         explanation="A broker asks its log for no more record bytes than ten seconds of the fetch limit, but the first batch "
         "comes whole. A larger batch violates the quota even in an empty window, so every answer is empty and the consumer never "
-        "gets past that batch. Record sizes of single batches are not in the traffic; a fetch that large was. Write the limit in "
+        "gets past that batch. Record sizes of single batches are not in the traffic. A fetch that large was. Write the limit in "
         "the message, or lower batch.size and max.message.bytes.",
     ),
     Rule(
@@ -89,7 +89,7 @@ _RUN_TIME: Final = (
     Rule(
         id="backtest-policy",
         severity=Severity.ERROR,
-        explanation="A rule of spec.backtest in the Cluster document does not allow what the backtest found for a bucket, so "
+        explanation="A rule of spec.backtest in the Cluster manifest does not allow what the backtest found for a bucket, so "
         "backtest ends with exit code 1. Change the quota, or the rule, which with --trusted-ref counts only after merge.",
     ),
     Rule(
@@ -171,7 +171,7 @@ def explain_id(topic_id: str) -> Explanation:
     by_id = explanations()
     topic_id = POLICY_VIOLATED if topic_id.startswith(POLICY_PREFIX) else RENAMED.get(topic_id, topic_id)
     if topic_id not in by_id:
-        near = near_miss(topic_id, by_id) or "; run kafka-quotas explain for a list"
+        near = near_miss(topic_id, by_id) or ". Run kafka-quotas explain for a list"
         msg = f"unknown id {shown(topic_id)}{near}"
         raise UsageError(msg)
     return by_id[topic_id]

@@ -80,7 +80,7 @@ def owners_to_split(paths: Sequence[str]) -> Mapping[str, Owner]:
     loaded = load_manifests(list(paths) or ["."])
     if loaded.repository is None or not loaded.repository.owners:
         raise UsageError(
-            "--split-by owner needs a PATH with a Repository manifest that declares owners; or use --split-by prefix"
+            "--split-by owner needs a PATH with a Repository manifest that declares owners. Or use --split-by prefix"
         )
     return loaded.repository.owners
 
@@ -105,7 +105,7 @@ def connection_to_write(
     zookeeper: str | None = None,
     command_config: str | None = None,
 ) -> Connection | None:
-    """The connection for the new Cluster document; the properties file is named as seen from ``folder``."""
+    """The connection for the new Cluster manifest; the properties file is named as seen from ``folder``."""
     if bootstrap_server is not None:
         servers = tuple(server.strip() for server in bootstrap_server.split(",") if server.strip())
         connection = Connection(bootstrap_servers=servers, properties=command_config)
@@ -172,7 +172,7 @@ def require_free(folder: Path, *, overwrite: bool) -> None:
         msg = f"cannot write manifests to {folder}: {error.strerror}"
         raise FileAccessError(msg) from error
     if occupied and not overwrite:
-        msg = f"the folder {folder} is not empty; nothing was written; choose another, or pass --overwrite"
+        msg = f"the folder {folder} is not empty. Nothing was written. Choose another, or pass --overwrite"
         raise FileAccessError(msg)
 
 

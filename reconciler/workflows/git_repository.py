@@ -79,7 +79,7 @@ class Git:
             return _text(answer.stdout).strip()
         msg = f"git knows no commit {shown(ref)} in {self.top}"
         if self.shallow():
-            msg += "; this is a shallow clone, so fetch it first (in GitHub Actions: actions/checkout with fetch-depth: 0)"
+            msg += ". This is a shallow clone, so fetch it first (in GitHub Actions: actions/checkout with fetch-depth: 0)"
         elif "/" in ref:
             msg += ". Fetch it first, or correct the reference"
         raise GitError(msg)
@@ -91,7 +91,7 @@ class Git:
         known = _text(self._output("for-each-ref", "--format=%(refname)", *meanings)).split("\n")
         both = [meaning for meaning in meanings if meaning in known]
         if len(both) > 1:
-            msg = f"{shown(ref)} is ambiguous: there are {' and '.join(both)}; write the one that is meant in full"
+            msg = f"{shown(ref)} is ambiguous: there are {' and '.join(both)}. Write the one you mean in full"
             raise GitError(msg)
 
     def dirty(self, folder: str) -> bool:
@@ -128,7 +128,7 @@ class Git:
             raise UsageError(msg)
         physical = os.path.realpath(os.path.abspath(path))
         if not Path(physical).is_relative_to(os.path.realpath(self.top)):
-            msg = f"{shown(path)} leads out of the git repository {self.top}, to {shown(physical)}; give a path inside it"
+            msg = f"{shown(path)} leads out of the git repository {self.top}, to {shown(physical)}. Give a path inside it"
             raise UsageError(msg)
         return place
 
@@ -303,7 +303,7 @@ def _nearest(folder: str) -> tuple[Git, str | None]:
         msg = f"{folder} is not in a git work tree that git reads: {_reason(answer.stderr)}"
         raise GitError(msg)
     if _is_above(lines[1], folder):
-        msg = f"{lines[1]} looks like a git repository inside the files of another; it is not trusted"
+        msg = f"{lines[1]} looks like a git repository inside the files of another. kafka-quotas does not trust it"
         raise GitError(msg)
     return Git(program=program, top=lines[0]), lines[2] if len(lines) > 2 else None
 

@@ -180,7 +180,7 @@ def _with_clusters(quotas: Sequence[ImportedQuota], findings: list[Finding]) -> 
     for quota in quotas:
         if named and quota.cluster is None:
             message = (
-                f"this names no cluster, while other quotas are for {', '.join(display_name(name) for name in named)}; name it "
+                f"this names no cluster, while other quotas are for {', '.join(display_name(name) for name in named)}. Name it "
                 "here, or import these files by themselves"
             )
             findings.append(_error("import-ambiguous", message, quota))

@@ -97,7 +97,7 @@ def _text(file: Path) -> str:
 
 
 CLUSTER_FOLDER: Final = "clusters"
-"""Where the Cluster documents are; a path to client properties is written as seen from there."""
+"""Where the Cluster manifests are; a path to client properties is written as seen from there."""
 
 _LEFT_ALONE: Final = frozenset({".git"})
 _PLACEHOLDERS: Final = ("OWNER/kafka-quotas", "@YOUR-ORG")
@@ -111,7 +111,7 @@ spec:
   exclude: [".gitlab-ci.yml", ".pre-commit-config.yaml"]
   # Where Cluster manifests may lie: they decide where credentials are sent, and which limits a write has.
   clusterPaths: ["clusters/**"]
-  # Who may declare what, and where; then every document names its owner in metadata.
+  # Who may declare what, and where. Then every document names its owner in metadata.
   # owners:
   #   team-payments: {paths: ["teams/payments/**"], entities: [{user: {prefix: payments-}}]}
   #   team-platform: {paths: ["quotas/**"]}
@@ -120,7 +120,7 @@ spec:
   #   - {owner: team-payments, producer_byte_rate: {max: 200MiB}}
 """
 _CODEOWNERS: Final = """\
-# Who must approve what; the last line that matches a file counts. Write your organisation's teams in place of @YOUR-ORG.
+# Who must approve what. The last line that matches a file counts. Write your organisation's teams in place of @YOUR-ORG.
 *  @YOUR-ORG/team-platform
 """
 
@@ -154,7 +154,7 @@ def require_room(folder: Path, *, overwrite: bool) -> None:
     except OSError as error:
         raise FileAccessError(f"cannot make a repository in {folder}: {error.strerror}") from error
     if occupied and not overwrite:
-        raise FileAccessError(f"the folder {folder} is not empty; nothing was written; choose another, or pass --overwrite")
+        raise FileAccessError(f"the folder {folder} is not empty. Nothing was written. Choose another, or pass --overwrite")
 
 
 def make_repository(

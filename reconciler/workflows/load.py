@@ -283,7 +283,7 @@ def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> Cluster
         _require_trusted(loaded, loaded.trust, cluster_name)
     if cluster_name is not None:
         if cluster_name not in loaded.clusters:
-            known = did_you_mean(cluster_name, names) if names else "; no Cluster document was read"
+            known = did_you_mean(cluster_name, names) if names else ". No Cluster manifest was read"
             msg = f"no manifest declares cluster {shown(cluster_name)}{known}"
             raise UsageError(msg)
         return loaded.clusters[cluster_name]
@@ -299,8 +299,8 @@ def _require_trusted(loaded: LoadedManifests, trust: Trust, wanted: str | None) 
         wanted = new[0]
     if wanted is not None and wanted in new:
         msg = (
-            f"cluster {display_name(wanted)} is new: {trust.ref} has no Cluster document of that name, so its connection, scope "
-            "and guards are not trusted yet; merge that document first"
+            f"cluster {display_name(wanted)} is new: {trust.ref} has no Cluster manifest of that name, so its connection, scope "
+            "and guards are not trusted yet. Merge that document first"
         )
         raise UntrustedError(msg)
 

@@ -21,7 +21,7 @@ def check_owners(loaded: LoadedManifests, chosen: Sequence[str]) -> frozenset[st
     """The owners of ``--owner``; ``None`` for all. Raises ``UsageError`` for one that nothing names."""
     known = {document.owner for document in loaded.documents if document.owner is not None}
     known |= set(loaded.repository.owners) if loaded.repository is not None else set()
-    require_owners(chosen, known, if_none="; neither the Repository manifest nor a document names an owner")
+    require_owners(chosen, known, if_none=". Neither the Repository manifest nor a document names an owner")
     return frozenset(chosen) or None
 
 

@@ -347,8 +347,8 @@ def with_effects(
         before, changed = GroupedQuotas(before).quotas, GroupedQuotas(changed).quotas
     elif callback is not None:
         reason = (
-            f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}; "
-            "which limit a client gets is not known"
+            f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}. "
+            "The limit of a client is not known"
         )
         return replace(
             plan,
@@ -368,11 +368,11 @@ def _callback(source: object) -> tuple[str | None, tuple[str, ...]]:
     """The class, if any, and a note when it is not known."""
     assumed = "effects assume that brokers resolve quotas as Kafka does"
     if not isinstance(source, CallbackInspector):
-        return None, (f"{assumed}; it was not read whether they have a client.quota.callback.class",)
+        return None, (f"{assumed}. It was not read whether they have a client.quota.callback.class",)
     try:
         return source.quota_callback(), ()
     except BackendError as error:
-        return None, (f"{assumed}; no broker answered whether they have a client.quota.callback.class: {error}",)
+        return None, (f"{assumed}. No broker answered whether they have a client.quota.callback.class: {error}",)
 
 
 _CLIENT_ID: Final = "client-id"
@@ -407,7 +407,7 @@ def _pair(line: str, where: str) -> tuple[str, str]:
             raise _refused(where, f"the field {shown(name)} is unknown{did_you_mean(name, known)}")
     spelled = [name for name in _SPELLINGS if name in row]
     if len(spelled) > 1:
-        raise _refused(where, f"{' and '.join(spelled)} are the same field; write one of them")
+        raise _refused(where, f"{' and '.join(spelled)} are the same field. Write one of them")
     user, client_id = row.get("user"), row[spelled[0]] if spelled else None
     if not isinstance(user, str):
         raise _refused(where, "user is not a string")
@@ -417,7 +417,7 @@ def _pair(line: str, where: str) -> tuple[str, str]:
 
 
 def _refused(where: str, reason: str) -> FileAccessError:
-    return FileAccessError(f'{where}: {reason}; a line is {{"user": "alice", "client-id": "app"}}')
+    return FileAccessError(f'{where}: {reason}. A line is {{"user": "alice", "client-id": "app"}}')
 
 
 class Checker(enum.StrEnum):
@@ -491,6 +491,6 @@ class _ReadOnce:
 
 def _cluster(source: QuotaReader) -> QuotaCluster:
     if not isinstance(source, QuotaCluster):
-        msg = "--server-check=cluster asks a live cluster, and --current names a snapshot; --server-check=sandbox works with both"
+        msg = "--server-check=cluster asks a live cluster, and --current names a snapshot. --server-check=sandbox works with both"
         raise UsageError(msg)
     return source

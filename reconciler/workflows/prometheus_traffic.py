@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import json
 import logging
-import os
 import time
 import urllib.parse
 from collections import Counter
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FileAccessError, TrafficError, UsageError
-from reconciler.files import write_whole
+from reconciler.files import cache_folder, write_whole
 from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi, TooManySamplesError
 from reconciler.logs import log_event
 from reconciler.model import (
@@ -81,14 +80,10 @@ class PrometheusRequest:
             address=server.address,
             since=since or end - datetime.timedelta(days=server.days),
             until=end,
-            store=store or _cache_folder(),
+            store=store or cache_folder() / "prometheus",
             http_config=login,
             match=match or server.match,
         )
-
-
-def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-quotas" / "prometheus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

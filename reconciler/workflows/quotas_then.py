@@ -218,7 +218,7 @@ def commit_then(paths: Sequence[str], moment: datetime.datetime, runs: Sequence[
     git = repository_around(paths[0])
     commit = git.commit_before(moment)
     if commit is None:
-        more = "; this is a shallow clone, fetch its whole history" if git.shallow() else ""
+        more = ". This is a shallow clone, fetch its whole history" if git.shallow() else ""
         msg = f"the repository {git.top} has no commit from before {moment:%Y-%m-%d %H:%M} UTC{more}"
         raise GitError(msg)
     return CommitThen(commit=commit)

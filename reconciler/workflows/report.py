@@ -297,6 +297,7 @@ def _entities(
             protected=bool(intent.spec.protected) and any_matches(intent.spec.protected, entity),
             in_scope=intent.spec.scope.contains(entity),
             units=_declared_units(declared) if declared else {},
+            expiries={key.value: expiry.of_value for key, expiry in declared.expiries.items()} if declared else {},
         )
 
 

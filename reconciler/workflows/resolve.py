@@ -45,6 +45,7 @@ from reconciler.resolution import (
 )
 from reconciler.text import list_some, near_miss, number_text, shown
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
+from reconciler.workflows.expiries import live_expiries
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
 from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import ReadReferences, References, read_references
@@ -98,7 +99,7 @@ def notes_about(resolution: Resolution, answers: EffectiveQuotas) -> tuple[str, 
             notes.append(f"limits of host names are not counted, since only the brokers know their addresses: {listed}")
     elif keys := answers.otherwise(client):
         notes.append(
-            "this is a client that sends no client id; one that sends an id which no quota names gets another "
+            "this is a client that sends no client-id. A client that sends one which no quota names gets another "
             f"{', '.join(keys)}: ask with --defaults client-id"
         )
     return tuple(notes)
@@ -149,9 +150,9 @@ class Sources:
         ``FileAccessError`` for a snapshot, ``WrongClusterError`` and ``BackendError`` from the cluster.
         """
         if name == CURRENT:
-            return self._current
+            return self._with_expiries(self._current)
         if name == CLUSTER:
-            return self._current if self._where.access.current is None else self._cluster
+            return self._with_expiries(self._current if self._where.access.current is None else self._cluster)
         if name == MANIFESTS:
             return manifests_view(self._computed(self._intent(everything=True)))
         if name == PLANNED:
@@ -160,6 +161,13 @@ class Sources:
         ref, paths = self._where.trusted_ref, self._where.paths or (".",)
         reader = snapshot_reader(name, trusted=read_trusted_files(ref, paths[0]) if ref is not None else None)
         return current_view(reader.current_state(), source=reader)
+
+    def _with_expiries(self, view: QuotaView) -> QuotaView:
+        """The state with the values that expire, as far as manifests are read."""
+        if not self._where.paths and self._where.cluster is None:
+            return view
+        _, loaded = self._loaded
+        return replace(view, expiries=live_expiries(loaded.desired(self._spec[0]), view))
 
     def owners(self) -> Mapping[Entity, str]:
         """Who declares an entity, as far as manifests are read; none without a path and a cluster's name."""
@@ -239,7 +247,7 @@ _STATIC: Final = {"producer_byte_rate": "quota.producer.default", "consumer_byte
 _FIRST_TO_ENFORCE_MUTATIONS: Final = (3, 5)
 _ASSUMED: Final = "answers assume that brokers resolve quotas as Kafka does"
 _NO_VERSION: Final = (
-    "the version of the brokers is not known; before Kafka 3.0 their settings quota.producer.default and quota.consumer.default "
+    "the version of the brokers is not known. Before Kafka 3.0 their settings quota.producer.default and quota.consumer.default "
     "apply where no quota is set"
 )
 _ALONE: Final = (
@@ -251,7 +259,7 @@ _ALONE: Final = (
 def current_view(state: CurrentState, *, source: object, name: str | None = None, spec: ClusterSpec | None = None) -> QuotaView:
     """A state as it was read from ``source``, which may know whether the brokers resolve quotas as Kafka does.
 
-    Where it does not, the Cluster document may.
+    Where it does not, the Cluster manifest may.
     """
     callback, notes = _callback(source, state.observed.origin)
     groups = callback == GROUP_CALLBACK or (callback is None and notes != () and has_group_plugin(spec))
@@ -282,7 +290,7 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
 def manifests_view(intent: Intent) -> QuotaView:
     """What the manifests declare for one cluster, as if that were all."""
     written = _written(intent.spec)
-    return QuotaView(
+    view = QuotaView(
         kind=ViewKind.MANIFESTS,
         entities=intent.desired.values(),
         cluster=ClusterIdentity(name=intent.spec.name, id=intent.spec.cluster_id),
@@ -291,6 +299,7 @@ def manifests_view(intent: Intent) -> QuotaView:
         profiles=_by_key(intent, lambda quota: quota.profile),
         units=_by_key(intent, lambda quota: quota.unit),
     )
+    return replace(view, expiries=live_expiries(intent.desired, view))
 
 
 def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
@@ -304,7 +313,7 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
     intent = at_brokers(intent, state)
     differences = difference(intent.desired, state, scope=intent.spec.scope, prune=intent.spec.prune)
     pruned = sum(1 for change in differences.changes if change.entity not in intent.desired.entities)
-    return replace(
+    planned = replace(
         current,
         kind=ViewKind.PLANNED,
         entities=quotas_after(current.entities, differences.changes),
@@ -312,6 +321,7 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
         profiles=_by_key(intent, lambda quota: quota.profile),
         units=_by_key(intent, lambda quota: quota.unit),
     )
+    return replace(planned, expiries=live_expiries(intent.desired, planned))
 
 
 def _state_of(view: QuotaView) -> CurrentState:
@@ -345,7 +355,7 @@ _PLUGIN: Final = "the brokers have the plugin of groups: members of a group shar
 
 
 def _written(spec: ClusterSpec | None) -> str | None:
-    """Why answers are not known, by the Cluster document."""
+    """Why answers are not known, by the Cluster manifest."""
     if spec is None or spec.quota_callback is None or has_group_plugin(spec):
         return None
     return (
@@ -358,16 +368,16 @@ def _written(spec: ClusterSpec | None) -> str | None:
 def _callback(source: object, origin: ObservedFrom) -> tuple[str | None, tuple[str, ...]]:
     if not isinstance(source, CallbackInspector):
         who = {ObservedFrom.SNAPSHOT: "a snapshot", ObservedFrom.ZOOKEEPER: "ZooKeeper"}.get(origin, "what was read")
-        return None, (f"{_ASSUMED}; {who} does not show whether they have a client.quota.callback.class",)
+        return None, (f"{_ASSUMED}, and {who} does not show whether they have a client.quota.callback.class",)
     try:
         callback = source.quota_callback()
     except BackendError as error:
-        return None, (f"{_ASSUMED}; it could not be checked whether they have a client.quota.callback.class: {error}",)
+        return None, (f"{_ASSUMED}. It could not be checked whether they have a client.quota.callback.class: {error}",)
     if callback is None or callback == GROUP_CALLBACK:
         return callback, ()
     reason = (
-        f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}; "
-        "which limit a client gets is not known"
+        f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}. "
+        "The limit of a client is not known"
     )
     return reason, (reason,)
 
@@ -379,7 +389,7 @@ def _static_defaults(source: object, version: str | None) -> dict[str, str]:
         try:
             known = source.static_quota_defaults()
         except BackendError as error:
-            return dict.fromkeys(_STATIC, f"{about}; no broker answered with their values: {error}")
+            return dict.fromkeys(_STATIC, f"{about}. No broker answered with their values: {error}")
         return {
             key.value: f"where no quota is set, the brokers limit client ids by their setting {_STATIC[key.value]}, "
             f"{number_text(value)} bytes/s"
@@ -395,14 +405,14 @@ def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[
     if foreign:
         types = sorted({entity_type for entity in foreign for entity_type in entity.types})
         yield (
-            f"{len(foreign)} entities are of a shape that Kafka does not have ({', '.join(map(display_name, types))}); "
-            "their clients are not known, and they are left out"
+            f"{len(foreign)} entities are of a shape that Kafka does not have ({', '.join(map(display_name, types))}). "
+            "Their clients are not known, and they are left out"
         )
 
 
 def _incomplete(intent: Intent) -> Iterator[str]:
     if not intent.desired.complete:
-        yield "only some of the manifests count here, those that the paths name; nothing is pruned"
+        yield "only some of the manifests count here, those that the paths name. Nothing is pruned"
 
 
 def _pruned(spec: ClusterSpec, deleted: int) -> Iterator[str]:

@@ -54,7 +54,7 @@ class Undoing:
 
 
 def load_undoing(text: str, *, file: str, paths: Sequence[str], cluster: str | None, trusted_ref: str | None = None) -> Undoing:
-    """The report, and the Cluster document where a path or a name (or a trusted reference) is given.
+    """The report, and the Cluster manifest where a path or a name (or a trusted reference) is given.
 
     Raises ``FileAccessError`` for a file that is not a report, ``UntrustedError`` for one that git tracks and that differs from
     the reference, and as loading manifests does.
@@ -118,7 +118,7 @@ def _require_same_cluster(undoing: Undoing, answers: ClusterIdentity) -> None:
     if expected == answers.id:
         return
     of, actual = (escaped(cluster_id or "unknown") for cluster_id in (expected, answers.id))
-    msg = f"the report {undoing.file} is of cluster {of}, and {actual} answers; nothing was written"
+    msg = f"the report {undoing.file} is of cluster {of}, and {actual} answers. Nothing was written"
     raise WrongClusterError(msg, expected=of, actual=actual)
 
 

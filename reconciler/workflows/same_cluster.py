@@ -44,7 +44,7 @@ class OtherClusters:
         place = f" ({other.span})" if other.span is not None else ""
         msg = (
             f"{name} has no clusterId, and the cluster that answers, {escaped(cluster_id)}, is cluster "
-            f"{display_name(other.name or '')}{place}; nothing was written. Write clusterId in both Cluster manifests if they "
+            f"{display_name(other.name or '')}{place}. Nothing was written. Write clusterId in both Cluster manifests if they "
             "mean one cluster. Else correct the connection"
         )
         return WrongClusterError(msg, expected="unknown", actual=cluster_id)

@@ -60,7 +60,7 @@ def nearest_version(kafka_version: str | None) -> tuple[str, tuple[str, ...]]:
         else [f"the cluster runs Kafka {kafka_version}, which may check differently"]
     )
     if version == _BEFORE_4:
-        notes.append("the local Kafka runs without ZooKeeper; a cluster that keeps its quotas in ZooKeeper has other checks")
+        notes.append("the local Kafka runs without ZooKeeper. A cluster that keeps its quotas in ZooKeeper has other checks")
     return version, tuple(notes)
 
 
@@ -102,7 +102,7 @@ def _left_out(refused: Sequence[tuple[Entity, str | None]]) -> str:
     what = "1 value" if len(refused) == 1 else f"{len(refused)} values"
     entity, words = refused[0]
     example = f"{entity}: {escaped(words) if words else 'no reason given'}"
-    return f"the local Kafka did not take {what} of the cluster's present state and checked without; {example}"
+    return f"the local Kafka did not take {what} of the cluster's present state and checked without: {example}"
 
 
 REFUSED: Final = "refused-by-broker"
@@ -110,7 +110,7 @@ REFUSED: Final = "refused-by-broker"
 
 _LIMITS: Final = ChunkLimits()
 _NOTHING: Final = "the plan has nothing for a broker to check"
-_LOOKED_UP: Final = "; the name was looked up on this machine, and the cluster's own brokers may answer otherwise"
+_LOOKED_UP: Final = ". The name was looked up on this machine, and the cluster's own brokers may answer otherwise"
 
 
 def check_on_cluster(plan: Plan, cluster: QuotaCluster, *, progress: Progress) -> Plan:

@@ -172,7 +172,7 @@ class TrustedFiles:
             return
         self._require_no_link(located)
         if _lines(_read(located.physical, path, most=len(trusted) + trusted.count(b"\n") + 2)) != _lines(trusted):
-            msg = f"{shown(located.place)} differs from {self.ref}; a change to it counts only after merge"
+            msg = f"{shown(located.place)} differs from {self.ref}. A change to it counts only after merge"
             raise UntrustedError(msg)
 
     def require_same_below(self, path: str) -> None:
@@ -190,14 +190,14 @@ class TrustedFiles:
                 raise self._not_there(place)
             self.require_same(os.path.join(located.git.top, place))
         for place in sorted(known.difference(present)):
-            msg = f"{shown(place)} is missing here, and {self.ref} has it; that it is removed counts only after merge"
+            msg = f"{shown(place)} is missing here, and {self.ref} has it. The removal counts only after merge"
             raise UntrustedError(msg)
 
     def _locate(self, path: str) -> _Located:
         """The file that a path means. Its steps back are taken as they are written, and must lead there also behind links."""
         written, physical = os.path.abspath(path), os.path.realpath(path)
         if os.path.realpath(written) != physical:
-            msg = f"{shown(path)} goes back with '..' behind a symbolic link, which may lead anywhere; write it without '..'"
+            msg = f"{shown(path)} goes back with '..' behind a symbolic link, which may lead anywhere. Write it without '..'"
             raise UntrustedError(msg)
         for spelling in (written, physical):
             places = [(git, place) for git in self.trees if (place := git.relative(spelling)) is not None]

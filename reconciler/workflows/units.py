@@ -31,11 +31,11 @@ from reconciler.model import (
 )
 from reconciler.planning import keep_leader_parts, keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
+from reconciler.resolution import is_reserved
 from reconciler.text import amount, amount_part, count_of, list_some, shares_text
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.expiries import before_expiries
 from reconciler.workflows.load import adjusted, stop_on
-from reconciler.workflows.proportional import proportional_notes
 
 if TYPE_CHECKING:
     from reconciler.workflows.plan import Intent
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 ABOVE_BUDGET: Final = "above-budget"
 _SHOWN_SHARES: Final = 20
+_SHOWN_PARTS: Final = 6
 _EVEN: Final = 1.05
 """A leader distribution with a larger factor is worth a note."""
 
@@ -211,3 +212,37 @@ def _leader_notes(leaders: LeaderSpread, brokers: int) -> Iterator[Message]:
             part=f"{100 / brokers:.0f}",
             reached=f"{100 / missed:.0f}",
         )
+
+
+def proportional_notes(desired: DesiredState, brokers: tuple[int, ...]) -> Iterator[Message]:
+    """One note about the first value in proportion to leaders. Without the plugin of groups it names the loss."""
+    units = [
+        (declared.entity, key, quota.unit)
+        for declared in desired.entities.values()
+        for key, quota in declared.quotas.items()
+        if isinstance(quota.unit, Proportional) and quota.unit.leaders is not None
+    ]
+    if not units:
+        return
+    entity, key, unit = units[0]
+    more = "" if len(units) == 1 else f" (and {count_of(len(units) - 1, 'other value')})"
+    leaders, partitions = dict(unit.leaders or ()), unit.partitions or 1
+    if any(map(is_reserved, desired.entities)):
+        parts = [(broker, unit.value * max(1, leaders.get(broker, 0)) / partitions) for broker in brokers]
+        yield compose(
+            "The plugin of groups gives each broker its own part of {key} of {entity}{more}: {parts}.",
+            key=key_part(key.value),
+            entity=entity,
+            more=more,
+            parts=list_some([f"broker {broker} {amount(key.value, part)}" for broker, part in parts], _SHOWN_PARTS),
+        )
+        return
+    yield compose(
+        "{key} of {entity}{more} is one number for all brokers: the largest part. Brokers that lead fewer partitions enforce it, "
+        "too, so {count} together allow {factor} times the total. The plugin of groups gives each broker its own part.",
+        key=key_part(key.value),
+        entity=entity,
+        more=more,
+        count=count_of(len(brokers), "broker"),
+        factor=f"{len(brokers) * unit.most / partitions:.3g}",
+    )

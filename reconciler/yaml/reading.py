@@ -189,7 +189,7 @@ class _Reader:
             )
             frame.skip = True
         elif plain and text == "<<":
-            self.problem("yaml-merge-key", "merge keys (<<) are not supported; write the keys out", line, column)
+            self.problem("yaml-merge-key", "merge keys (<<) are not supported. Write the keys out", line, column)
             frame.skip = True
         elif plain and plain_data(text) is None:
             self.problem("non-string-key", "a key is missing, or null. Write its name, in quotes if it must be", line, column)
@@ -276,12 +276,12 @@ class _Reader:
 
     def tag(self, event: Any) -> None:
         mark = event.start_mark
-        message = compose("the tag {tag} is not supported; every value is read as it is written", tag=shown_part(event.tag))
+        message = compose("the tag {tag} is not supported. Every value is read as it is written", tag=shown_part(event.tag))
         self.problem("yaml-tag", message, mark.line + 1, mark.column + 1)
 
     def problem(self, problem_id: str, message: str, line: int, column: int) -> None:
         if len(self.problems) >= MAX_PROBLEMS:
-            words = f"the file has more than {MAX_PROBLEMS} problems; the rest is not read; correct the ones above first"
+            words = f"the file has more than {MAX_PROBLEMS} problems. The rest is not read. Correct the ones above first"
             raise _StopReading(YamlProblem(id="too-many-findings", message=words, line=line, column=column))
         self.problems.append(YamlProblem(id=problem_id, message=message, line=line, column=column))
 
@@ -293,7 +293,7 @@ def read_yaml(content: bytes) -> YamlStream:
     """
     separators = sum(map(content.count, _SEPARATORS)) - content.count(b"\r\n")
     if separators > MAX_SEPARATORS:
-        message = f"the file has more than {MAX_SEPARATORS} commas, colons and line ends, and so too many values; split it"
+        message = f"the file has more than {MAX_SEPARATORS} commas, colons and line ends, and so too many values. Split it"
         return YamlStream(problems=(YamlProblem(id="file-too-large", message=message, line=1, column=1),))
     decoded = _decoded(content)
     if isinstance(decoded, YamlProblem):
@@ -321,7 +321,7 @@ def _decoded(content: bytes) -> str | YamlProblem:
 
 
 def _too_deep(line: int, column: int) -> YamlProblem:
-    message = f"lists and mappings are nested more than {MAX_DEPTH} deep; manifests need eight"
+    message = f"lists and mappings are nested more than {MAX_DEPTH} deep. Manifests need eight"
     return YamlProblem(id="yaml-too-deep", message=message, line=line, column=column)
 
 
@@ -329,7 +329,7 @@ def _syntax_problem(error: yaml.YAMLError, text: str) -> YamlProblem:
     odd = _NOT_YAML.search(text)
     if not isinstance(error, yaml.MarkedYAMLError) and odd is not None:
         line, column = _place(text, odd.start())
-        message = f"the character U+{ord(odd.group()):04X} cannot be in a YAML file; in double quotes, write it as an escape"
+        message = f"the character U+{ord(odd.group()):04X} cannot be in a YAML file. In double quotes, write it as an escape"
         return YamlProblem(id="control-character", message=message, line=line, column=column)
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -345,7 +345,7 @@ def _hint(text: str, line: int) -> str:
     here = lines[line - 1] if 0 < line <= len(lines) else ""
     indentation = here[: len(here) - len(here.lstrip())]
     if "\t" in indentation:
-        return "; this line is indented with a tab: use blanks"
+        return ". This line is indented with a tab: use blanks"
     if _UNQUOTED.search(here):
         return ". Text with special characters, such as an IPv6 address, needs quotes"
     return ""

@@ -56,6 +56,7 @@ def test_a_broker_killed_between_two_writes_is_exit_4_with_what_was_done(folder:
     assert counts["applied"] + counts["unknown"] + counts["not_attempted"] == USERS
 
 
+@pytest.mark.large
 def test_a_broker_killed_before_the_first_write_is_exit_1(folder: Path, mortal: Sandbox) -> None:
     broken = apply_with(folder, mortal, nth=2, then=killing(mortal))
     assert broken.code == 1, broken.err

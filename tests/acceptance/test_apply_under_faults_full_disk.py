@@ -109,7 +109,7 @@ def refusing_one(_number: int, frame: bytes) -> bytes:
     return reencoded(message)
 
 
-@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("stream", ["stdout", pytest.param("stderr", marks=pytest.mark.large)])
 def test_no_room_for_the_output_does_not_change_what_the_exit_code_says_of_the_cluster(
     work: ChangeSet, clean_kafka: Sandbox, stream: str
 ) -> None:

@@ -51,7 +51,7 @@ class Holding:
         return frame
 
 
-@pytest.mark.parametrize("reaches_the_broker", [False, True])
+@pytest.mark.parametrize("reaches_the_broker", [pytest.param(False, marks=pytest.mark.large), True])
 def test_killed_after_the_first_request_everything_is_whole_and_a_second_run_finishes(
     work: ChangeSet, port: int, reaches_the_broker: bool
 ) -> None:
@@ -81,7 +81,14 @@ def test_killed_after_the_first_request_everything_is_whole_and_a_second_run_fin
     assert sorted(path.name for path in work.folder.iterdir()) == ["audit.jsonl", "cluster.yaml", "quotas.yaml", "report.json"]
 
 
-@pytest.mark.parametrize(("number", "the"), [(signal.SIGINT, "request"), (signal.SIGINT, "answer"), (signal.SIGTERM, "answer")])
+@pytest.mark.parametrize(
+    ("number", "the"),
+    [
+        pytest.param(signal.SIGINT, "request", marks=pytest.mark.large),
+        pytest.param(signal.SIGINT, "answer", marks=pytest.mark.large),
+        (signal.SIGTERM, "answer"),
+    ],
+)
 def test_interrupted_in_the_middle_it_says_what_is_done_and_what_nobody_knows(
     work: ChangeSet, port: int, number: signal.Signals, the: str
 ) -> None:
@@ -112,7 +119,7 @@ def test_interrupted_in_the_middle_it_says_what_is_done_and_what_nobody_knows(
     work.finish()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.large)])
 def test_interrupted_before_the_first_write_nothing_is_written(
     work: ChangeSet, clean_kafka: Sandbox, number: signal.Signals
 ) -> None:

@@ -113,6 +113,7 @@ PATIENCE_ENDS: dict[str, tuple[Garble, tuple[str, ...], int]] = {
 """What comes of an answer on a connection that stays open, options, and the exit code."""
 
 
+@pytest.mark.large
 def test_an_answer_that_never_comes_is_given_up_and_the_work_looked_up(
     tmp_path_factory: pytest.TempPathFactory, clean_kafka: Sandbox, port: int
 ) -> None:

@@ -77,7 +77,7 @@ def test_one_entity_is_refused_and_the_others_of_its_request_are_not(work: Chang
     work.finish()
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", [pytest.param(1, marks=pytest.mark.large), 2])
 def test_a_request_refused_whole_changes_nothing_and_stops_the_run(work: ChangeSet, clean_kafka: Sandbox, number: int) -> None:
     proxy = WriteProxy(clean_kafka.nodes[0].port, request=changing(number, with_too_many_records))
     with serving(proxy) as server:
@@ -139,6 +139,7 @@ def may_write(sandbox: Sandbox, *, allowed: bool) -> None:
         wait_until(lambda: bool(client.describe_acls(ACLFilter(*about))[0]) is allowed)
 
 
+@pytest.mark.large
 def test_a_right_that_is_taken_away_midway_stops_the_run_until_it_is_granted_again(tmp_path: Path, guarded: Sandbox) -> None:
     before, wanted = mixed()
     work = ChangeSet(tmp_path, guarded.bootstrap_servers, before=before, wanted=wanted)

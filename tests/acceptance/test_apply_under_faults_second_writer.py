@@ -50,6 +50,7 @@ def with_the_first_answer_held(work: ChangeSet, port: int, *, meanwhile: Callabl
         return work.run(server)
 
 
+@pytest.mark.large
 def test_kafkas_own_tool_changes_what_is_not_written_yet(work: ChangeSet, clean_kafka: Sandbox) -> None:
     theirs = {user(LAST): THEIRS}
     stopped = with_the_first_answer_held(
@@ -90,6 +91,7 @@ def test_a_second_copy_of_this_tool_changes_what_is_written_and_what_is_not(
     work.finish()
 
 
+@pytest.mark.large
 def test_the_same_manifests_applied_twice_at_once_the_quicker_run_does_the_rest(work: ChangeSet, clean_kafka: Sandbox) -> None:
     others: list[Done] = []
     slower = with_the_first_answer_held(work, clean_kafka.nodes[0].port, meanwhile=lambda: others.append(work.run(work.servers)))

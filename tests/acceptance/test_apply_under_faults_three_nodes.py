@@ -90,6 +90,7 @@ class Standstill:
         wait_until(lambda: self._nodes.bytes_waiting(self.node) > PART_OF_A_REQUEST or self._nodes.leader() != self.node)
 
 
+@pytest.mark.large
 def test_the_active_controller_is_killed_between_two_requests(work: ChangeSet, nodes: ThreeNodes) -> None:
     home = nodes.active_controller()
     done = apply_through(work, nodes, home, before=lambda: nodes.kill(nodes.active_controller()))
@@ -108,6 +109,7 @@ def test_the_active_controller_is_killed_with_a_request_in_its_hands(work: Chang
     require_done(work, nodes, done)
 
 
+@pytest.mark.large
 def test_the_active_controller_stands_still_until_there_is_another(work: ChangeSet, nodes: ThreeNodes) -> None:
     home = min(nodes.ports.keys() - {nodes.active_controller()})
     standstill = Standstill(nodes)
@@ -131,6 +133,7 @@ def test_the_broker_that_is_asked_stands_still_until_the_others_have_given_it_up
     require_done(work, nodes, done)
 
 
+@pytest.mark.large
 def test_a_broker_that_is_asked_only_at_the_end_stands_still_until_then(work: ChangeSet, nodes: ThreeNodes) -> None:
     controller = nodes.active_controller()
     home, other = sorted(nodes.ports.keys() - {controller})
@@ -144,6 +147,7 @@ def test_a_broker_that_is_asked_only_at_the_end_stands_still_until_then(work: Ch
     require_done(work, nodes, done)
 
 
+@pytest.mark.large
 def test_a_broker_is_down_from_the_start(work: ChangeSet, nodes: ThreeNodes) -> None:
     down = min(nodes.ports.keys() - {nodes.active_controller()})
     nodes.kill(down)

@@ -75,6 +75,7 @@ class Night:
         return raw_quotas.describe(self.sandbox.bootstrap_servers)
 
 
+@pytest.mark.large
 def test_every_command_does_what_the_page_says(tmp_path: Path, clean_kafka: Sandbox) -> None:
     night = Night(tmp_path, clean_kafka)
     bad: State = {PAYMENTS: {"producer_byte_rate": MIB}, EVERYBODY: {"producer_byte_rate": 5 * MIB}}

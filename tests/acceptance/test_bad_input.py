@@ -121,7 +121,7 @@ def test_a_closed_stdout_is_told_before_anything_is_done(folder: Path) -> None:
     command = ["/bin/sh", "-c", '"$@" >&-', "sh", *COMMAND, "apply", "--auto-approve", "--bootstrap-server", "127.0.0.1:9"]
     done = subprocess.run(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=environment(), check=False)
     assert done.returncode == 1
-    assert done.stderr == "kafka-quotas: standard output is closed: there is nowhere to print a result; nothing was done\n"
+    assert done.stderr == "kafka-quotas: standard output is closed: there is nowhere to print a result. Nothing was done\n"
 
 
 SNAPSHOT = {

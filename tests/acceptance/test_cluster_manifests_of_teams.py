@@ -111,7 +111,7 @@ def test_another_address_of_production_needs_production_s_id_and_then_its_entiti
     assert "is cluster production (clusters/production.yaml:1:1)" in unnamed.err
     in_request = production.apply("--trusted-ref", "main")
     assert (in_request.code, production.is_untouched()) == (3, True)
-    assert "cluster payments-own is new: main has no Cluster document" in in_request.err
+    assert "cluster payments-own is new: main has no Cluster manifest" in in_request.err
     production.repo.write(
         "clusters/payments.yaml",
         cluster(

@@ -72,7 +72,7 @@ def test_the_demo_walks_the_whole_road(tmp_path: Path) -> None:
     assert_nothing_is_left(tmp_path)
 
 
-@pytest.mark.parametrize("moment", ["2. Three teams produce", "$ kafka-quotas backtest"])
+@pytest.mark.parametrize("moment", ["2. Three teams produce", pytest.param("$ kafka-quotas backtest", marks=pytest.mark.large)])
 def test_an_interrupt_leaves_no_process_and_no_folder(tmp_path: Path, moment: str) -> None:
     demo = start(tmp_path, "--seconds", "2")
     assert demo.stdout is not None

@@ -82,6 +82,7 @@ def flags(names: dict[str, str | None]) -> list[str]:
     return [*named, *(["--defaults", defaults] if defaults else [])]
 
 
+@pytest.mark.large
 def test_what_kafkas_own_tool_writes_we_describe_and_what_we_alter_it_prints(shell: Shell, clean_kafka: Sandbox) -> None:
     config_command.alter(clean_kafka, {raw(names): values(names, 1) for names in SHAPES})
 

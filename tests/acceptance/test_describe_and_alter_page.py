@@ -32,6 +32,7 @@ def as_on_the_page(printed: str, cluster_id: str) -> str:
     return re.sub(r"sha256:[0-9a-f]{64}", "sha256:" + "0" * 64, printed)
 
 
+@pytest.mark.large
 @pytest.mark.kafka
 def test_every_command_prints_what_the_page_says(tmp_path: Path, clean_kafka: Sandbox) -> None:
     (manifest,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

@@ -51,15 +51,18 @@ def test_a_cluster_by_its_name_that_is_away_fails_and_the_rest_is_skipped(tmp_pa
     assert done.code == 1, done.err
     found = checks(done)
     assert (found["files"], found["schema"], found["settings"], found["connection"]) == ("pass", "pass", "pass", "fail")
-    assert {found[name] for name in ("tls", "login", "identity", "describe", "alter", "callback")} == {"skip"}
+    assert {found[name] for name in ("tls", "login", "identity", "brokers", "describe", "alter", "callback")} == {"skip"}
     assert f"127.0.0.1:{port}: connection refused" in message(done, "connection")[0]
     assert done.json()["cluster"] == "prod"
     assert done.json()["summary"]["fail"] == 1
 
 
 @contextmanager
-def answering(alter_code: int) -> Iterator[int]:
-    """The port of a broker that answers what doctor asks, and validates changes with this code."""
+def answering(alter_code: int, *, others: tuple[int, ...] = ()) -> Iterator[int]:
+    """The port of a broker that answers what doctor asks, and validates changes with this code.
+
+    ``others``: the ports that its other brokers advertise.
+    """
     from kafka.protocol.admin import AlterClientQuotasResponse, DescribeClientQuotasResponse
     from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
@@ -71,8 +74,11 @@ def answering(alter_code: int) -> Iterator[int]:
         return ApiVersionsResponse(error_code=0, api_keys=rows, throttle_time_ms=0)
 
     def metadata(_: int) -> Any:
-        node = MetadataResponse.MetadataResponseBroker(node_id=1, host="127.0.0.1", port=ports[0], rack=None)
-        return MetadataResponse(throttle_time_ms=0, brokers=[node], cluster_id="its-id", controller_id=1, topics=[])
+        nodes = [
+            MetadataResponse.MetadataResponseBroker(node_id=number, host="127.0.0.1", port=port, rack=None)
+            for number, port in enumerate((ports[0], *others), start=1)
+        ]
+        return MetadataResponse(throttle_time_ms=0, brokers=nodes, cluster_id="its-id", controller_id=1, topics=[])
 
     def describe(_: int) -> Any:
         return DescribeClientQuotasResponse(throttle_time_ms=0, error_code=0, error_message=None, entries=[])
@@ -98,6 +104,18 @@ def test_the_rights_to_read_and_to_write_are_distinguished(alter_code, status, c
     assert (done.code, found["describe"], found["alter"]) == (code, "pass", status), done.out
     assert (found["connection"], found["tls"], found["login"], found["identity"]) == ("pass", "skip", "warn", "pass")
     assert (status == "warn") == ("--operation AlterConfigs --cluster" in message(done, "alter")[0])
+
+
+def test_a_broker_that_cannot_be_reached_where_it_advertises_itself_is_named(tmp_path):
+    away = refusing_port()
+    with answering(0, others=(away,)) as port:
+        done = invoke("doctor", "--bootstrap-server", f"127.0.0.1:{port}", "--format", "json", cwd=tmp_path)
+
+    found = checks(done)
+    assert (done.code, found["connection"], found["brokers"], found["describe"]) == (1, "pass", "fail", "pass"), done.out
+    text, remedy = message(done, "brokers")
+    assert text.startswith(f"1 of 2 brokers cannot be used. broker 2 at 127.0.0.1:{away}: ")
+    assert "advertised.listeners" in str(remedy)
 
 
 @pytest.mark.parametrize(("expected", "status"), [("its-id", "pass"), ("another-id", "fail"), (None, "warn")])

@@ -226,4 +226,4 @@ def test_what_explain_prints_has_no_markup(tmp_path: Path) -> None:
 def test_an_id_that_resembles_none_is_answered_with_where_all_are_listed(tmp_path: Path) -> None:
     done = invoke("explain", "xyzzy", cwd=tmp_path)
 
-    assert (done.code, done.err) == (64, "kafka-quotas: unknown id 'xyzzy'; run kafka-quotas explain for a list\n")
+    assert (done.code, done.err) == (64, "kafka-quotas: unknown id 'xyzzy'. Run kafka-quotas explain for a list\n")

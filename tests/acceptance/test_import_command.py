@@ -49,7 +49,7 @@ def test_one_thing_that_cannot_be_converted_stops_all_and_partial_writes_the_res
     partial = invoke(*command, "--partial", cwd=tmp_path)
     assert partial.code == 0
     assert "[import-template]" in partial.out
-    assert "1 thing could not be converted; these manifests lack that." in partial.out
+    assert "1 thing could not be converted. These manifests lack that." in partial.out
     assert files(tmp_path / "quotas") == {"users.yaml"}
 
 

@@ -145,8 +145,8 @@ def test_workflows_and_the_tool_in_them_are_pinned_to_the_commit_that_is_given(t
     ("arguments", "words"),
     [
         (("--workflows", "acme/kafka-quotas@main"), "OWNER/NAME@COMMIT"),
-        (("--workflows", f"acme/kafka-quotas@{COMMIT}", "--ci", "none"), "it needs --ci"),
-        (("--name", "prod"), "give one"),
+        (("--workflows", f"acme/kafka-quotas@{COMMIT}", "--ci", "none"), "Pass --ci, too"),
+        (("--name", "prod"), "Give one"),
         (("--command-config", "x"), "--command-config needs --bootstrap-server or --zookeeper"),
         (("--current", "x", "--bootstrap-server", "y:1"), "exclude each other"),
     ],

@@ -106,7 +106,7 @@ def test_a_guard_of_one_team_withholds_only_its_changes(company: Company) -> Non
 
     again = company.run("apply", "--auto-approve")
     assert (again.code, company.live()["a1"]) == (3, 1000)
-    assert "Refused; nothing was written." in again.out
+    assert "Refused. Nothing was written." in again.out
     accepted = company.run("apply", "--auto-approve", "--accept", "large-reduction")
     assert (accepted.code, company.live()) == (0, {"a1": 10, "a2": 5000, "b1": 2000, "c1": 1000})
 

@@ -81,11 +81,11 @@ def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command:
         (("validate", "--all-clusters", "--out", "junit=x"), "exclude each other"),
         (("drift", "--all-clusters", "--out", "junit=x"), "--all-clusters prints text or json"),
         (("plan", "--all-clusters", "--out", "outputs=x"), "--all-clusters prints text or json"),
-        (("drift", "--out", "html=x"), "write --out FORMAT=FILE, such as json=x, with FORMAT one of text, json, github, summary"),
-        (("validate", "--out", "junit"), "--out 'junit' names no format; write --out FORMAT=FILE"),
-        (("plan", "--out", "plan.json"), "--out 'plan.json' names no format; write --out FORMAT=FILE, such as json=plan.json"),
-        (("plan", "--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'; write --out FORMAT=FILE"),
-        (("plan", "--out", "json="), "--out 'json=' names no file; write --out FORMAT=FILE, such as json=FILE"),
+        (("drift", "--out", "html=x"), "Write --out FORMAT=FILE, such as json=x, with FORMAT one of text, json, github, summary"),
+        (("validate", "--out", "junit"), "--out 'junit' names no format. Write --out FORMAT=FILE"),
+        (("plan", "--out", "plan.json"), "--out 'plan.json' names no format. Write --out FORMAT=FILE, such as json=plan.json"),
+        (("plan", "--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'. Write --out FORMAT=FILE"),
+        (("plan", "--out", "json="), "--out 'json=' names no file. Write --out FORMAT=FILE, such as json=FILE"),
     ],
 )
 def test_a_format_that_a_command_does_not_have_is_a_usage_error(folder: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -104,3 +104,15 @@ def test_drift_of_all_clusters_is_written_as_one_document(folder: Path) -> None:
 def test_a_file_that_cannot_be_written_is_said(folder: Path) -> None:
     done = invoke("validate", "quotas", "--out", "junit=nowhere/x", cwd=folder)
     assert (done.code, "cannot write nowhere/x" in done.err) == (1, True), done.err
+
+
+def test_a_link_under_the_name_of_an_output_is_replaced_and_not_followed(folder: Path) -> None:
+    outside = folder / "outside.txt"
+    outside.write_text("kept", encoding="utf-8")
+    (folder / "out-json").symlink_to(outside)
+
+    _, files = with_files("plan", folder)
+
+    assert outside.read_text(encoding="utf-8") == "kept"
+    assert not (folder / "out-json").is_symlink()
+    assert json.loads(files["json"])["changes"]

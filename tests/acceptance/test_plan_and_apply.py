@@ -184,7 +184,7 @@ def test_a_saved_plan_that_is_applied_already_is_no_failure_and_writes_nothing(r
     )
     later = repository.run(*saved, "--record-baseline", "later.json")
     assert later.code == 0
-    assert "already applied; 1 other change is planned now, plan again" in later.out
+    assert "already applied. 1 other change is planned now. Plan again" in later.out
     assert not (repository.folder / "later.json").exists()
     assert repository.live() == {ALICE: {"producer_byte_rate": 10 * 1024**2}}
     raw_quotas.alter(repository.server, {ALICE: {"producer_byte_rate": 77.0}})
@@ -197,7 +197,7 @@ def test_an_apply_that_is_refused_shows_the_plan_that_it_refused(repository: Rep
     assert refused.code == 3
     assert "+ user=<default>" in refused.out
     assert "not set -> 1 MiB/s" in refused.out
-    assert refused.out.index("+ user=<default>") < refused.out.index("Refused; nothing was written.")
+    assert refused.out.index("+ user=<default>") < refused.out.index("Refused. Nothing was written.")
     machine = repository.run("apply", "--auto-approve", "--format", "json")
     assert (machine.json()["result"], "+ user=<default>" in machine.err) == ("refused", True)
     stale = repository.run("apply", "--auto-approve", "--expect-digest", "sha256:" + "0" * 64)

@@ -170,8 +170,8 @@ def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, ar
         (("--current", "live.json", "--bootstrap-server", "127.0.0.1:1"), "exclude each other"),
         (("--cluster", "c"), "no manifest declares cluster 'c'"),
         (("--out", ""), "--out 'html=' names no file"),
-        (("--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'; write --out FORMAT=FILE, such as json=x"),
-        (("--current", "live.json", "--format", "markdown"), "unknown value 'markdown'; write one of text, json, html"),
+        (("--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'. Write --out FORMAT=FILE, such as json=x"),
+        (("--current", "live.json", "--format", "markdown"), "unknown value 'markdown'. Write one of text, json, html"),
     ],
 )
 def test_ways_of_calling_that_cannot_work_are_64(folder: Path, arguments: tuple[str, ...], words: str) -> None:
@@ -195,7 +195,7 @@ def test_a_file_without_a_format_is_still_the_page_and_warned_about(folder: Path
     assert done.code == 0
     assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
     assert done.err == (
-        "kafka-quotas: warning: --out page.html is now --out html=page.html; the old form works until the next major version\n"
+        "kafka-quotas: warning: --out page.html is now --out html=page.html. The old form works until the next major version\n"
     )
 
 

@@ -85,6 +85,7 @@ def test_a_service_on_a_real_broker_from_a_wrong_password_to_its_end(clean_kafka
     assert "alice-secret" not in log.read_text() + audit.read_text()
 
 
+@pytest.mark.large
 @pytest.mark.kafka
 def test_two_of_them_on_one_broker_end_with_what_the_manifests_say(clean_kafka: Sandbox, tmp_path: Path) -> None:
     folder = tmp_path / "quotas"

@@ -176,7 +176,7 @@ def test_a_cluster_that_only_the_pull_request_has_is_refused_by_plan_and_checked
     merged.commit()
     done = plan(merged, "--cluster", "new")
     assert done.code == 3
-    assert "cluster new is new: main has no Cluster document" in done.err
+    assert "cluster new is new: main has no Cluster manifest" in done.err
     checked = invoke("validate", "--trusted-ref", "main", "--cluster", "new", "--format", "json", cwd=merged.folder)
     assert checked.code == 0, checked.out
     assert "counts-after-merge" in {f["id"] for f in checked.json()["findings"]}
@@ -299,10 +299,10 @@ def test_a_bare_repository_among_the_files_is_not_entered(merged: GitRepository)
     (bare / "prod.yaml").write_text(cluster(prune="always"))
     done = plan(merged, "manifests")
     assert done.code == 3
-    assert "cluster prod is new: main has no Cluster document" in done.err
+    assert "cluster prod is new: main has no Cluster manifest" in done.err
     inside = invoke("plan", "--trusted-ref", "main", "--current", "../../live.json", cwd=bare)
     assert inside.code == 3
-    assert "cluster prod is new: main has no Cluster document" in inside.err
+    assert "cluster prod is new: main has no Cluster manifest" in inside.err
 
 
 def test_nothing_of_the_repository_is_touched(merged: GitRepository) -> None:

@@ -33,4 +33,4 @@ def test_a_pull_request_cannot_swap_a_file_that_the_properties_name(kind, tmp_pa
     made.commit()
     swapped = invoke("plan", "--trusted-ref", "main", cwd=made.folder)
     assert swapped.code == 3
-    assert "differs from main; a change to it counts only after merge" in swapped.err
+    assert "differs from main. A change to it counts only after merge" in swapped.err

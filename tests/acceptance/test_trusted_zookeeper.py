@@ -42,7 +42,7 @@ def test_an_authority_cannot_be_swapped(merged: GitRepository) -> None:
 
     swapped = invoke("plan", "--trusted-ref", "main", cwd=merged.folder)
     assert swapped.code == 3
-    assert "differs from main; a change to it counts only after merge" in swapped.err
+    assert "differs from main. A change to it counts only after merge" in swapped.err
 
 
 def test_other_properties_are_those_of_the_reference(merged: GitRepository) -> None:

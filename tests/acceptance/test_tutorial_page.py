@@ -91,6 +91,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     one.type("kafka-quotas sandbox stop")
 
 
+@pytest.mark.large
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_every_command_prints_what_the_page_says(reader: Reader) -> None:

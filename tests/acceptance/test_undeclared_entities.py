@@ -131,7 +131,7 @@ def test_an_addition_that_overrides_a_declared_limit_is_drift_in_every_form(chec
     assert done.code == 2
     assert "+ user=alice client-id=loader  (added: no manifest declares it, and it overrides a declared limit)" in done.out
     assert "953 MiB/s  overrides user=alice (1 MiB/s)" in done.out
-    assert "0 unapplied, 0 changed, 0 missing, 1 added; 2 in sync, 1 unmanaged." in done.out
+    assert "0 unapplied, 0 changed, 0 missing, 1 added. 2 in sync, 1 unmanaged." in done.out
     assert "? client-id=stranger" in done.out
     files = {name: (checkout.git.folder / file).read_text() for name, file in out.items()}
     document = json.loads(files["json"])

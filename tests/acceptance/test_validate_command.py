@@ -74,7 +74,7 @@ def test_a_finding_is_a_line_with_file_line_column_severity_and_id(tmp_path, wri
         "    |                      ^",
     ]
     assert lines[3].startswith("teams/a.yaml:6:55: error: ")
-    assert "did you mean 10MB" in lines[3]
+    assert "Did you mean 10MB" in lines[3]
     assert lines[3].endswith("[unknown-unit]")
     assert lines[4:6] == [
         "  6 |     - {match: {user: b}, quotas: {producer_byte_rate: 10Mb}}",
@@ -334,7 +334,7 @@ def test_every_cluster_is_checked_unless_one_is_named(tmp_path, write):
     assert findings("--cluster", "eu", cwd=tmp_path) == []
     unknown = validate("--cluster", "er", cwd=tmp_path)
     assert (unknown.code, unknown.out) == (64, "")
-    assert "known: 'eu', 'us'" in unknown.err
+    assert "Known: 'eu', 'us'" in unknown.err
 
 
 def test_what_is_wrong_with_a_named_cluster_is_said_rather_than_that_it_is_missing(tmp_path, write):

@@ -188,7 +188,7 @@ def test_an_unknown_client_is_named_with_one_that_is_like_it(repository: GitRepo
     report = document(done)
     assert (done.code, report["answer"]) == (1, "unknown")
     assert report["missing"][0]["because"] == (
-        "the traffic has 3 clients, and none is client-id=chekout; did you mean 'checkout'?"
+        "the traffic has 3 clients, and none is client-id=chekout. Did you mean 'checkout'?"
     )
 
 

@@ -131,6 +131,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert len(forge.github.comments) == 1
 
 
+@pytest.mark.large
 def test_a_guard_stops_apply_until_it_is_accepted_and_the_cluster_is_found_again(forge: Forge, clean_kafka: Sandbox) -> None:
     base = forge.ref("refs/heads/main")
     assert only(forge.on_push(base, "apply.yml")["apply"]).result == "success"
@@ -232,6 +233,7 @@ def test_a_forged_baseline_skips_no_apply_and_is_no_baseline_of_drift(forge: For
     assert applied_commit(forge) == commit
 
 
+@pytest.mark.large
 def test_only_what_a_push_changes_is_applied_when_that_is_chosen(forge: Forge, clean_kafka: Sandbox) -> None:
     first = forge.ref("refs/heads/main")
     assert only(forge.on_push(first, "apply.yml", only_changed=True)["apply"]).result == "success"

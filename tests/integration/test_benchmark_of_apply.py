@@ -15,6 +15,7 @@ from reconciler.sandbox.spec import Sandbox
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("scene", ["from empty", "1 % changed", "nothing to do"])
 def test_every_program_brings_a_small_cluster_to_what_is_wanted(scene, clean_kafka: Sandbox, tmp_path: Path, capsys):
     rivals = [BARE, BARE_OWN] if scene == "from empty" else []

@@ -81,7 +81,8 @@ def produce(broker: Sandbox) -> float:
     return sent.throttle_ms_max
 
 
-@pytest.mark.parametrize("version", ["4.3.1", pytest.param("3.9.2", marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("version", ["4.3.1", "3.9.2"])
 def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str, tmp_path: Path) -> None:
     with running(SandboxSpec(kafka_version=version, users=(ALICE,))) as broker:
         create_topic(broker.bootstrap_servers, TOPIC)
@@ -107,6 +108,7 @@ def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str, t
         assert len(violations(broker)) == before
 
 
+@pytest.mark.large
 def test_the_request_log_goes_on_and_off_and_the_default_quota_throttles_no_client() -> None:
     with running(SandboxSpec(users=(ALICE,))) as broker:
         create_topic(broker.bootstrap_servers, TOPIC)

@@ -191,7 +191,7 @@ def test_a_limit_beyond_what_may_be_waited_is_an_error_that_says_when_it_ends(gi
 
     end = NOON + datetime.timedelta(seconds=1801)
     assert (
-        f"the rate limit of GitHub's API at {github.url} is reached; it ends at {end:%Y-%m-%d %H:%M:%S} UTC, in 1801 s"
+        f"the rate limit of GitHub's API at {github.url} is reached. The limit ends at {end:%Y-%m-%d %H:%M:%S} UTC, in 1801 s"
         in message(error)
     )
     assert clock.seconds == 0
@@ -293,7 +293,7 @@ def test_a_token_without_rights_is_told_which_it_lacks(github, comments):
 def test_a_token_that_is_no_longer_good_is_told(github, comments):
     github.logins.clear()
 
-    with pytest.raises(ForgeError, match=r"is it expired.*401.*Bad credentials"):
+    with pytest.raises(ForgeError, match=r"Is it expired.*401.*Bad credentials"):
         comments.all()
 
 

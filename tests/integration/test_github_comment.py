@@ -387,7 +387,7 @@ def test_more_than_one_pull_request_is_for_the_user_to_tell(github, tmp_path):
     github.pulls = [pull_request(number, HEAD, merged_as="d4" * 20) for number in (NUMBER, 8)]
     pushed = event(tmp_path, f'{{"ref": "refs/heads/main", "after": "{"d4" * 20}"}}')
 
-    with pytest.raises(UsageError, match=r"\(7, 8\); give its number with --pull-request"):
+    with pytest.raises(UsageError, match=r"\(7, 8\)\. Give its number with --pull-request"):
         whole(github, body(), pull_request=None, environment=pushed)
 
 

@@ -38,6 +38,7 @@ def declared(folder: Path) -> dict[frozenset[tuple[str, str | None]], dict[str, 
     }
 
 
+@pytest.mark.large
 def test_a_script_and_its_description_declare_what_the_broker_holds(tmp_path: Path, clean_kafka: Sandbox) -> None:
     (tmp_path / "quotas.sh").write_text(SCRIPT)
     for command in commands(SCRIPT):

@@ -95,11 +95,11 @@ def test_a_plan_that_is_not_the_reviewed_one_is_refused(prod: Sandbox) -> None:
     planned = manifests(["quotas"]).plan()
     declare("32MiB")
 
-    with pytest.raises(StalePlanError, match="plan again"):
+    with pytest.raises(StalePlanError, match="Plan again"):
         planned.apply()
-    with pytest.raises(StalePlanError, match="plan again"):
+    with pytest.raises(StalePlanError, match="Plan again"):
         manifests(["quotas"]).apply(saved_plan=planned.to_json())
-    with pytest.raises(StalePlanError, match="plan again"):
+    with pytest.raises(StalePlanError, match="Plan again"):
         manifests(["quotas"]).apply(expect_digest=planned.plan.digest)
     assert live(prod) == 8_388_608.0
 

@@ -70,7 +70,9 @@ def logs_requests(sandbox: Sandbox, log: Path) -> bool:
     ("version", "name", "whole", "language", "option"),
     [
         ("4.3.1", "log4j2.yaml", LOG4J2, "yaml", "-Dlog4j2.configurationFile={}"),
-        ("3.9.2", "log4j.properties", RELOAD4J, "properties", "-Dlog4j.configuration=file:{}"),
+        pytest.param(
+            "3.9.2", "log4j.properties", RELOAD4J, "properties", "-Dlog4j.configuration=file:{}", marks=pytest.mark.large
+        ),
     ],
 )
 def test_a_broker_with_the_snippet_logs_its_requests(

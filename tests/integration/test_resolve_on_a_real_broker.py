@@ -40,6 +40,7 @@ def set_quotas(server: str, *changes: tuple[Mapping[str, str | None], Mapping[st
     wait_until(is_there)
 
 
+@pytest.mark.large
 def test_each_of_the_eight_levels_holds_until_a_stronger_one_is_set(clean_kafka: Sandbox, tmp_path: Path) -> None:
     server = clean_kafka.bootstrap_servers
     set_quotas(server, *(({**entity}, {PRODUCE: 1_000_000.0 + level}) for level, entity in enumerate(LEVELS, start=1)))

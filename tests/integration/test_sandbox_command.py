@@ -98,6 +98,7 @@ def test_start_status_and_stop(sandbox: Run, environ: dict[str, str]) -> None:
     assert sandbox("stop").returncode == 0
 
 
+@pytest.mark.large
 @pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the plugin")
 def test_with_groups_the_brokers_have_the_plugin(sandbox: Run, tmp_path: Path) -> None:
     started = sandbox("start", "--groups", "--format", "json")
@@ -118,6 +119,7 @@ def test_with_groups_the_brokers_have_the_plugin(sandbox: Run, tmp_path: Path) -
     assert "The brokers have the plugin of groups." in described
 
 
+@pytest.mark.large
 @pytest.mark.skipif(shutil.which("javac") is None, reason="a JDK compiles the recorder")
 def test_with_record_each_node_records_what_backtest_reads(sandbox: Run, environ: dict[str, str], tmp_path: Path) -> None:
     started = sandbox("start", "--record", "--format", "json")
@@ -236,6 +238,7 @@ sys.exit(7)
     assert left_over(environ) == []
 
 
+@pytest.mark.large
 def test_run_tells_the_command_where_zookeeper_is(sandbox: Run, environ: dict[str, str]) -> None:
     done = sandbox("run", "--zookeeper", "--chroot", "/one", "--", "sh", "-c", 'echo "$ZOOKEEPER"')
     assert done.stdout.startswith("127.0.0.1:")
@@ -243,6 +246,7 @@ def test_run_tells_the_command_where_zookeeper_is(sandbox: Run, environ: dict[st
     assert left_over(environ) == []
 
 
+@pytest.mark.large
 def test_run_reports_a_command_that_died_of_a_signal_as_a_shell_does(sandbox: Run) -> None:
     assert sandbox("run", "--", "sh", "-c", "kill -TERM $$").returncode == 128 + signal.SIGTERM
 
@@ -274,7 +278,7 @@ def test_a_wrong_call_is_a_usage_error_and_starts_nothing(
     [
         ("terminal", signal.SIGINT),
         pytest.param("process", signal.SIGINT, marks=pytest.mark.large),
-        ("process", signal.SIGTERM),
+        pytest.param("process", signal.SIGTERM, marks=pytest.mark.large),
     ],
 )
 def test_an_interrupt_during_run_leaves_no_process_and_no_folder(
@@ -300,7 +304,7 @@ def test_an_interrupt_during_run_leaves_no_process_and_no_folder(
         ((), "while it starts"),
         pytest.param((), "while it runs", marks=pytest.mark.large),
         pytest.param(("--zookeeper",), "while it starts", marks=pytest.mark.large),
-        (("--zookeeper",), "while it runs"),
+        pytest.param(("--zookeeper",), "while it runs", marks=pytest.mark.large),
     ],
 )
 def test_even_a_killed_owner_leaves_no_broker_and_no_folder(

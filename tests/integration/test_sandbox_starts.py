@@ -40,6 +40,7 @@ def _has_rate(server: str, entity: raw_quotas.RawEntity) -> bool:
     return raw_quotas.describe(server) == {entity: {"producer_byte_rate": 1000.0}}
 
 
+@pytest.mark.large
 def test_three_nodes_form_one_cluster_and_all_have_what_one_was_told(start_kafka: Start) -> None:
     sandbox = start_kafka(SandboxSpec(nodes=3, heap_mb=256))
     entity: raw_quotas.RawEntity = frozenset({("user", "alice")})
@@ -61,6 +62,7 @@ def test_kafka_3_9_starts_with_users_and_logs_their_requests(start_kafka: Start)
     wait_until(lambda: "METADATA" in requests_of(sandbox, alice.name))
 
 
+@pytest.mark.large
 def test_the_second_broker_maps_the_classes_that_the_first_one_wrote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     jars = runtime_for("4.3.1").jars
     folder = tmp_path / "jars" / jars[0].parent.name
@@ -116,6 +118,7 @@ def test_settings_that_are_the_sandboxs_own_are_refused_before_anything_starts(f
     assert not folder.exists()
 
 
+@pytest.mark.large
 def test_a_port_taken_at_the_last_moment_is_given_up_for_another(folder: Path) -> None:
     with socket.create_server((LOOPBACK, 0)) as squatter:
         taken = squatter.getsockname()[1]

@@ -7,6 +7,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.sandbox.cluster import runtime_for
+from reconciler.sandbox.java import find_java
 from reconciler.sandbox.spec import Sandbox
 from tests.support import manifests, raw_quotas
 from tests.support.bad_servers import serving, silent
-from tests.support.certificates import Authority
+from tests.support.certificates import Authority, Certified
 from tests.support.command import COMMAND, Done, environment, run
+from tests.support.java_stores import KEY_PASSWORD, OLD_KINDS, STORE_PASSWORD, convert_key_store, write_trust_store
 from tests.support.polling import wait_until
 from tests.support.secured_kafka import MARK, SecuredKafka, login, mutual, oauth, password, secured_kafka, token
 
@@ -89,6 +92,9 @@ WAYS = [
     "OAUTHBEARER",
     "PKCS12",
     "PKCS12 over TLS 1.2",
+    "JKS",
+    "JKS with a password of the key",
+    "JCEKS",
     "PEM",
     "inline PEM",
 ]
@@ -97,7 +103,6 @@ WAYS = [
 def way_in(kafka: SecuredKafka, way: str) -> tuple[str, dict[str, str]]:
     """A listener, and the settings of somebody who may write there."""
     certified = kafka.authority.sign("writer")
-    pem = {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.key.password": MARK}
     ca = kafka.authority.trust_store(MARK)
     if way.startswith("PKCS12"):
         trust = {
@@ -106,17 +111,43 @@ def way_in(kafka: SecuredKafka, way: str) -> tuple[str, dict[str, str]]:
             "ssl.truststore.password": MARK,
         }
         return "MUTUAL" if way == "PKCS12" else "MUTUAL_OLD", mutual(kafka, certified, "writer") | trust
-    if way == "PEM":
-        return "MUTUAL", pem | {"ssl.keystore.location": kafka.store("writer.pem", certified.pem(MARK))}
-    if way == "inline PEM":
-        trust = {"ssl.truststore.location": "", "ssl.truststore.certificates": kafka.authority.pem}
-        keys = {"ssl.keystore.key": certified.key_pem(MARK), "ssl.keystore.certificate.chain": certified.chain}
-        return "MUTUAL", pem | trust | keys
+    if way.startswith(OLD_KINDS):
+        return "MUTUAL", java_stores(kafka, certified, way.partition(" ")[0], own_password=way.endswith("of the key"))
+    if way.endswith("PEM"):
+        return "MUTUAL", pem_texts(kafka, certified, is_inline=way == "inline PEM")
     if way == "OAUTHBEARER":
         return "LOGIN", oauth(kafka.store("token", token("token-writer") + "\n"))
     if way == "PLAIN without TLS":
         return "SASL", login("PLAIN", "writer", protocol="SASL_PLAINTEXT")
     return "LOGIN", login(way, "writer" if way == "PLAIN" else "scram-writer")
+
+
+def pem_texts(kafka: SecuredKafka, certified: Certified, *, is_inline: bool) -> dict[str, str]:
+    """The settings of a key store in PEM, a file or inside the properties file."""
+    pem = {"security.protocol": "SSL", "ssl.keystore.type": "PEM", "ssl.key.password": MARK}
+    if not is_inline:
+        return pem | {"ssl.keystore.location": kafka.store("writer.pem", certified.pem(MARK))}
+    trust = {"ssl.truststore.location": "", "ssl.truststore.certificates": kafka.authority.pem}
+    return pem | trust | {"ssl.keystore.key": certified.key_pem(MARK), "ssl.keystore.certificate.chain": certified.chain}
+
+
+def java_stores(kafka: SecuredKafka, certified: Certified, kind: str, *, own_password: bool) -> dict[str, str]:
+    """The settings of a trust store and a key store that this machine's keytool wrote."""
+    keytool = find_java().resolve().parent / "keytool"
+    with tempfile.TemporaryDirectory(dir=kafka.folder) as name:
+        folder = Path(name)
+        source, key, trust = folder / "key.p12", folder / "key", folder / "trust"
+        source.write_bytes(certified.pkcs12(STORE_PASSWORD))
+        convert_key_store(keytool, source, key, kind, own_password=own_password)
+        write_trust_store(keytool, trust, kind, kafka.folder / "ca.pem")
+        stores = {
+            "ssl.keystore.location": kafka.store("java-keys", key.read_bytes()),
+            "ssl.truststore.location": kafka.store("java-authorities", trust.read_bytes()),
+        }
+    passwords = {"ssl.keystore.password": STORE_PASSWORD, "ssl.truststore.password": STORE_PASSWORD}
+    own = {"ssl.key.password": KEY_PASSWORD} if own_password else {}
+    kinds = {"ssl.keystore.type": kind, "ssl.truststore.type": kind}
+    return {"security.protocol": "SSL"} | stores | kinds | passwords | own
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -175,12 +206,12 @@ def kafka_acls(sandbox: Sandbox, line: str) -> None:
 def test_the_line_that_is_told_grants_what_is_missing(kafka, runs):
     settings = login("PLAIN", "newcomer")
     refused = said(runs("plan", "LOGIN", settings))
-    kafka_acls(kafka.sandbox, refused.split("an administrator can grant it with: ")[1])
+    kafka_acls(kafka.sandbox, refused.split("An administrator can grant it with: ")[1])
     # Brokers learn of an ACL a moment after it was made.
     wait_until(lambda: runs("plan", "LOGIN", settings, "--detailed-exitcode").code == 2)
     refused = runs("apply", "LOGIN", settings, "--auto-approve")
     told = re.search(
-        r"an administrator can grant it with: (kafka-acls .*? --cluster)", " ".join((refused.out + refused.err).split())
+        r"An administrator can grant it with: (kafka-acls .*? --cluster)", " ".join((refused.out + refused.err).split())
     )
     assert told, refused
     kafka_acls(kafka.sandbox, told[1])
@@ -357,6 +388,11 @@ def of_cluster(done: Done) -> list[str]:
     return [found[name] for name in ("settings", "connection", "tls", "login", "identity", "describe", "alter", "callback")]
 
 
+def certificates(done: Done) -> tuple[str, str]:
+    (check,) = [check for check in done.json()["checks"] if check["id"] == "certificates"]
+    return check["status"], check["message"]
+
+
 def test_doctor_distinguishes_readers_from_writers_and_writes_nothing(kafka, runs):
     expected = {"writer": (0, ["pass", "pass"]), "reader": (0, ["pass", "warn"]), "stranger": (1, ["fail", "skip"])}
     before = raw_quotas.describe(kafka.sandbox.bootstrap_servers)
@@ -366,6 +402,8 @@ def test_doctor_distinguishes_readers_from_writers_and_writes_nothing(kafka, run
         statuses = of_cluster(done)
         assert statuses[:4] == ["pass"] * 4
         assert statuses[5:7] == rights
+        assert checks(done)["brokers"] == "pass"
+        assert certificates(done)[0] == "pass"
     assert raw_quotas.describe(kafka.sandbox.bootstrap_servers) == before
 
 
@@ -393,3 +431,32 @@ def test_doctor_warns_of_a_login_without_tls(kafka, runs):
     done = runs("doctor", "SASL", login("PLAIN", "writer", protocol="SASL_PLAINTEXT"), "--format", "json")
 
     assert of_cluster(done)[:4] == ["pass", "pass", "warn", "pass"]
+
+
+def test_doctor_warns_of_a_server_s_certificate_within_30_days_of_its_end(kafka, runs):
+    done = runs("doctor", "SOON", login("PLAIN", "writer"), "--format", "json")
+
+    assert done.code == 0, done.err
+    status, text = certificates(done)
+    assert status == "warn"
+    assert re.fullmatch(r"Within 30 days expires: server 127\.0\.0\.1:\d+ on 20\d\d-\d\d-\d\d\.", text), text
+    assert kafka.servers("SOON") in text
+
+
+@pytest.mark.parametrize(("days", "expired", "code", "status"), [(10, False, 0, "warn"), (0, True, 1, "fail")])
+def test_doctor_names_the_client_certificate_that_ends(days, expired, code, status, kafka, runs):
+    certified = kafka.authority.sign("writer", days=days, expired=expired)
+    done = runs("doctor", "MUTUAL", mutual(kafka, certified, "ending"), "--format", "json")
+
+    assert done.code == code, done.err
+    assert certificates(done)[0] == status
+    assert "client CN=writer on 20" in certificates(done)[1]
+    assert checks(done)["tls"] == ("fail" if expired else "pass")
+
+
+def test_doctor_reads_the_dates_of_java_s_stores(kafka, runs):
+    settings = java_stores(kafka, kafka.authority.sign("writer", days=10), "JKS", own_password=True)
+    done = runs("doctor", "MUTUAL", settings, "--format", "json")
+
+    assert certificates(done)[0] == "warn"
+    assert "client CN=writer on 20" in certificates(done)[1]

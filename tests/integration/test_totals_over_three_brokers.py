@@ -61,6 +61,7 @@ def rate(nodes: ThreeNodes, folder: Path, name: str) -> float:
     return float(row["quotas"]["producer_byte_rate"])
 
 
+@pytest.mark.large
 def test_a_broker_that_leaves_makes_a_saved_plan_stale_and_changes_the_parts(nodes: ThreeNodes, tmp_path: Path) -> None:
     create(nodes, "copied", COPIED)
     manifests(tmp_path, "60MiB", "app")

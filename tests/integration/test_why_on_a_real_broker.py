@@ -25,6 +25,7 @@ LATE_S = 0.5
 SIZES = (200_000, 200_000, 300_000, 150_000, 100_000, 250_000)
 
 
+@pytest.mark.large
 def test_begin_end_and_amount_are_those_that_the_client_saw(clean_kafka: Sandbox, tmp_path: Path) -> None:
     servers, log = clean_kafka.bootstrap_servers, clean_kafka.nodes[0].request_log_file
     assert clean_kafka.sasl_bootstrap_servers is not None

@@ -53,7 +53,7 @@ def raw_changes(alteration: Alteration) -> Mapping[raw_quotas.RawEntity, Mapping
     return {entity: alteration.ops}
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.large)])
 def test_any_alterations_leave_the_nodes_that_kafka_leaves(zookeeper_kafka: Sandbox, seed: int) -> None:
     steps = some_alterations(random.Random(seed), 40)
     with (
@@ -142,7 +142,7 @@ def test_whole_numbers_have_the_text_that_the_broker_gives_them(zookeeper_kafka:
     assert texts == {number: stored_text("producer_byte_rate", value) for number, value in values.items()}
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.large)])
 def test_the_broker_reads_what_was_written_to_its_nodes(zookeeper_kafka: Sandbox, seed: int) -> None:
     # Its own API refuses IPv6 in this mode, because it encodes the colons first; the nodes do not.
     state = random_state(random.Random(seed), 60) | {ip("2001:db8::7"): {"connection_creation_rate": 1e6}}
@@ -153,7 +153,7 @@ def test_the_broker_reads_what_was_written_to_its_nodes(zookeeper_kafka: Sandbox
         assert cluster.current_state().entities == state
 
 
-@pytest.mark.parametrize("seed", [5, 6])
+@pytest.mark.parametrize("seed", [5, pytest.param(6, marks=pytest.mark.large)])
 def test_what_the_broker_wrote_is_read_from_its_nodes(zookeeper_kafka: Sandbox, seed: int) -> None:
     state = random_state(random.Random(seed), 60)
     raw_quotas.alter(zookeeper_kafka.bootstrap_servers, raw(state))

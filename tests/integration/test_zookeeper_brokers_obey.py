@@ -61,6 +61,7 @@ def started_again(sandbox: Sandbox) -> Iterator[None]:
         process.end([new], grace_s=10)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("version", ["3.9.2", pytest.param("2.8.2", marks=pytest.mark.slow)])
 def test_a_broker_throttles_by_what_was_applied_through_zookeeper_and_still_does_when_started_again(
     start_kafka: Callable[[SandboxSpec], Sandbox], tmp_path: Path, version: str

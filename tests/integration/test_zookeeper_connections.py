@@ -137,7 +137,7 @@ def test_one_server_of_several_is_enough(plain: ZooKeeperServer) -> None:
 
 
 def test_a_chroot_that_is_not_there_is_an_error_and_is_not_made(plain: ZooKeeperServer) -> None:
-    with pytest.raises(UnsupportedClusterError, match=rf"{plain.address} has no node /kafka/one: .* none is made here"):
+    with pytest.raises(UnsupportedClusterError, match=rf"{plain.address} has no node /kafka/one: .* does not create one"):
         open_client(settings(f"{plain.address}/kafka/one"))
     with opened(settings(plain.address)) as client:
         assert client.get_children("/") == ["zookeeper"]
@@ -147,7 +147,7 @@ def test_a_tree_without_a_kafka_is_no_cluster_and_one_below_is_named(plain: ZooK
     with opened(settings(plain.address)) as client:
         client.create("/here/brokers/ids", makepath=True)
         try:
-            with pytest.raises(UnsupportedClusterError, match=r"at the root is not the tree of a Kafka.*lives below /here"):
+            with pytest.raises(UnsupportedClusterError, match=r"at the root is not the tree of a Kafka.*is below /here"):
                 ZooKeeperCluster.open(settings(plain.address))
         finally:
             client.delete("/here", recursive=True)
@@ -259,7 +259,7 @@ def test_a_server_that_wants_a_login_is_told_apart_from_one_that_is_away(with_lo
         with opened(settings(with_login.address)) as client:
             assert client.connected
         return
-    with pytest.raises(AuthenticationError, match=r"perhaps it wants a login \(zookeeper\.sasl\.jaas\.config"):
+    with pytest.raises(AuthenticationError, match=r"Perhaps it wants a login \(zookeeper\.sasl\.jaas\.config"):
         open_client(settings(with_login.address))
 
 
@@ -295,7 +295,7 @@ def test_a_certificate_for_another_host_is_refused_unless_nobody_shall_look(stor
 def test_the_port_for_tls_without_tls_and_the_other_way_round(with_tls: str, plain: ZooKeeperServer, stores: Path) -> None:
     with pytest.raises(UnreachableError, match=r"speaks another protocol \(TLS, perhaps\)"):
         open_client(settings(with_tls, connect_seconds=3.0))
-    with pytest.raises(UnreachableError, match=r"perhaps it is not the port for TLS|no answer in time|Connection reset|closes"):
+    with pytest.raises(UnreachableError, match=r"Perhaps this is not the TLS port|no answer in time|Connection reset|closes"):
         open_client(settings(plain.address, tls(stores), connect_seconds=3.0))
 
 

@@ -107,6 +107,7 @@ def config(nodes: zookeeper_tree.KazooClient) -> dict[str, str]:
     return found
 
 
+@pytest.mark.large
 def test_a_user_logs_in_and_changes_the_password_while_the_quotas_change_a_thousand_times(
     scram_sandbox: Sandbox, cluster: ZooKeeperCluster
 ) -> None:

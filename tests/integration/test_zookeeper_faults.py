@@ -44,7 +44,7 @@ def work(tmp_path: Path, witness: KazooClient) -> ZooKeeperWork:
     return ZooKeeperWork(tmp_path, witness)
 
 
-@pytest.mark.parametrize("how", [CUT, CUT_AFTER_IT_IS_DONE])
+@pytest.mark.parametrize("how", [pytest.param(CUT, marks=pytest.mark.large), CUT_AFTER_IT_IS_DONE])
 def test_a_connection_lost_around_a_commit_is_settled_by_reading_and_the_run_goes_on(
     server: ZooKeeperServer, place: str, work: ZooKeeperWork, how: str
 ) -> None:
@@ -85,6 +85,7 @@ def held(gate: Gate) -> str:
     return CUT
 
 
+@pytest.mark.large
 def test_a_session_that_ends_in_the_middle_takes_the_lock_along_and_the_run_stops_truthfully(
     server: ZooKeeperServer, place: str, work: ZooKeeperWork
 ) -> None:

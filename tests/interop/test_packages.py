@@ -19,8 +19,9 @@ pytestmark = pytest.mark.interop
 
 ROOT = Path(__file__).parents[2]
 RECORDING = ROOT / "tests/traffic/recordings/kafka-4.3.1/kafka-request.log.gz"
-SPARKS = {"3.11": "3.5.9", "3.12": "4.0.5", "3.13": "4.3.0"}
-"""By version of Python: the oldest, one between, and the newest."""
+SPARKS = {"3.11": "3.5.9", "3.12": "4.0.5", "3.13": "4.3.0", "3.14": "4.3.0"}
+"""By version of Python: the oldest, one between, and the newest. Spark runs the Java of this machine."""
+JUPYTER = ("nbclient==0.11.0", "ipykernel==7.4.0")
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +90,7 @@ def test_the_wheel_is_installed_and_plans(python: PythonProgram, installer: str,
 def test_a_backtest_on_spark_is_that_of_one_process(version: str, folder: Path) -> None:
     python = find_python(version)
     if python is None:
-        pytest.skip(f"this machine has no Python {version}")
+        pytest.skip(f"this machine has no Python {version}, and no root with debootstrap to fetch one")
     (wheel,) = folder.glob("*.whl")
     python.run(python.program, "-m", "venv", folder / "venv", folder=folder)
     packages = (f"{wheel}[traffic]", f"pyspark=={SPARKS[version]}")
@@ -103,3 +104,21 @@ def test_a_backtest_on_spark_is_that_of_one_process(version: str, folder: Path) 
     assert here["verdicts"]
     assert on_spark["verdicts"] == here["verdicts"]
     assert on_spark["summary"] == here["summary"]
+
+
+def test_the_example_notebook_runs_in_jupyter(folder: Path) -> None:
+    python = PythonProgram(program=sys.executable)
+    (wheel,) = folder.glob("*.whl")
+    python.run(python.program, "-m", "venv", folder / "venv", folder=folder)
+    python.run(folder / "venv/bin/pip", "install", "--quiet", f"{wheel}[traffic]", *JUPYTER, folder=folder)
+    shutil.copytree(ROOT / "examples" / "notebook", folder / "notebook")
+
+    python.run(folder / "venv/bin/jupyter", "execute", "notebook/quotas.ipynb", "--output=shown.ipynb", folder=folder)
+
+    cells = json.loads((folder / "notebook" / "shown.ipynb").read_text("utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    shown = ["".join(output["data"]["text/html"]) for output in outputs if output["output_type"] == "execute_result"]
+    assert [output["output_type"] for output in outputs if output["output_type"] == "error"] == []
+    assert len(shown) == 5
+    assert "Plan of cluster quickstart: 4 changes" in shown[0]
+    assert "<td>throttled</td><td>user payments</td>" in shown[3]

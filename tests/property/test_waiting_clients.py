@@ -42,6 +42,7 @@ CLIENTS = [
 ]
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize(("limit", "client"), CLIENTS)
 @pytest.mark.parametrize("refuses", [False, True], ids=["produce", "fetch"])
 def test_a_saturated_client_pulses(limit: float, client: dict[str, int], refuses: bool) -> None:
@@ -58,6 +59,7 @@ def test_a_saturated_client_pulses(limit: float, client: dict[str, int], refuses
     assert 10.5 <= found.every_s <= 13
 
 
+@pytest.mark.bulk
 @pytest.mark.parametrize(("limit", "client"), CLIENTS)
 def test_forty_seconds_read_more_than_the_limit_and_twenty_minutes_do_not(limit: float, client: dict[str, int]) -> None:
     short, long = saturated(seconds=40, **client), saturated(seconds=1200, **client | {"gap_ms": 40})

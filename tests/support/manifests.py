@@ -14,7 +14,7 @@ from tests.builders import NOON
 
 
 def cluster(name: str = "prod", /, **spec: object) -> str:
-    """A Cluster document; ``spec`` in JSON, which is YAML too."""
+    """A Cluster manifest; ``spec`` in JSON, which is YAML too."""
     fields = {"prune": "confirm", **spec}
     lines = "".join(f"  {key}: {json.dumps(value)}\n" for key, value in fields.items())
     return f"apiVersion: kafka-quotas/v1\nkind: Cluster\nmetadata: {{name: {json.dumps(name)}}}\nspec:\n{lines}"

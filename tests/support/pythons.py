@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from reconciler.sandbox.java import find_java
 from tests.support.container_image import HOST_FILES, debian
 
 VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
@@ -42,9 +43,12 @@ def find_python(version: str) -> PythonProgram | None:
     if suite is None or os.geteuid() != 0 or shutil.which("debootstrap") is None or shutil.which("bwrap") is None:
         return None
     root = debian(suite, f"python{version}", f"python{version}-venv")
-    files = [part for file in HOST_FILES if Path(file).exists() for part in ("--ro-bind", file, file)]
+    java = find_java().resolve().parents[1]
+    # Debian keeps the settings of its Java below /etc.
+    shared = [*HOST_FILES, str(java), *map(str, Path("/etc").glob("java-*-openjdk"))]
+    files = [part for file in shared if Path(file).exists() for part in ("--ro-bind", file, file)]
     mounts = ["--bind", str(root), "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--bind", "FOLDER", "FOLDER"]
-    prefix = ("bwrap", "--die-with-parent", *mounts, *files)
+    prefix = ("bwrap", "--die-with-parent", "--setenv", "JAVA_HOME", str(java), *mounts, *files)
     return PythonProgram(program=f"/usr/bin/python{version}", prefix=prefix)
 
 

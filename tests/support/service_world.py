@@ -33,7 +33,7 @@ def rates(**by_user: str) -> str:
 
 
 def write_manifests(folder: Path, *, prune: str = "never", **by_user: str) -> Path:
-    """A folder with a Cluster document and one quota for each user (``alice`` by default)."""
+    """A folder with a Cluster manifest and one quota for each user (``alice`` by default)."""
     folder.mkdir(exist_ok=True)
     (folder / "cluster.yaml").write_text(cluster_document(prune=prune), encoding="utf-8")
     (folder / "quotas.yaml").write_text(rates(**(by_user or {"alice": "1MiB"})), encoding="utf-8")

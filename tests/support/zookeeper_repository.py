@@ -10,7 +10,7 @@ from tests.support.command import Done, run
 
 
 class ZooKeeperRepository:
-    """One Cluster document called ``old``, and quotas."""
+    """One Cluster manifest called ``old``, and quotas."""
 
     def __init__(self, folder: Path, sandbox: Sandbox, *lines: str) -> None:
         self.folder = folder

@@ -97,13 +97,13 @@ def test_manifests_of_the_folder_do_not_count_unless_they_are_named(folder: Path
     ("text", "message"),
     [
         ("user=alice:producer_byte_rat=5", "'producer_byte_rat' is not a quota key"),
-        ("user=alice:producer_byte_rate=-5", "a limit is above 0"),
+        ("user=alice:producer_byte_rate=-5", "A limit is above 0"),
         ("user=alice:producer_byte_rate=0", "Kafka refuses 0"),
         ("user=alice:connection_creation_rate=5", "cannot be set for user=alice"),
         ("usr=alice:producer_byte_rate=5", "'usr' is not an entity type"),
         ("user=a,O=b:producer_byte_rate=5", "name is written \\,"),
         ("user=:producer_byte_rate=5", "Write user alone for the default"),
-        ("user=a,user=b:producer_byte_rate=5", "an entity has one name a type"),
+        ("user=a,user=b:producer_byte_rate=5", "An entity has one name a type"),
         ("ip=1.2.3.4,user=a:producer_byte_rate=5", "an ip cannot be combined"),
         ("user=a", "--set takes ENTITY:KEY=VALUE"),
         ("user=a:producer_byte_rate", "--set takes ENTITY:KEY=VALUE"),
@@ -131,7 +131,7 @@ def test_names_may_have_any_character(folder: Path) -> None:
 
 def test_the_literal_name_of_the_default_is_warned_about(folder: Path) -> None:
     done = backtest(folder, "--set", "user=<default>:producer_byte_rate=1")
-    assert "the default user is written as user alone, without a name" in done.err
+    assert "The default user is written as user alone, without a name" in done.err
 
 
 def test_a_snapshot_and_a_live_cluster_exclude_each_other(folder: Path) -> None:

@@ -152,3 +152,19 @@ def test_a_dataset_is_not_compacted_again(tmp_path: Path, warm_command: Command)
     done = compact(warm_command, tmp_path, "--traffic", "lake")
     assert done.code == 64
     assert "has per-second totals already" in done.err
+
+
+def test_days_of_a_second_cluster_are_refused_also_by_a_later_run(tmp_path: Path, warm_command: Command) -> None:
+    for name in ("east", "west"):
+        days_of_parquet(tmp_path / "traffic" / f"cluster={name}", 1, user=name)
+    both = compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/traffic")
+    assert (both.code, both.out) == (1, "")
+    assert "is of 2 clusters, east (file:" in both.err
+    (tmp_path / "traffic" / "cluster=west").rename(tmp_path / "later")
+    assert compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/traffic").code == 0
+    (tmp_path / "traffic" / "cluster=east").rename(tmp_path / "earlier")
+    (tmp_path / "later").rename(tmp_path / "traffic" / "cluster=west")
+    later = compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/traffic")
+    assert (later.code, later.out) == (1, "")
+    assert "east (written earlier) and west" in later.err or "east (written earlier), west" in later.err
+    assert {row["user"] for row in rows_of(tmp_path / "lake")} == {"east", "bob"}

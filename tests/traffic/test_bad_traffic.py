@@ -211,9 +211,16 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
             "Encountered error while reading file file:///a b.log.gz.  SQLSTATE\nEOFException: Unexpected end of input stream",
             "the compressed file file:///a b.log.gz is damaged or cut short",
         ),
+        (
+            (
+                "[PYTHON_EXCEPTION] thrown from the Python worker: Traceback (most recent call last):\n"
+                "  File 'a.py', line 1, in <module>\n    raise OverflowError(1)\nKeyError: 'b'\n\n\tat org.apache.spark"
+            ),
+            "KeyError: 'b'",
+        ),
         ("Encountered error while reading file file:///a.log.\n[FAILED_READ_FILE] FileNotFoundException", "under the same path"),
     ],
-    ids=["disk", "worker", "pipe", "cause", "parquet", "schema", "gzip", "path"],
+    ids=["disk", "worker", "pipe", "cause", "parquet", "schema", "gzip", "python", "path"],
 )
 def test_what_fails_in_spark_is_told_in_words(java_says: str, said: str) -> None:
     from reconciler.traffic.spark_jobs import reason

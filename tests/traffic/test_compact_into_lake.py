@@ -110,6 +110,7 @@ def test_days_grow_by_new_files_and_a_second_run_changes_nothing(work: Path, war
     assert report_of(warm_command, work, "lake")["verdicts"][0]["verdict"] == "throttled"
 
 
+@pytest.mark.large
 def test_a_log_that_has_grown_makes_its_days_anew_and_only_from_all_sources(work: Path, warm_command: Command) -> None:
     logs = work / "logs"
     logs.mkdir()
@@ -133,6 +134,7 @@ def test_a_log_that_has_grown_makes_its_days_anew_and_only_from_all_sources(work
     assert rows_of(work / "lake") == rows_of(work / "at-once")
 
 
+@pytest.mark.large
 def test_a_day_whose_files_were_written_again_is_replaced_when_that_is_asked_for(work: Path, warm_command: Command) -> None:
     days_of_parquet(work / "traffic", 2)
     compact(warm_command, work, "--traffic", "traffic", "--out", "lake")

@@ -132,6 +132,7 @@ def test_a_checkpoint_of_another_job_is_refused(logs: Path, tmp_path: Path, warm
         ((*FOLLOW, "--replace"), "are for a run without --follow"),
         (("--follow", "--out", "lake", "--traffic", "kafka://b1:9092", "--checkpoint", "c"), "write kafka://HOST:PORT/TOPIC"),
         (("--out", "lake", "--traffic", "1=logs", "--remote", "sc://h:1"), "leave out --remote"),
+        ((*FOLLOW, "--remote", "sc://h:1"), "leave out --remote"),
         (("--out", "lake", "--traffic", "1=logs", "--keep", "4 weeks"), "'4 weeks' is not a number of days: write 400d"),
     ],
 )

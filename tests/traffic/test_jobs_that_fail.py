@@ -68,6 +68,7 @@ def test_a_disk_that_is_full_is_named_and_no_report_is_left(tmp_path: Path) -> N
     assert not (tmp_path / "report.json").exists()
 
 
+@pytest.mark.large
 def test_cells_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path, warm_command: Command) -> None:
     write_traffic(tmp_path / "rows")
     compact = ("compact", "--traffic", "rows", "--folder", "cells", "--master", "local[2]")

@@ -136,7 +136,7 @@ def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with
     assert "possible      user calm" in done.out, "800 B/s x 2.9 is above the limit"
     assert "why          the highest sample, with the margin for what samples miss, is above the limit" in done.out
     assert "inconclusive  user idle" in done.out
-    assert "not seen in 400 samples, 11/30 of all moments; above the limit in at most 0.75 % of the time (95 %)" in done.out
+    assert "not seen in 400 samples, 11/30 of all moments, above the limit in at most 0.75 % of the time (95 %)" in done.out
     assert "1,200 gauges every 30 s of 3 series" in done.out
 
 

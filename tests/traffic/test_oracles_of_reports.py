@@ -79,14 +79,24 @@ def as_many_as_asked(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("as_many_as_asked")
-def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        pytest.param({1: 1, 7: 5}, id="two cuts"),
+        pytest.param({1: 1, 2: 3, 7: 5, 16: 2}, id="four cuts", marks=pytest.mark.large),
+    ],
+)
+def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(
+    spark: SparkSession, tmp_path: Path, cuts: dict[int, int]
+) -> None:
+    """``cuts``: the number of files of the traffic for each number of partitions of the shuffle."""
     from reconciler.traffic.traffic_files import find_traffic, open_traffic
     from tests.support.seconds_in_sql import InSql
 
     arrivals = arrivals_of(FLOWS)
     assert sum(one.client_id == "app" for one in arrivals) > 0.85 * len(arrivals)
     found: dict[str, dict[int, str]] = {"seconds": {}, "exact": {}, "sql": {}}
-    for partitions, files in ((1, 1), (2, 3), (7, 5), (16, 2)):
+    for partitions, files in cuts.items():
         spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
         folder = tmp_path / str(partitions)
         write_files(folder, arrivals, files=files, seed=partitions)
@@ -97,7 +107,7 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(spark: Spa
             return open_traffic(find_traffic([str(folder)]), lambda: spark, log_timezone="UTC")
 
         found["seconds"][partitions] = report(opened())
-        if partitions in (1, 16):
+        if partitions in (1, max(cuts)):
             found["exact"][partitions] = report(opened(), exact=True)
         if partitions in (1, 7):
             found["sql"][partitions] = report(opened(in_sql=True))

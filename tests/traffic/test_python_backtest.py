@@ -42,7 +42,7 @@ def test_a_backtest_is_the_one_of_the_command_byte_for_byte(folder: Path) -> Non
     assert result.to_json() == command.out
     assert len(result.rows()) == len(command.json()["verdicts"]) > 0
     assert result.rows()[0]["user"] == "alice"
-    assert "<td>throttled</td>" in result._repr_html_()
+    assert "<td>throttled</td><td>user alice" in result._repr_html_()
     assert repr(result).startswith("<JudgedTraffic: ")
 
 

@@ -179,7 +179,7 @@ def test_a_package_of_the_work_tree_is_refused_before_its_first_line_runs(merged
     ("source", "name", "said"),
     [
         (None, "nowhere.at_all:Groups", "there is no module 'nowhere'"),
-        ("import nowhere_else\n", "mine:Groups", "there is no module 'nowhere_else' here; install that, too"),
+        ("import nowhere_else\n", "mine:Groups", "there is no module 'nowhere_else' here. Install that, too"),
         ("1 / 0\n", "mine:Groups", "importing mine failed: ZeroDivisionError"),
         ("Groups = 7\n", "mine:Groups", "mine has no class Groups"),
         ("class Groups:\n    def quota_limit(self): ...\n", "mine:Groups", "the class lacks quota_metric_tags, update_quota"),
@@ -210,7 +210,7 @@ def test_window_settings_of_the_document_are_overridden_by_options(
     assert done.code == 0, done.err
     said = " ".join(done.json()["provenance"]["assumptions"])
     assert "3 samples of 20 s (quota.window.num and quota.window.size.seconds from " in said
-    assert "the command line and the Cluster document)" in said
+    assert "the command line and the Cluster manifest)" in said
     assert done.json()["provenance"]["form"] == "seconds"
     # 80 kB/s for 40 s in a window of 40 s: nobody is over 100 KiB/s, whatever the default window would say.
     assert {v["verdict"] for v in done.json()["verdicts"]} == {"clear"}

@@ -54,7 +54,7 @@ def test_options_go_before_the_document_and_that_before_the_defaults() -> None:
     model = broker_model(spec, ModelOptions(window_samples=5, controller_window_samples=100), version="3.6")
     assert model.window == Window(samples=5, sample_ms=1000, era=Era.DROPPING)
     assert (model.controller_window.samples, model.controller_window.sample_ms) == (100, 3000)
-    assert model.settings_from == "the command line and the Cluster document"
+    assert model.settings_from == "the command line and the Cluster manifest"
     with pytest.raises(UsageError, match=r"quota.window.size.seconds 0: give a whole number"):
         broker_model(spec, ModelOptions(window_seconds=0), version=None)
     with pytest.raises(UsageError, match=r"quota.window.num times quota.window.size.seconds is 10000000000 s"):

@@ -117,6 +117,7 @@ def test_the_numbers_are_those_of_the_command(session: SparkSession, work: Path,
     assert advised == wanted
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("exact", [False, True])
 def test_shards_give_the_tables_and_the_counts_of_the_driver(session: SparkSession, work: Path, exact: bool) -> None:
     whole = judge(session, work, exact=exact)
@@ -231,6 +232,7 @@ def state_of(session: SparkSession) -> dict[str, Any]:
 PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel", "spark.scheduler.pool")
 
 
+@pytest.mark.large
 def test_the_session_stays_as_it_was(session: SparkSession, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(work)
     session.range(3).createOrReplaceTempView("mine")

@@ -225,7 +225,7 @@ def test_nothing_but_the_history_is_needed_for_quotas_of_the_command_line(folder
         (("--traffic", "x2", "--traffic", "x3"), 64, "two factors, x2 and x3"),
         (("--leaders", "missing.json"), 1, "missing.json cannot be read: No such file"),
         (("--leaders", "now.json"), 1, "now.json has no leaders of partitions"),
-        (("--set", "user=a:producer_byte_rate=-1"), 64, "a limit is above 0"),
+        (("--set", "user=a:producer_byte_rate=-1"), 64, "A limit is above 0"),
     ],
 )
 def test_bad_input_is_one_sentence(folder: Path, arguments: tuple[str, ...], code: int, message: str) -> None:

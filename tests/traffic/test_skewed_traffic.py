@@ -71,7 +71,7 @@ LARGE = pytest.mark.large
     ("settings", "exact"),
     [
         ("adaptive", True),
-        ("not adaptive", False),
+        pytest.param("not adaptive", False, marks=LARGE),
         pytest.param("adaptive", False, marks=LARGE),
         pytest.param("not adaptive", True, marks=LARGE),
     ],

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -130,15 +132,17 @@ def requests_in(tree: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def expected(hostile: tuple[Path, Path], warm_command: Command) -> dict[str, tuple[str, str]]:
-    """What a session of our own reports."""
-    found = {}
-    for form, options in FORMS.items():
-        done = warm_command(*BACKTEST, *options, "--master", "local[2]", cwd=hostile[0])
+def expected(hostile: tuple[Path, Path], warm_command: Command) -> Callable[[str], tuple[str, str]]:
+    """What a session of our own reports in a form of ``FORMS``."""
+
+    @functools.cache
+    def report_of(form: str) -> tuple[str, str]:
+        done = warm_command(*BACKTEST, *FORMS[form], "--master", "local[2]", cwd=hostile[0])
         assert done.code == 0, done.err
         assert done.json()["verdicts"]
-        found[form] = (done.out, requests_in(hostile[0]))
-    return found
+        return done.out, requests_in(hostile[0])
+
+    return report_of
 
 
 @pytest.mark.large
@@ -146,21 +150,22 @@ def expected(hostile: tuple[Path, Path], warm_command: Command) -> dict[str, tup
 def test_a_standalone_cluster_says_the_same_and_runs_no_module_of_the_working_directory(
     form: str, folder: Path, hostile: tuple[Path, Path], standalone: tuple[str, ...], expected
 ) -> None:
-    assert report(CONSOLE_SCRIPT, hostile, *standalone, form=form, env=spark_environment(folder)) == expected[form]
+    assert report(CONSOLE_SCRIPT, hostile, *standalone, form=form, env=spark_environment(folder)) == expected(form)
 
 
-@pytest.mark.parametrize("form", [pytest.param("seconds", marks=pytest.mark.large), "exact"])
+@pytest.mark.large
+@pytest.mark.parametrize("form", FORMS)
 def test_spark_connect_says_the_same_and_runs_no_module_of_the_working_directory(
     form: str, folder: Path, hostile: tuple[Path, Path], connect: tuple[str, ...], expected
 ) -> None:
-    assert report(CONSOLE_SCRIPT, hostile, *connect, form=form, env=spark_environment(folder)) == expected[form]
+    assert report(CONSOLE_SCRIPT, hostile, *connect, form=form, env=spark_environment(folder)) == expected(form)
 
 
 def test_no_module_of_the_working_directory_runs_on_this_machine(hostile: tuple[Path, Path], expected) -> None:
     logged = ("-v", "--log-format", "json")
     done = run_in(hostile, CONSOLE_SCRIPT, "--master", "local[2]", *logged, form="seconds", env={})
 
-    assert (done.stdout, requests_in(hostile[0])) == expected["seconds"]
+    assert (done.stdout, requests_in(hostile[0])) == expected("seconds")
     events = [json.loads(line)["event"] for line in done.stderr.splitlines()]
     assert [event for event in events if event.startswith("Spark st")] == ["Spark started", "Spark stopped"]
 
@@ -169,10 +174,11 @@ def test_no_module_of_the_working_directory_runs_on_this_machine(hostile: tuple[
 def test_no_module_of_the_working_directory_runs_when_python_is_given_ours(
     where: tuple[str, ...], hostile: tuple[Path, Path], expected
 ) -> None:
-    assert report(COMMAND, hostile, *where, form="seconds", env={}) == expected["seconds"]
+    assert report(COMMAND, hostile, *where, form="seconds", env={}) == expected("seconds")
 
 
-@pytest.mark.parametrize("where", ["local", pytest.param("standalone", marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("where", ["local", "standalone"])
 def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_directory(
     where: str, hostile: tuple[Path, Path], expected, request: pytest.FixtureRequest, folder: Path, wheel: Path
 ) -> None:
@@ -182,10 +188,11 @@ def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_direct
 
     found = report(command, hostile, form="seconds", env={**spark_environment(folder), "SPARK_HOME": str(SPARK_BIN.parent)})
 
-    assert found == expected["seconds"]
+    assert found == expected("seconds")
 
 
-@pytest.mark.parametrize("server", [pytest.param("standalone", marks=pytest.mark.large), "connect"])
+@pytest.mark.large
+@pytest.mark.parametrize("server", ["standalone", "connect"])
 def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
     server: str, folder: Path, request: pytest.FixtureRequest, warm_command: Command
 ) -> None:
@@ -210,25 +217,39 @@ EVERYONE = quotas(
 )
 
 
+EXACTLY = ("backtest", "quotas.yaml", "--traffic", "rows", "--exact", "--format", "json")
+
+
+@pytest.fixture(scope="module")
+def judged_here(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder with traffic and with rows of verdicts of this machine, and their report."""
+    work = tmp_path_factory.mktemp("judged")
+    write_traffic(work / "rows")
+    (work / "quotas.yaml").write_text(EVERYONE, encoding="utf-8")
+    done = run(*EXACTLY, "--out", "parquet=here", cwd=work)
+    assert done.code == 0, done.err
+    assert (len(rows_in(work / "here")), sum("'verdict': 'throttled'" in row for row in rows_in(work / "here"))) == (50, 49)
+    return work, without_rows(done.json())
+
+
+def without_rows(report: dict[str, Any]) -> dict[str, Any]:
+    return {**report, "verdicts": None, "notes": None}
+
+
 @pytest.mark.large
 def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_rows(
-    tmp_path: Path, standalone: tuple[str, ...], cluster_folder: Path
+    judged_here: tuple[Path, dict[str, Any]], standalone: tuple[str, ...], cluster_folder: Path
 ) -> None:
     """It takes the blocks along that it has written, so others read their part of the traffic anew."""
-    write_traffic(tmp_path / "rows")
-    (tmp_path / "quotas.yaml").write_text(EVERYONE, encoding="utf-8")
-    backtest = ("backtest", "quotas.yaml", "--traffic", "rows", "--exact", "--format", "json")
-    expected = run(*backtest, "--out", "parquet=here", cwd=tmp_path)
-    assert expected.code == 0, expected.err
-
+    work, expected = judged_here
     killed: list[int] = []
     lines = []
     with (
-        (tmp_path / "report.json").open("w") as report_file,
+        (work / "report.json").open("w") as report_file,
         subprocess.Popen(
-            [*COMMAND, *backtest, "--out", "parquet=there", "-v", *SPECULATION, *standalone],
-            cwd=tmp_path,
-            env=environment(spark_environment(tmp_path)),
+            [*COMMAND, *EXACTLY, "--out", "parquet=lost", "-v", *SPECULATION, *standalone],
+            cwd=work,
+            env=environment(spark_environment(work)),
             text=True,
             stdin=subprocess.DEVNULL,
             stdout=report_file,
@@ -246,14 +267,54 @@ def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_r
     assert killed
     assert process.returncode == 0, "".join(lines)
     assert any("time spent" in line and "shards judged" in line for line in lines)
-    rows = rows_in(tmp_path / "there")
-    assert rows == rows_in(tmp_path / "here")
-    assert (len(rows), sum("'verdict': 'throttled'" in row for row in rows)) == (50, 49)
-    left_out = ("verdicts", "notes")
-    documents = [
-        {**json.loads(text), **dict.fromkeys(left_out)} for text in ((tmp_path / "report.json").read_text(), expected.out)
-    ]
-    assert documents[0] == documents[1]
+    assert rows_in(work / "lost") == rows_in(work / "here")
+    assert without_rows(json.loads((work / "report.json").read_text())) == expected
+
+
+HASTY = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "1s",
+    "spark.dynamicAllocation.executorIdleTimeout": "1s",
+    "spark.dynamicAllocation.cachedExecutorIdleTimeout": "2s",
+    "spark.dynamicAllocation.minExecutors": "0",
+    "spark.dynamicAllocation.initialExecutors": "2",
+    "spark.dynamicAllocation.maxExecutors": "2",
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.rolling.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+}
+"""An executor that idles for a second or two is removed with all that it kept: blocks of shuffles, and rows."""
+
+
+def workers_removed_before_the_last_job(events: Sequence[dict[str, Any]]) -> set[str]:
+    """Executors that have done a task, and were gone when there was more to do."""
+    names = [event["Event"] for event in events]
+    before = events[: len(names) - names[::-1].index("SparkListenerJobStart")]
+    worked = {event["Task Info"]["Executor ID"] for event in before if event["Event"] == "SparkListenerTaskEnd"}
+    return worked & {event["Executor ID"] for event in before if event["Event"] == "SparkListenerExecutorRemoved"}
+
+
+@pytest.mark.large
+def test_executors_that_come_and_go_by_dynamic_allocation_change_neither_report_nor_rows(
+    judged_here: tuple[Path, dict[str, Any]], standalone: tuple[str, ...]
+) -> None:
+    work, expected = judged_here
+    (work / "events").mkdir()
+    settings = {**HASTY, "spark.eventLog.dir": f"file://{work}/events"}
+    conf = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+
+    done = run(
+        *EXACTLY, "--out", "parquet=dynamic", *conf, *standalone, cwd=work, env=spark_environment(work), timeout=2 * PATIENCE_S
+    )
+
+    assert done.code == 0, done.err
+    (log,) = (work / "events").iterdir()
+    events = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert workers_removed_before_the_last_job(events)
+    assert rows_in(work / "dynamic") == rows_in(work / "here")
+    assert without_rows(done.json()) == expected
 
 
 @pytest.mark.large
@@ -267,7 +328,7 @@ def test_a_connect_server_keeps_the_rows_of_verdicts_and_writes_them(
 
     assert done.code == 0, done.err
     assert rows_in(hostile[0] / "there") == rows_in(hostile[0] / "here")
-    assert json.loads(done.out)["findings"] == json.loads(expected["seconds"][0])["findings"]
+    assert json.loads(done.out)["findings"] == json.loads(expected("seconds")[0])["findings"]
 
 
 def rows_in(rows: Path) -> list[str]:

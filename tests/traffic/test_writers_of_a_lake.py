@@ -93,7 +93,8 @@ def moved(out: Path) -> Callable[[], bool]:
     return lambda: any(out.glob("date=2026-11-22/run=*"))
 
 
-@pytest.mark.parametrize("moment", [moved, pytest.param(staged, marks=pytest.mark.large)])
+@pytest.mark.large
+@pytest.mark.parametrize("moment", [moved, staged])
 def test_a_killed_run_leaves_the_days_as_they_were_and_can_be_repeated(
     tmp_path: Path, warm_command: Command, moment: Callable[[Path], Callable[[], bool]]
 ) -> None:

@@ -50,6 +50,7 @@ def test_a_time_that_no_request_takes_stops_nothing(field: str, value: str) -> N
     assert statuses == ["charged", "unreadable"]
 
 
+@pytest.mark.bulk
 def test_junk_in_a_line_is_unreadable_and_never_an_error() -> None:
     chance = random.Random(20261122)
     good = line(client_id="größe").encode()

@@ -24,12 +24,14 @@ from reconciler.backends.broker.requests import FullDescribe, alter_request, bro
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.backends.broker.wire import MalformedAnswerError
+from reconciler.backends.security.certificates import server_certificates
 from reconciler.collector import pause_collector
 from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import (
     Alteration,
     AlterationResult,
+    Certificate,
     ClusterIdentity,
     CurrentState,
     Entity,
@@ -144,10 +146,10 @@ class BrokerCluster:
             # The next request should not wait for the same broker again.
             with contextlib.suppress(BackendError):
                 self._transport.move_home(error)
-            msg = f"the answer to a write was lost: {error}; it may or may not have been done"
+            msg = f"the answer to a write was lost: {error}. It may or may not have been done"
             raise OutcomeUnknownError(msg) from error
         except MalformedAnswerError as error:
-            msg = f"the answer to a write is malformed: {error}; it may or may not have been done"
+            msg = f"the answer to a write is malformed: {error}. It may or may not have been done"
             raise OutcomeUnknownError(msg) from error
         if _log.isEnabledFor(logging.DEBUG):
             codes = Counter(str(code) for code, _ in answer.values())
@@ -202,6 +204,10 @@ class BrokerCluster:
             },
             absent=tuple(sorted(replicas - up)),
         )
+
+    def server_certificates(self) -> Sequence[Certificate]:
+        """Those of the brokers that were connected to, as they showed them."""
+        return server_certificates(self._transport.certificates)
 
     def keeps_quotas_in_zookeeper(self) -> bool:
         """Whether the broker lacks a request that all brokers of KRaft clusters have."""
@@ -281,7 +287,7 @@ def _require_known_outcome(alterations: Sequence[Alteration], answer: Mapping[En
     silent = [a.entity for a in alterations if a.entity not in answer]
     if silent:
         raise OutcomeUnknownError(
-            f"the cluster's answer to a write does not mention {silent[0]}; it may or may not have been done"
+            f"the cluster's answer to a write does not mention {silent[0]}. It may or may not have been done"
         )
     if not any(code in UNKNOWN_OUTCOME for code, _ in answer.values()):
         return
@@ -289,7 +295,7 @@ def _require_known_outcome(alterations: Sequence[Alteration], answer: Mapping[En
     if unclear:
         code, message = answer[unclear[0]]
         text = f": {_escape_text(message)}" if message else ""
-        msg = f"the cluster answered a write to {unclear[0]} with error {code}{text}; it may or may not have been done"
+        msg = f"the cluster answered a write to {unclear[0]} with error {code}{text}. It may or may not have been done"
         raise OutcomeUnknownError(msg)
 
 

@@ -56,7 +56,7 @@ _TLS_WORDS: Final = tuple(
     for pattern, text in (
         (
             _NAME,
-            r"the server's certificate is for another host than \1; connect by a name in it, or get one that names this host",
+            r"the server's certificate is for another host than \1. Connect by a name in it, or get one that names this host",
         ),
         (r".*certificate verify failed: certificate has expired.*", "the server's certificate has expired"),
         (r".*certificate verify failed: certificate is not yet valid.*", "the server's certificate is not valid yet"),
@@ -92,7 +92,7 @@ _IAM_ACTIONS: Final = {
 }
 """What Amazon MSK asks for in place of ACL operations."""
 _ERROR_TEXTS: Final = {
-    UNKNOWN_SERVER_ERROR: "an unexpected error on the broker; its log has more (a full describe of very many entities can "
+    UNKNOWN_SERVER_ERROR: "an unexpected error on the broker. Its log has more (a full describe of very many entities can "
     "exceed the broker's memory)",
     REQUEST_TIMED_OUT: "the request timed out inside the cluster",
     UNSUPPORTED_VERSION: "this broker does not support what was asked",
@@ -165,6 +165,6 @@ def _not_allowed(operation: str, principal: str | None) -> str:
     grantee = "User:NAME" if principal is None else shlex.quote(escaped(f"User:{principal}"))
     return (
         f"the cluster does not allow {who} to do this: {_WHAT[operation]} needs the operation {operation} on the resource "
-        f'Cluster "kafka-cluster"; an administrator can grant it with: kafka-acls --bootstrap-server HOST:PORT --add '
+        f'Cluster "kafka-cluster". An administrator can grant it with: kafka-acls --bootstrap-server HOST:PORT --add '
         f"--allow-principal {grantee} --operation {operation} --cluster"
     )

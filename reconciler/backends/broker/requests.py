@@ -198,8 +198,8 @@ class FullDescribe:
             of = " and ".join(t.value for t in shape)
             msg = (
                 f"the broker answers with error -1 when it is asked for all quotas, and also when asked for those of {of} alone. "
-                "If its log has an OutOfMemoryError, give the brokers more heap (KAFKA_HEAP_OPTS=-Xmx..., 1 GB or more for "
-                "100,000 entities), or ask a broker that has it (--bootstrap-server). Else look into its log. "
+                "If its log has an OutOfMemoryError, give the brokers more heap (KAFKA_HEAP_OPTS=-Xmx...): 1 GB or more for "
+                "100,000 entities. Or ask a broker that has it (--bootstrap-server). Else look into its log. "
                 "No further request was sent"
             )
             raise RequestRefusedError(msg, error_code=error.error_code) from error

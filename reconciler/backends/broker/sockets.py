@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from kafka.net.inet import KafkaNetSocket
 
+from reconciler.backends.broker.settings import server_text
 from reconciler.backends.security.tls import Tls, tls_context
 
 PROXY_URL: Final = "kafka-quotas-direct://"
@@ -78,10 +79,14 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # the library has no
 
 
 class TlsSockets:
-    """Makes TLS sockets of one context and can close all of them, also those that never finished a handshake."""
+    """Makes TLS sockets of one context and can close all of them, also those that never finished a handshake.
+
+    ``shown``: by address, the certificate in DER of each server that finished one.
+    """
 
     def __init__(self, tls: Tls) -> None:
         made: list[ssl.SSLSocket] = []
+        shown: dict[str, bytes] = {}
 
         class Remembered(ssl.SSLSocket):
             def do_handshake(self, block: bool = False) -> None:  # noqa: FBT001, FBT002 - the signature of the base class
@@ -89,11 +94,16 @@ class TlsSockets:
                     made.append(self)
                     self._end = _EndAfterData()
                 super().do_handshake(block)
+                certificate = self.getpeercert(binary_form=True)
+                if certificate is not None:
+                    host, port = self.getpeername()[:2]
+                    shown[server_text(self.server_hostname or host, port)] = certificate
 
             def recv(self, _size: int = 0, flags: int = 0) -> bytes:
                 return self._end(super().recv, flags)
 
         self._made = made
+        self.shown = shown
         self.context = tls_context(tls)
         self.context.sslsocket_class = Remembered
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -140,6 +140,11 @@ class Transport:
     def cluster_id(self) -> str | None:
         """The id in the last answer about brokers, ``None`` before the first."""
         return self._cluster_id
+
+    @property
+    def certificates(self) -> Mapping[str, bytes]:
+        """By address, the certificate in DER of each server that was connected to. Empty without TLS."""
+        return {} if self._tls is None else dict(self._tls.shown)
 
     def offers(self, api_key: int) -> bool:
         """Whether the connected broker has a request of this number."""
@@ -295,7 +300,7 @@ class Transport:
             service = service_of(self._settings.hosts, self.cluster_id)
             advice = f". {service.advice}" if service is not None else ""
             raise UnsupportedClusterError(
-                f"{self._name(node)} has no requests for client quotas; they exist since Kafka 2.6{advice}"
+                f"{self._name(node)} has no requests for client quotas, which Kafka has since 2.6{advice}"
             ) from error
         except kafka_errors.UnknownBrokerIdError as error:
             raise UnreachableError(f"the cluster has no broker {node}") from error

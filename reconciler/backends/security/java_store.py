@@ -13,7 +13,6 @@ import struct
 from dataclasses import dataclass, field
 from typing import Final
 
-from cryptography import x509
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.ciphers import Cipher
@@ -36,10 +35,10 @@ _BLOCK_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedKey:
-    """A private key under its own password, and its certificates, one's own first."""
+    """A private key under its own password, and its certificates in DER, one's own first."""
 
     protected: bytes = field(repr=False)
-    chain: tuple[x509.Certificate, ...]
+    chain: tuple[bytes, ...]
 
     def private_key(self, password: str) -> PrivateKeyTypes:
         """The key. Raises ``ValueError`` that states why there is none."""
@@ -52,10 +51,10 @@ class ProtectedKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaStore:
-    """What a store has, in its order."""
+    """What a store has, in its order. Certificates are as they were written: who uses them decides which are good enough."""
 
     keys: tuple[ProtectedKey, ...]
-    certificates: tuple[x509.Certificate, ...]
+    certificates: tuple[bytes, ...]
 
 
 class _WrongPasswordError(ValueError):
@@ -82,7 +81,7 @@ def open_java_store(content: bytes, password: str) -> JavaStore:
 
 def _read_entries(body: bytes) -> JavaStore:
     keys: list[ProtectedKey] = []
-    certificates: list[x509.Certificate] = []
+    certificates: list[bytes] = []
     reader = _StoreBytes(body, 4)
     version, count = reader.number(4), reader.number(4)
     for _ in range(count):
@@ -126,10 +125,10 @@ class _StoreBytes:
     def text(self) -> bytes:
         return self.bytes_of(2)
 
-    def certificate(self, version: int) -> x509.Certificate:
+    def certificate(self, version: int) -> bytes:
         if version > 1 and self.text() != b"X.509":
             raise ValueError("the store has a certificate that is not X.509")
-        return x509.load_der_x509_certificate(self.bytes_of(4))
+        return self.bytes_of(4)
 
     def der(self, tag: int) -> bytes:
         """The content of one value of ASN.1 in DER."""

@@ -7,12 +7,14 @@ to the file, it is not a secret.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import secrets
 import ssl
 import tempfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
@@ -21,6 +23,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat, load_pem_private_key
 from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, load_pkcs12
+from cryptography.utils import CryptographyDeprecationWarning
 
 from reconciler.backends.security.java_store import is_java_store, open_java_store
 from reconciler.errors import UsageError
@@ -148,7 +151,7 @@ def _key_pair(settings: Settings, kind: str, file: str | None) -> SealedKeyPair 
         name = "ssl.keystore.key" if key else "ssl.keystore.certificate.chain"
         _require_inline(settings, name, kind, file)
         if not (chain and key):
-            raise settings.refused(name, "ssl.keystore.key and ssl.keystore.certificate.chain go together; the other is missing")
+            raise settings.refused(name, "ssl.keystore.key and ssl.keystore.certificate.chain go together. Set the other, too")
         try:
             return pem_key_pair(chain, key, settings.get("ssl.key.password") or None)
         except ValueError as error:
@@ -207,13 +210,13 @@ def _why(settings: Settings, file: str, error: Exception) -> str:
 def store_authorities(content: bytes, password: str) -> str:
     """The certificates of a trust store, as PEM. Raises ``ValueError`` that states why there are none."""
     if is_java_store(content):
-        certificates = list(open_java_store(content, password).certificates)
+        certificates = open_java_store(content, password).certificates
     else:
         _key, own, others = _open_store(content, password)
-        certificates = [*([own] if own is not None else []), *others]
+        certificates = _der(*([own] if own is not None else []), *others)
     if not certificates:
         raise ValueError("the store contains no certificate")
-    return _pem(certificates).decode("ascii")
+    return _pem(certificates)
 
 
 def store_key_pair(content: bytes, password: str, key_password: str | None = None) -> SealedKeyPair:
@@ -226,11 +229,11 @@ def store_key_pair(content: bytes, password: str, key_password: str | None = Non
         if not store.keys or not store.keys[0].chain:
             raise ValueError("the store contains no private key with a certificate")
         first = store.keys[0]
-        return _seal(first.private_key(key_password or password), _pem(list(first.chain)))
+        return _seal(first.private_key(key_password or password), _pem(first.chain).encode())
     key, own, others = _open_store(content, password)
     if key is None or own is None:
         raise ValueError("the store contains no private key with a certificate")
-    return _seal(key, _pem(_chain(own, others)))
+    return _seal(key, _pem(_der(*_chain(own, others))).encode())
 
 
 def pem_key_pair(chain: str, key: str, password: str | None) -> SealedKeyPair:
@@ -268,9 +271,18 @@ def subject(chain: bytes) -> str | None:
         return None
 
 
+@contextlib.contextmanager
+def allow_old_serials() -> Iterator[None]:
+    """No warning of serial numbers that are not positive: some of Java's own authorities, which users copy, have such."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CryptographyDeprecationWarning)
+        yield
+
+
 def _open_store(content: bytes, password: str) -> tuple[PrivateKeyTypes | None, x509.Certificate | None, list[x509.Certificate]]:
     try:
-        store = load_pkcs12(content, password.encode() if password else None)
+        with allow_old_serials():
+            store = load_pkcs12(content, password.encode() if password else None)
     except Exception:  # noqa: BLE001 - as above: whatever it is, the store cannot be opened with this password
         raise ValueError("the file is not a PKCS12 store, or the password is wrong") from None
     own = store.cert.certificate if isinstance(store.cert, PKCS12Certificate) else None
@@ -292,5 +304,9 @@ def _seal(key: PrivateKeyTypes, chain: bytes) -> SealedKeyPair:
     return SealedKeyPair(chain=chain, sealed_key=sealed, passphrase=passphrase)
 
 
-def _pem(certificates: list[x509.Certificate]) -> bytes:
-    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
+def _der(*certificates: x509.Certificate) -> tuple[bytes, ...]:
+    return tuple(certificate.public_bytes(Encoding.DER) for certificate in certificates)
+
+
+def _pem(certificates: tuple[bytes, ...]) -> str:
+    return "".join(map(ssl.DER_cert_to_PEM_cert, certificates))

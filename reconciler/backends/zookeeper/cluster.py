@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kazoo.exceptions import NoNodeError
 
+from reconciler.backends.security.certificates import server_certificates
 from reconciler.backends.zookeeper.lock import hold_lock
 from reconciler.backends.zookeeper.nodes import BROKER_IDS, Acls, UnwritableNameError, node_name
 from reconciler.backends.zookeeper.reading import ALL_KINDS, NodeReader, ReadNodes
@@ -31,6 +32,7 @@ from reconciler.backends.zookeeper.session import (
     translated_error,
 )
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings
+from reconciler.backends.zookeeper.sockets import Handler
 from reconciler.backends.zookeeper.transaction_checks import TransactionChecks, require_kafka
 from reconciler.backends.zookeeper.writing import QuotaWriter
 from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
@@ -39,6 +41,7 @@ from reconciler.model import (
     DEFAULT,
     Alteration,
     AlterationResult,
+    Certificate,
     ClusterIdentity,
     CurrentState,
     Entity,
@@ -172,6 +175,11 @@ class ZooKeeperCluster:
             brokers=self._broker_ids(),
         )
 
+    def server_certificates(self) -> Sequence[Certificate]:
+        """That of the ZooKeeper server that was connected to, as it showed it."""
+        handler = self._client.handler
+        return server_certificates(handler.shown) if isinstance(handler, Handler) else ()
+
     def _broker_ids(self) -> tuple[int, ...]:
         """Ids of the brokers that are up: their nodes are ephemeral."""
         with translate_errors():
@@ -280,7 +288,7 @@ def _written(writer: QuotaWriter, alterations: Sequence[Alteration]) -> Sequence
         if not writer.committed:
             raise translated_error(error) from error
         log_event(_log, "answer to a write lost", level=logging.INFO, reason=type(error).__name__)
-        msg = f"the answer to a write was lost: {translated_error(error)}; it may or may not have been done"
+        msg = f"the answer to a write was lost: {translated_error(error)}. It may or may not have been done"
         raise OutcomeUnknownError(msg) from error
 
 

@@ -69,7 +69,7 @@ def _acquired(client: KazooClient, holder: str) -> Lock:
         except LockTimeout:
             pass
         _refuse(lock)
-    raise UnreachableError(f"the lock at {FOLDER} could not be taken: others take and leave it all the time; try again")
+    raise UnreachableError(f"the lock at {FOLDER} could not be taken: other runs take and leave it all the time. Try again")
 
 
 def _make_folders(client: KazooClient) -> None:
@@ -85,7 +85,7 @@ def _refuse(lock: Lock) -> None:
         contenders = []
     holder = escaped(str(contenders[0])[:_LONGEST]) if contenders else "a run that has ended since"
     msg = (
-        f"another run has the lock of this cluster ({FOLDER} in ZooKeeper): {holder}; nothing was written; wait until it has "
-        "ended; if it died, its lock goes away by itself, half a minute later at most"
+        f"another run has the lock of this cluster ({FOLDER} in ZooKeeper): {holder}. Nothing was written. Wait until that run "
+        "has ended. ZooKeeper removes the lock of a run that died within half a minute"
     )
     raise LockedError(msg, holder=holder)

@@ -23,7 +23,7 @@ _FOLDERS: Final = {_USER: USERS, _CLIENT: CLIENTS, _IP: IPS}
 ALL_KINDS: Final = tuple(_FOLDERS)
 
 _UNREACHED: Final = "brokers never look for its name, so it applies to no client"
-_NO_ADDRESS: Final = "the node's name is not an address that brokers can resolve; a broker that starts may fail on it"
+_NO_ADDRESS: Final = "the node's name is not an address that brokers can resolve. A broker that starts may fail on it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ _ROUNDS: Final = 5
 """How often every server is asked before it is reported that none answers; together with the pauses, about two seconds."""
 _POLL_S: Final = 0.01
 _LOGIN_S: Final = 5.0
-_WANTS_LOGIN: Final = "perhaps it wants a login (zookeeper.sasl.jaas.config in the file of --command-config)"
+_WANTS_LOGIN: Final = "Perhaps it wants a login (zookeeper.sasl.jaas.config in the file of --command-config)"
 Result = TypeVar("Result")
 Asked = TypeVar("Asked")
 
@@ -176,13 +176,13 @@ def _require_chroot(client: KazooClient, connection: LoginConnection, settings: 
         raise UnreachableError(f"{_where(settings)} took the connection, and does not answer") from None
     except KazooException as error:
         _require_not_refused(connection, settings)
-        msg = f"{_where(settings)} ended the session at the first request ({type(error).__name__}); {_WANTS_LOGIN}"
+        msg = f"{_where(settings)} ended the session at the first request ({type(error).__name__}). {_WANTS_LOGIN}"
         raise AuthenticationError(msg) from None
     if chroot is None:
         servers = connection_text(settings.servers, "")
         raise UnsupportedClusterError(
-            f"ZooKeeper at {servers} has no node {settings.chroot}: no Kafka lives below this chroot, and none is made here; "
-            "take what stands after the servers in the brokers' zookeeper.connect"
+            f"ZooKeeper at {servers} has no node {settings.chroot}: no Kafka uses this chroot, and kafka-quotas does not create "
+            "one. Take what stands after the servers in the brokers' zookeeper.connect"
         )
 
 

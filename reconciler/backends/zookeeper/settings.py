@@ -113,7 +113,7 @@ def parse_connection(text: str) -> tuple[tuple[tuple[str, int], ...], str]:
     servers, slash, below = text.strip().partition("/")
     parts = [part.strip() for part in servers.split(",") if part.strip()]
     if not parts:
-        raise UsageError(f"no ZooKeeper server is given; write {_FORM}")
+        raise UsageError(f"no ZooKeeper server is given. Write {_FORM}")
     return tuple(_server(part) for part in parts), _chroot(slash + below)
 
 
@@ -132,7 +132,7 @@ def _server(text: str) -> tuple[str, int]:
         host = ""
     is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536
     if not host or not is_port or any(char.isspace() for char in host):
-        raise UsageError(f"{escaped(text)} is not a ZooKeeper server; write {_FORM}")
+        raise UsageError(f"{escaped(text)} is not a ZooKeeper server. Write {_FORM}")
     return host, int(port)
 
 
@@ -140,7 +140,7 @@ def _chroot(text: str) -> str:
     chroot = text.rstrip("/")
     parts = chroot.split("/")[1:]
     if not all(part and part not in (".", "..") and part.isprintable() for part in parts):
-        raise UsageError(f"{escaped(text)} is not a chroot of ZooKeeper; write {_FORM}")
+        raise UsageError(f"{escaped(text)} is not a chroot of ZooKeeper. Write {_FORM}")
     return chroot
 
 

@@ -48,6 +48,8 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
         self.failures: dict[str, str] = {}
         """By server, what was wrong with the last attempt."""
         self.refused_tls: str | None = None
+        self.shown: dict[str, bytes] = {}
+        """By server, the certificate in DER that it showed."""
 
     @property
     def rounds(self) -> int:
@@ -64,7 +66,9 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library 
                 raise ConnectionAbortedError("given up")
             made = _connect_socket(address, min(timeout or self._answer_seconds, self._answer_seconds))
             if self._context is not None:
-                made = _wrap_tls(made, self._context, hostname or address[0])
+                wrapped = _wrap_tls(made, self._context, hostname or address[0])
+                self.shown[server] = wrapped.getpeercert(binary_form=True) or b""
+                made = wrapped
         self._last = made
         self._closed[server] = (address, hostname)
         # Until a session is there, what follows is the server's refusal to have one.
@@ -242,7 +246,7 @@ def _connect_socket(address: tuple[str, int], timeout: float) -> socket.socket:
     return made
 
 
-def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> socket.socket:
+def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
     try:
         return context.wrap_socket(plain, server_hostname=host)
     except BaseException:
@@ -255,7 +259,7 @@ def _error_text(error: OSError) -> str:
         return f"the server's certificate is refused: {error.verify_message} (zookeeper.ssl.truststore.location)"
     if isinstance(error, ssl.SSLError):
         reason = error.reason or "no reason given"
-        return f"TLS failed ({reason}); perhaps it is not the port for TLS, or wants a client certificate"
+        return f"TLS failed ({reason}). Perhaps this is not the TLS port, or the server wants a client certificate"
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return error.strerror or type(error).__name__

@@ -32,7 +32,7 @@ _MIGRATION: Final = "/migration"
 _CHANGES: Final = NOTIFICATION.rpartition("/")[0]
 _PROBE: Final = "kafka-quotas-probe-"
 _BROKERS_INSTEAD: Final = (
-    "nothing was written; change quotas through its brokers: --bootstrap-server, or bootstrapServers in the Cluster document"
+    "Nothing was written. Change quotas through its brokers: --bootstrap-server, or bootstrapServers in the Cluster manifest"
 )
 
 _log: Final = logging.getLogger(__name__)
@@ -55,8 +55,8 @@ def require_writable(client: KazooClient) -> int | None:
     _require_not_kraft(client)
     if not client.get_children(BROKER_IDS):
         raise UnsupportedClusterError(
-            "no broker is registered in this ZooKeeper: either all are down, and none would obey, or the cluster was migrated "
-            f"to KRaft and what is here is left over from before; {_BROKERS_INSTEAD}"
+            "no broker is registered in this ZooKeeper: either all are down, or the cluster was migrated "
+            f"to KRaft and what is here is left over from before. {_BROKERS_INSTEAD}"
         )
     _require_allowed(client)
     return None if stat is None else int(stat.version)
@@ -69,9 +69,9 @@ def require_kafka(client: KazooClient) -> None:
         return
     here = f"below {client.chroot}" if client.chroot else "at the root"
     homes = [f"{client.chroot}/{child}" for child in client.get_children("/") if _is_there(client, f"/{child}{BROKER_IDS}")]
-    hint = f"; a Kafka lives below {', '.join(map(escaped, homes))}" if homes else ""
+    hint = f". A Kafka cluster is below {', '.join(map(escaped, homes))}" if homes else ""
     raise UnsupportedClusterError(
-        f"what ZooKeeper has {here} is not the tree of a Kafka cluster: there is no {missing[0]}; nothing was written; the "
+        f"what ZooKeeper has {here} is not the tree of a Kafka cluster: there is no {missing[0]}. Nothing was written. The "
         f"chroot is what stands after the servers in the brokers' zookeeper.connect{hint}"
     )
 
@@ -88,7 +88,7 @@ def _require_not_kraft(client: KazooClient) -> None:
     if _is_there(client, _MIGRATION):
         raise UnsupportedClusterError(
             "this cluster is being migrated to KRaft, or was (ZooKeeper has /migration): its KRaft controller has the quotas, "
-            f"and writes them to ZooKeeper at most as a copy; {_BROKERS_INSTEAD}"
+            f"and writes them to ZooKeeper at most as a copy. {_BROKERS_INSTEAD}"
         )
     try:
         controller = json.loads(client.get(_CONTROLLER)[0])
@@ -98,7 +98,7 @@ def _require_not_kraft(client: KazooClient) -> None:
     if isinstance(epoch, int) and epoch >= 0:
         raise UnsupportedClusterError(
             "a KRaft controller controls this cluster (seen in ZooKeeper's /controller): it has the quotas, and writes them to "
-            f"ZooKeeper at most as a copy; {_BROKERS_INSTEAD}"
+            f"ZooKeeper at most as a copy. {_BROKERS_INSTEAD}"
         )
 
 
@@ -121,11 +121,11 @@ def _probe(client: KazooClient, folder: str) -> None:
 def write_refused(client: KazooClient, path: str) -> str:
     """The message when ACLs of ZooKeeper forbid writing at a path. The ACLs may be unreadable. Raises kazoo's errors."""
     try:
-        allowed = f" they allow {', '.join(_text(acl) for acl in client.get_acls(path)[0])};"
+        allowed = f" They allow {', '.join(_text(acl) for acl in client.get_acls(path)[0])}."
     except (NoAuthError, NoNodeError):
         allowed = ""
     return (
-        f"ZooKeeper's ACLs do not let this client write {path}:{allowed} nothing was written. Log in as a user who may, most "
+        f"ZooKeeper's ACLs do not let this client write {path}.{allowed} Nothing was written. Log in as a user who may, most "
         "often as the brokers do. In the file of --command-config, set zookeeper.sasl.jaas.config, or a certificate in "
         "zookeeper.ssl.keystore.location"
     )

@@ -71,7 +71,7 @@ AUTHORIZATION_FAILED: Final = 31
 NOT_CONTROLLER: Final = 41
 """Kafka's error codes that come nearest."""
 
-_LOCK_LOST: Final = "the session with ZooKeeper ended meanwhile and the lock with it, so nothing more is written; run again"
+_LOCK_LOST: Final = "the session with ZooKeeper ended meanwhile and the lock with it, so nothing more is written. Run again"
 _ATTEMPTS: Final = 100
 _LOST_RACES: Final = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _NOT_THE_CAUSE: Final = (RolledBackError, RuntimeInconsistency)
@@ -136,7 +136,7 @@ class QuotaWriter:
         try:
             return (yield from self._until_done(alteration, path))
         except NoAuthError:
-            msg = f"ZooKeeper does not let this client write {path}; it needs the identity of the brokers"
+            msg = f"ZooKeeper does not let this client write {path}. It needs the identity of the brokers"
             return AlterationResult(entity=alteration.entity, error_code=AUTHORIZATION_FAILED, error=msg)
 
     def _until_done(self, alteration: Alteration, path: str) -> Task[AlterationResult]:
@@ -276,11 +276,11 @@ def _address_refusal(entity: Entity) -> str | None:
         return None
     if ip_verdict(address) is not IpVerdict.LITERAL:
         return (
-            f"{address} is not a literal address; nothing looks names up before ZooKeeper is written, and a broker that cannot "
+            f"{address} is not a literal address. Nothing looks names up before ZooKeeper is written, and a broker that cannot "
             "resolve one does not start"
         )
     if "%" in address:
-        return f"{address} has a zone: brokers would take the node's name for percent-encoded; give the address without it"
+        return f"{address} has a zone: brokers would take the node's name for percent-encoded. Give the address without it"
     return None
 
 
@@ -303,7 +303,7 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
     config, ops = text.values(), alteration.ops
     foreign = [key for key, value in ops.items() if value is None and key not in KNOWN_KEYS and key in config]
     if foreign:
-        return _refused(alteration, f"{foreign[0]} is not a quota; this tool does not remove it")
+        return _refused(alteration, f"{foreign[0]} is not a quota. kafka-quotas does not remove it")
     live = read_quotas(config, alteration.entity.types).quotas
     if all(_holds(config, live, key, value) for key, value in ops.items()):
         return AlterationResult(entity=alteration.entity)
@@ -316,7 +316,7 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
     broken = [key for key, value in intended.values().items() if not is_readable(key, value)]
     if broken:
         return _refused(
-            alteration, f"the node of this entity has {escaped(broken[0])}, which brokers cannot read; correct that by hand first"
+            alteration, f"the node of this entity has {escaped(broken[0])}, which brokers cannot read. Correct that by hand first"
         )
     return intended
 

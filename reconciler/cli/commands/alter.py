@@ -127,7 +127,7 @@ def _added(args: AlterArguments) -> dict[str, str]:
     for setting in _listed(args.add, "--add"):
         key, equals, value = setting.partition("=")
         if not equals:
-            raise UsageError(f"--add takes KEY=VALUE, not {shown(setting)}; values have no comma in them")
+            raise UsageError(f"--add takes KEY=VALUE, not {shown(setting)}. Values have no comma in them")
         if key in quotas:
             raise UsageError(f"--add sets {shown(key)} twice")
         quotas[key] = value

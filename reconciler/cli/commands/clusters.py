@@ -110,7 +110,7 @@ def _lines(changed_clusters: Sequence[ChangedCluster], args: ClustersArguments) 
     for cluster in changed_clusters:
         since = f" since {cluster.since[:12]}" if cluster.since else ""
         why = f" ({', '.join(cluster.reasons)})" if cluster.reasons else ""
-        trust = "; not in the trusted reference, so not yet planned" if not cluster.trusted else ""
+        trust = ", not in the trusted reference, so not yet planned" if not cluster.trusted else ""
         change = f"{cluster.change.value:<8} " if args.changed_since is not None else ""
         lines.append(line(f"{change}{display_name(cluster.name)}{why}{since}{trust}"))
     return lines or [line("No Cluster manifest was found.")]

@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html-report", metavar="URL", help="link to the backtest's HTML report, such as an artifact of the workflow run"
     )
-    parser.add_argument("--docs-url", metavar="URL", help="link guards to this page; {id} in it stands for the guard")
+    parser.add_argument("--docs-url", metavar="URL", help="link guards to this page, where {id} stands for the guard")
     parser.add_argument("--label", default="", metavar="WORD", help="keep a comment of its own under this label")
     parser.add_argument("--dry-run", action="store_true", help="print the comment, and ask no forge")
     parser.add_argument("--if-there", action="store_true", help="change an existing comment, and post no new one")

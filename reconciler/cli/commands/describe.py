@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from reconciler.cli.arguments import ClusterArguments, typed
 from reconciler.errors import OutputError
 
 if TYPE_CHECKING:
-    from reconciler.model import CurrentState, Selector
+    from reconciler.model import CurrentState, Entity, Selector, ValueExpiry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ def run(args: DescribeArguments) -> int:
     query = entity_options.selector_of(args)
     for warning in entity_options.literal_default_warnings(args):
         output.tell(f"warning: {warning}")
-    spec = cluster_to_read(args.paths, args.cluster)
+    spec, loaded = cluster_to_read(args.paths, args.cluster)
     with quota_reader(spec, options.access(args, current=args.current)) as reader:
         state = describe_cluster(reader, query)
         if not args.quiet:
@@ -61,9 +61,15 @@ def run(args: DescribeArguments) -> int:
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
         state = replace(state, cluster=state.cluster.named(spec.name))
-    _say_what_else(args, state)
-    if args.format == "table" or (args.format == "auto" and sys.stdout.isatty()):
-        _print_table(args, state)
+    expiries: Mapping[tuple[Entity, str], ValueExpiry] = {}
+    if loaded is not None:
+        from reconciler.workflows import live_expiries
+
+        expiries = live_expiries(loaded.desired(spec), state)
+    is_table = args.format == "table" or (args.format == "auto" and sys.stdout.isatty())
+    _say_what_else(args, state, {} if is_table else expiries)
+    if is_table:
+        _print_table(args, state, expiries)
         return exit_codes.DONE
     try:
         sys.stdout.writelines(_pieces(args, state, query))
@@ -73,22 +79,27 @@ def run(args: DescribeArguments) -> int:
     return exit_codes.DONE
 
 
-def _say_what_else(args: DescribeArguments, state: CurrentState) -> None:
+def _say_what_else(args: DescribeArguments, state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> None:
     """What is not part of the result, and should be known."""
     for node in state.unreadable:
         output.tell(f"warning: {node.message}")
     if not args.quiet:
         for note in state.notes:
             output.tell(f"note: {note}")
+        if expiries:
+            from reconciler.workflows import expiry_notes
+
+            for note in expiry_notes(expiries):
+                output.tell(f"note: {note}")
         if not state.entities:
             output.tell("no entity matches")
 
 
-def _print_table(args: DescribeArguments, state: CurrentState) -> None:
+def _print_table(args: DescribeArguments, state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> None:
     from reconciler.render import state_table
 
     if state.entities:
-        output.print_lines(args, [state_table(state)])
+        output.print_lines(args, [state_table(state, expiries)])
 
 
 def _pieces(args: DescribeArguments, state: CurrentState, query: Selector) -> Iterator[str]:

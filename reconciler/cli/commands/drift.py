@@ -143,7 +143,7 @@ def _unmanaged(args: DriftArguments, drifts: Sequence[Drift]) -> int:
     if not args.fail_on_unmanaged or not count:
         return exit_codes.DONE
     are = "1 entity in the scope is" if count == 1 else f"{count} entities in the scope are"
-    output.tell(f"{are} unmanaged (--fail-on-unmanaged); declare, remove or exclude what --show-unmanaged lists")
+    output.tell(f"{are} unmanaged (--fail-on-unmanaged). Declare, remove or exclude what --show-unmanaged lists")
     return exit_codes.NOT_DONE
 
 

@@ -136,7 +136,7 @@ def _lines(result: ExportResult) -> list[Line]:
         )
         lines += [line(f"  {file.path}") for file in result.export.files]
         if result.export.declared < total:
-            lines.append(line(f"{total - result.export.declared} could not be declared; they are comments in cluster.yaml."))
+            lines.append(line(f"{total - result.export.declared} could not be declared. They are comments in cluster.yaml."))
     if result.snapshot is not None:
         lines.append(line(f"Wrote a snapshot of {total} entities to {escaped(str(result.snapshot))}."))
     return lines

@@ -82,7 +82,7 @@ def _lines(result: ImportSummary, folder: str, *, partial: bool) -> list[Line]:
         lines.append(line(f"Wrote {entities} of {sources} to {escaped(folder)}:"))
         lines += [line(f"  {file.path}") for file in result.files]
         if result.unconverted:
-            lines.append(line(f"{left}; these manifests lack that."))
+            lines.append(line(f"{left}. These manifests lack that."))
     elif result.entities:
         rest = count_of(result.entities, "entity", "entities")
         other = "" if partial else f", or write what could be ({rest}) with --partial"

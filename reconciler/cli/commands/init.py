@@ -81,14 +81,14 @@ def run(args: InitArguments) -> int:
         raise UsageError("--command-config needs --bootstrap-server or --zookeeper")
     workflows = parse_workflows(args.workflows) if args.workflows else _own_workflows(args)
     if args.workflows and args.ci == "none":
-        raise UsageError("--workflows names the repository and commit that pipelines take kafka-quotas from; it needs --ci")
+        raise UsageError("--workflows names the repository and commit that pipelines take kafka-quotas from. Pass --ci, too")
     folder = Path(args.folder)
     require_room(folder, overwrite=args.overwrite)
     state = _state(args)
     if args.name is not None and state is None:
-        raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current; give one")
+        raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current. Give one")
     if args.adopt and state is None:
-        raise UsageError("--adopt adopts the quotas of --bootstrap-server, --zookeeper or --current; give one")
+        raise UsageError("--adopt adopts the quotas of --bootstrap-server, --zookeeper or --current. Give one")
     made = make_repository(
         folder,
         Setting(forge=args.ci, version=reconciler.__version__, workflows=workflows),

@@ -131,7 +131,7 @@ def _extras(args: PlanArguments) -> Extras:
         msg = "--known-clients needs --show-effects"
         raise UsageError(msg)
     if args.server_check == Checker.CLUSTER and args.current:
-        msg = "--server-check=cluster asks the live cluster and --current reads a file; --server-check=sandbox works with both"
+        msg = "--server-check=cluster asks the live cluster and --current reads a file. --server-check=sandbox works with both"
         raise UsageError(msg)
     return Extras(
         server_check=Checker(args.server_check) if args.server_check else None,

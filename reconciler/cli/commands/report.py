@@ -128,7 +128,7 @@ def _read(args: ReportArguments) -> Overview:
 def _files(specs: Sequence[str]) -> list[tuple[str, Path]]:
     """``--out``: ``FORMAT=FILE`` as everywhere, or as before the page's file alone. Raises ``UsageError``."""
     for file in (spec for spec in specs if spec and not _FORM.match(spec)):
-        output.tell(f"warning: --out {file} is now --out html={file}; the old form works until the next major version")
+        output.tell(f"warning: --out {file} is now --out html={file}. The old form works until the next major version")
     return output.parse_out([spec if _FORM.match(spec) else f"html={spec}" for spec in specs], formats=_FORMATS)
 
 

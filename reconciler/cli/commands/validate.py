@@ -89,7 +89,7 @@ def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
     from reconciler.workflows import stop_on, validate_every
 
     if files:
-        raise UsageError("--all-clusters and --out exclude each other; without --all-clusters every cluster is checked, too")
+        raise UsageError("--all-clusters and --out exclude each other. Without --all-clusters every cluster is checked, too")
     every_cluster.check_formats(args)
     with PatientProgress(args) as progress:
         progress.step("reading the manifests")

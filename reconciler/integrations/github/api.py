@@ -26,12 +26,12 @@ PUBLIC: Final = "https://api.github.com"
 VARIABLE: Final = "GITHUB_TOKEN"
 
 _NEEDED: Final = (
-    "the token needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"
+    "The token needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"
 )
 _ADVICE: Final = {
-    401: "the token is refused; is it expired, or of another server?",
-    403: f"the token may not do this; {_NEEDED}",
-    404: f"the repository, pull request or comment does not exist, or the token may not see it; {_NEEDED}",
+    401: "the token is refused. Is it expired, or of another server?",
+    403: f"the token may not do this. {_NEEDED}",
+    404: f"the repository, pull request or comment does not exist, or the token may not see it. {_NEEDED}",
     410: "this is gone, or the repository has its issues switched off",
     422: "GitHub does not take this",
 }
@@ -103,7 +103,7 @@ class GitHubApi(RestApi):
     def refusal(self, answer: Answer) -> str:
         """With the permission that GitHub asks for."""
         needed = answer.headers.get("x-accepted-github-permissions", "")
-        wanted = f"; the permission that is asked for: {needed}" if needed and answer.status == 403 else ""
+        wanted = f". GitHub asks for the permission {needed}" if needed and answer.status == 403 else ""
         advice = _ADVICE.get(answer.status, "GitHub's API does not answer as expected")
         return refusal_words(answer, advice, _error_texts(answer), more=wanted)
 

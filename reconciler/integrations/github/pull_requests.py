@@ -26,7 +26,7 @@ ACTIONS: Final = "github-actions[bot]"
 _PAGE: Final = 100
 _GONE: Final = frozenset({404, 410})
 
-_GIVE: Final = "give its number with --pull-request"
+_GIVE: Final = "Give its number with --pull-request"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _REPOSITORY: Final = re.compile(r"[A-Za-z0-9_-]{1,39}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}")
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
@@ -132,7 +132,7 @@ class OpenPullRequests:
 
 def unexpected(doing: str) -> ForgeError:
     """The error for a document that is not what GitHub describes."""
-    return ForgeError(f"cannot {doing}: the answer is not what GitHub's API gives; is the address (--api-url) right?")
+    return ForgeError(f"cannot {doing}: the answer is not what GitHub's API gives. Is the address (--api-url) right?")
 
 
 def _comment(document: object, doing: str) -> Comment:
@@ -194,7 +194,7 @@ def pull_request_of(api: GitHubApi, event: WorkflowEvent, *, repository: str) ->
     if event.pull_request is not None:
         return event.pull_request
     if event.commit is None:
-        raise UsageError(f"which pull request? The event of this run does not name one; {_GIVE}")
+        raise UsageError(f"which pull request? The event of this run does not name one. {_GIVE}")
     if event.head is not None and not event.pushed:
         path = f"/repos/{repository}/pulls?state=open&per_page=100&head={urllib.parse.quote(event.head, safe='')}"
         matches = [number for number, newest, _ in _list_pull_requests(api, path, repository) if newest == event.commit]
@@ -204,7 +204,7 @@ def pull_request_of(api: GitHubApi, event: WorkflowEvent, *, repository: str) ->
         matches = [number for number, by in merged if by == event.commit] or [number for number, _ in merged]
     if len(matches) > 1:
         numbers = ", ".join(str(candidate) for candidate in matches)
-        raise UsageError(f"commit {event.commit} belongs to more than one pull request ({numbers}); {_GIVE}")
+        raise UsageError(f"commit {event.commit} belongs to more than one pull request ({numbers}). {_GIVE}")
     return matches[0] if matches else None
 
 

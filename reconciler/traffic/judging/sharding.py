@@ -16,8 +16,8 @@ import pyarrow as pa
 from pandas.util import hash_array
 
 from reconciler.resolution import Resolved
-from reconciler.traffic.judging.grouping import Series, Tables, resolve_series
-from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, resolve_series
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 NO_NODE: Final = np.iinfo(np.int64).min
@@ -60,6 +60,10 @@ class ClientNodes:
         self._ids = np.empty(0, dtype=np.int64)
         self._nodes = np.empty((0, 2), dtype=np.int64)
 
+    def of_names(self, kind: pa.Array, user: pa.Array, client_id: pa.Array, ip: pa.Array) -> Integers:
+        """As ``of``."""
+        return self.of(ids_of_names(kind, user, client_id, ip), kind, user, client_id, ip)
+
     def of(self, ids: Integers, kind: pa.Array, user: pa.Array, client_id: pa.Array, ip: pa.Array) -> Integers:
         """Shape ``(clients, 2)``: the group after, and the group before, ``NO_NODE`` where there is none."""
         where, known = self._places(ids)
@@ -84,7 +88,7 @@ class ClientNodes:
     def _of_client(self, kind: Kind, user: str | None, client_id: str | None, ip: str | None) -> tuple[int, int]:
         client = Series(broker=0, kind=kind, user=user, client_id=client_id, ip=ip, requests=0, amount=0)
         after, before = self._resolved(self._after, client), self._resolved(self._before, client)
-        own = _number(kind, "undecided", user or "", client_id or "") if after is None else _node(kind, after)
+        own = _number(kind, "undecided", user, client_id) if after is None else _node(kind, after)
         return own, NO_NODE if before is None else _node(kind, before)
 
     def _resolved(self, tables: Tables | None, client: Series) -> Resolved | None:
@@ -101,14 +105,14 @@ def _node(kind: Kind, resolved: Resolved) -> int:
     return _number(kind, bucket.user, bucket.client_id, *(part for tag in bucket.other for part in tag))
 
 
-def _number(kind: Kind, *parts: str) -> int:
+def _number(kind: Kind, *parts: str | None) -> int:
     text = repr((kind.value, *parts)).encode("utf-8", "surrogatepass")
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Shards:
-    """``count`` shards. ``nodes``: groups that are linked to others, rising; ``roots``: of each the one that stands for all."""
+    """``count`` shards. ``nodes``: groups whose clients change, rising; ``roots``: of each the one that stands for all linked."""
 
     count: int
     nodes: Integers
@@ -116,7 +120,7 @@ class Shards:
 
     @classmethod
     def of(cls, links: Sequence[tuple[int, int]] | Integers, count: int) -> Self:
-        """``links``: pairs of groups that share a client."""
+        """``links``: pairs of groups that share a client. One that is paired with itself has clients that it had not before."""
         pairs = np.asarray(links, dtype=np.int64).reshape(-1, 2)
         nodes, places = np.unique(pairs, return_inverse=True)
         after, before = places.reshape(-1, 2).T
@@ -125,9 +129,13 @@ class Shards:
     def numbers(self, nodes: Integers) -> Integers:
         """The shard of each group."""
         if len(self.nodes):
-            where = np.minimum(np.searchsorted(self.nodes, nodes), len(self.nodes) - 1)
-            nodes = np.where(self.nodes[where] == nodes, self.roots[where], nodes)
+            places = _places_of(nodes, self.nodes)
+            nodes = np.where(places >= 0, self.roots[places], nodes)
         return (nodes.view(np.uint64) % np.uint64(self.count)).astype(np.int64)
+
+    def are_linked(self, nodes: Integers) -> Flags:
+        """Which groups have other clients after the change than before."""
+        return _places_of(nodes, self.nodes) >= 0
 
 
 def _smallest_linked(first: Integers, second: Integers, count: int) -> Integers:
@@ -144,3 +152,73 @@ def _smallest_linked(first: Integers, second: Integers, count: int) -> Integers:
         if (further == smallest).all() and (smallest[first] == smallest[second]).all():
             return smallest
         smallest = further
+
+
+@dataclass(frozen=True, slots=True)
+class LargeReplays:
+    """Quota groups on a broker, after or before the change, that have too many requests to be replayed with their shard.
+
+    ``keys``: their numbers (``replay_keys``), rising. ``shards`` and ``brokers``: of each its shard and its broker.
+    """
+
+    keys: Integers
+    shards: Integers
+    brokers: Integers
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    @classmethod
+    def none(cls) -> Self:
+        """Every group is replayed with its shard."""
+        return cls(*(np.empty(0, dtype=np.int64) for _ in range(3)))
+
+    def places(self, keys: Integers) -> Integers:
+        """The place of each number in ``keys``; -1 where there is none."""
+        return _places_of(keys, self.keys)
+
+    def cover(self, keys: Integers) -> Flags:
+        """Of which clients no group is replayed with the shard. ``keys``: from ``replay_keys``."""
+        are_large = self.places(keys) >= 0
+        return np.asarray(are_large[:, 0] & (are_large[:, 1] | (keys[:, 1] == NO_NODE)), dtype=np.bool_)
+
+
+def large_groups(
+    series: Sequence[Series], grouping: Grouping, nodes: ClientNodes, shards: Shards, large: LargeReplays
+) -> dict[int, int]:
+    """By its number in ``large``, each group of ``grouping`` that is there. ``series``: all clients of a shard on its brokers."""
+    if not len(large) or not series:
+        return {}
+    rows = [(client.kind.value, client.user, client.client_id, client.ip) for client in series]
+    of_series = nodes.of_names(*(pa.array(column, pa.string()) for column in zip(*rows, strict=True)))
+    brokers = np.asarray([client.broker for client in series], dtype=np.int64)
+    keys = replay_keys(of_series, brokers, shards)
+    keys[large.places(keys) < 0] = NO_NODE
+    # Groups of targets are those after the change, and come first.
+    return {
+        key: group
+        for index in np.flatnonzero((keys != NO_NODE).any(axis=1)).tolist()
+        for group in grouping.groups_of_series[index]
+        if (key := int(keys[index, int(group >= len(grouping.targets))])) != NO_NODE
+    }
+
+
+def replay_keys(nodes: Integers, brokers: Integers, shards: Shards) -> Integers:
+    """Shape ``(clients, 2)``: numbers of the groups on a broker in which clients are replayed, after and before the change.
+
+    ``nodes``: from ``ClientNodes``. A group that has the same clients before and after is replayed once, under both limits, and
+    has ``NO_NODE`` in place of the second number.
+    """
+    after, before = nodes.T
+    has_other = (before != NO_NODE) & ((before != after) | shards.are_linked(after))
+    keys = np.stack([ids_of_series(of_side, brokers * 2 + side) for side, of_side in enumerate((after, before))], axis=1)
+    keys[~has_other, 1] = NO_NODE
+    return keys
+
+
+def _places_of(numbers: Integers, rising: Integers) -> Integers:
+    """The place of each number in ``rising``; -1 where there is none."""
+    if not len(rising):
+        return np.full(numbers.shape, -1, dtype=np.int64)
+    where = np.minimum(np.searchsorted(rising, numbers), len(rising) - 1)
+    return np.asarray(np.where(rising[where] == numbers, where, -1), dtype=np.int64)

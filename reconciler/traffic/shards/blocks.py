@@ -19,9 +19,9 @@ from reconciler.traffic.client_totals import FOLDS, NAMES
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows
 from reconciler.traffic.columns.group_index import client_seconds
-from reconciler.traffic.judging.sharding import ClientNodes, Shards, ids_of_names, ids_of_series
+from reconciler.traffic.judging.sharding import ClientNodes, LargeReplays, Shards, ids_of_names, ids_of_series, replay_keys
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS
-from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import topic_columns
 from reconciler.traffic.shuffle.block import SCHEMA, cut_by_partition, unpack_columns
@@ -43,25 +43,30 @@ class RowForm(enum.IntEnum):
     """Client, millisecond since 1970, order, records, and overhead."""
     TOPICS = 3
     """The same with ``strict`` and ``part``."""
+    REPLAYED = 4
+    """What came of groups that were replayed elsewhere."""
 
 
 class ShardSender:
-    """Makes blocks of one task. ``exact``: of single requests. ``has_topics``: mutations are topic by topic."""
+    """Makes blocks of one task. ``exact``: of single requests. ``has_topics``: mutations are topic by topic.
 
-    def __init__(self, nodes: ClientNodes, shards: Shards, *, exact: bool, has_topics: bool) -> None:
-        self._nodes, self._shards = nodes, shards
+    ``large``: groups whose requests are not needed with their shard.
+    """
+
+    def __init__(self, nodes: ClientNodes, shards: Shards, *, exact: bool, has_topics: bool, large: LargeReplays) -> None:
+        self._nodes, self._shards, self._large = nodes, shards, large
         self._exact, self._has_topics = exact, has_topics
 
     def totals(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Blocks of clients. ``batches``: ``client_totals.SCHEMA``, of charged rows only."""
-        for table in _together(batches):
+        for table in tables_of(batches):
             names = [table.column(name).combine_chunks() for name in _NAMES]
-            shards = self._shards_of(*names)
+            shards = self._shards.numbers(self._nodes.of_names(*names)[:, 0])
             ordered = table.take(pa.array(np.argsort(shards, kind="stable")))
             numbers, counts = np.unique(shards, return_counts=True)
             ends = np.cumsum(counts)
             sizes = zip((ends - counts).tolist(), counts.tolist(), strict=True)
-            packed = [_packed(ordered.slice(begin, count)) for begin, count in sizes]
+            packed = [pack_table(ordered.slice(begin, count)) for begin, count in sizes]
             columns = [numbers, np.full(len(numbers), int(RowForm.TOTALS)), packed]
             arrays = [pa.array(column, type=field.type) for column, field in zip(columns, SCHEMA, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
@@ -73,8 +78,12 @@ class ShardSender:
             rows = charged_rows(batch)
             if not len(rows.of):
                 continue
-            shards, ids = self._clients(rows)
-            for form, of, columns in self._forms(rows, batch):
+            nodes, ids = clients_of_rows(self._nodes, rows)
+            shards = self._shards.numbers(nodes[:, 0])
+            needed = None
+            if self._exact and len(self._large):
+                needed = ~self._large.cover(replay_keys(nodes, rows.broker, self._shards))
+            for form, of, columns in self._forms(rows, batch, needed):
                 if len(of):
                     held.setdefault(form, []).append((shards[of], [ids[of], *columns]))
             for form, parts in held.items():
@@ -83,35 +92,35 @@ class ShardSender:
                     parts.clear()
         yield from (_cut(form, parts) for form, parts in held.items() if parts)
 
-    def _clients(self, rows: ChargedRows) -> tuple[Integers, Integers]:
-        """The shard and the number of each client of ``rows``."""
-        names = rows.kind.cast(pa.string()), *(column.cast(pa.string()) for column in (rows.user, rows.client_id, rows.ip))
-        return self._shards_of(*names), ids_of_series(ids_of_names(*names), rows.broker)
-
-    def _shards_of(self, kind: pa.Array, user: pa.Array, client_id: pa.Array, ip: pa.Array) -> Integers:
-        ids = ids_of_names(kind, user, client_id, ip)
-        return self._shards.numbers(self._nodes.of(ids, kind, user, client_id, ip)[:, 0])
-
-    def _forms(self, rows: ChargedRows, batch: pa.RecordBatch) -> Iterator[tuple[RowForm, Integers, list[Integers]]]:
-        """Form, client of each row, and the columns behind it."""
+    def _forms(
+        self, rows: ChargedRows, batch: pa.RecordBatch, needed: Flags | None
+    ) -> Iterator[tuple[RowForm, Integers, list[Integers]]]:
+        """Form, client of each row, and the columns behind it. ``needed``: the clients whose requests are; ``None``: all."""
         of_topics = np.zeros(rows.clients, dtype=np.bool_)
         if self._has_topics:
             of_topics = np.asarray(pc.equal(rows.kind, Kind.MUTATION.value).to_numpy(zero_copy_only=False), dtype=np.bool_)
         if of_topics.any():
             chosen = np.flatnonzero(of_topics[rows.of])
-            columns = [*_requests(rows, batch), *topic_columns(rows, batch)]
+            columns = [*request_columns(rows, batch), *topic_columns(rows, batch)]
             yield RowForm.TOPICS, rows.of[chosen], [column[chosen] for column in columns]
         if not self._exact:
             of, second, total = client_seconds(rows, ~of_topics)
             yield RowForm.SECONDS, of, [second, total]
-        elif of_topics.any():
-            chosen = np.flatnonzero(~of_topics[rows.of])
-            yield RowForm.REQUESTS, rows.of[chosen], [column[chosen] for column in _requests(rows, batch)]
+        elif needed is not None or of_topics.any():
+            chosen = np.flatnonzero((~of_topics if needed is None else ~of_topics & needed)[rows.of])
+            yield RowForm.REQUESTS, rows.of[chosen], [column[chosen] for column in request_columns(rows, batch)]
         else:
-            yield RowForm.REQUESTS, rows.of, _requests(rows, batch)
+            yield RowForm.REQUESTS, rows.of, request_columns(rows, batch)
 
 
-def _requests(rows: ChargedRows, batch: pa.RecordBatch) -> list[Integers]:
+def clients_of_rows(nodes: ClientNodes, rows: ChargedRows) -> tuple[Integers, Integers]:
+    """The groups, as ``ClientNodes`` has them, and the number of each client of ``rows``."""
+    names = rows.kind.cast(pa.string()), *(column.cast(pa.string()) for column in (rows.user, rows.client_id, rows.ip))
+    return nodes.of_names(*names), ids_of_series(ids_of_names(*names), rows.broker)
+
+
+def request_columns(rows: ChargedRows, batch: pa.RecordBatch) -> list[Integers]:
+    """Millisecond since 1970, order, records, and overhead of each row."""
     milli, micros = np.divmod(rows.ts_us, 1000)
     rest = rows.numbers(batch, "tie") & (1 << ORDER_BITS - MICRO_BITS) - 1
     return [milli, micros << ORDER_BITS - MICRO_BITS | rest, rows.records, rows.overhead]
@@ -122,7 +131,8 @@ def _cut(form: RowForm, parts: Sequence[tuple[Integers, list[Integers]]]) -> pa.
     return cut_by_partition(np.concatenate([shards for shards, _ in parts]), columns, first=int(form))
 
 
-def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+def tables_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together, some 2^20 rows at a time."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -133,7 +143,8 @@ def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _packed(table: pa.Table) -> bytes:
+def pack_table(table: pa.Table) -> bytes:
+    """A table as a compressed stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_table(table)
@@ -145,19 +156,21 @@ class ShardBlocks:
 
     def __init__(self) -> None:
         self._totals: list[pa.Table] = []
+        self.replayed: list[pa.Table] = []
+        """``replays.REPLAYED`` of groups whose requests are not here."""
         self.rows: dict[RowForm, list[list[Integers]]] = {form: [] for form in RowForm}
 
     def add(self, form: RowForm, block: pa.Buffer) -> None:
         """One block."""
-        if form is RowForm.TOTALS:
+        if form in (RowForm.TOTALS, RowForm.REPLAYED):
             with pa.ipc.open_stream(block) as stream:
-                self._totals.append(stream.read_all().cast(TOTALS))
+                (self._totals if form is RowForm.TOTALS else self.replayed).append(stream.read_all())
         else:
             self.rows[form].append([column.astype(np.int64) for column in unpack_columns(block)])
 
     def totals(self) -> pa.Table:
         """``client_totals.SCHEMA``, a row for each client."""
-        return add_up(pa.concat_tables([TOTALS.empty_table(), *self._totals]), NAMES, FOLDS)
+        return add_up(pa.concat_tables([TOTALS.empty_table(), *(table.cast(TOTALS) for table in self._totals)]), NAMES, FOLDS)
 
 
 def series_numbers(totals: pa.Table) -> Integers:
@@ -183,3 +196,10 @@ def shards_in(batches: Iterable[pa.RecordBatch]) -> Iterator[ShardBlocks]:
 def _rows_of(batch: pa.RecordBatch) -> Iterator[tuple[int, int, pa.Buffer]]:
     partitions, forms, blocks = batch.columns
     yield from zip(partitions.to_pylist(), forms.to_pylist(), (block.as_buffer() for block in blocks), strict=True)
+
+
+def require_known(ids: Integers, known: Integers) -> None:
+    """Raise ``TrafficError`` for a number that is not in ``known``, which rises."""
+    where = np.minimum(np.searchsorted(known, ids), len(known) - 1) if len(known) else np.zeros(len(ids), dtype=np.int64)
+    if len(ids) and (not len(known) or not (known[where] == ids).all()):
+        raise TrafficError("the recorded traffic has other clients than when it was read first: it changed during the run")

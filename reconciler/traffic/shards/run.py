@@ -43,7 +43,7 @@ from reconciler.traffic.judging.judged_quotas import (
 from reconciler.traffic.judging.mutations import smaller_account
 from reconciler.traffic.judging.recommendations import fits_from
 from reconciler.traffic.judging.report_parts import ReportParts
-from reconciler.traffic.judging.sharding import NO_NODE, Shards, ids_of_names
+from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.quota_groups import needs_replay
@@ -51,6 +51,7 @@ from reconciler.traffic.recording_gaps import gap_minutes
 from reconciler.traffic.second_frames import OF_GROUPS, publish_seconds
 from reconciler.traffic.shards.blocks import ShardSender
 from reconciler.traffic.shards.opening import ShardedTraffic
+from reconciler.traffic.shards.replays import ROOM, find_large, replayed_blocks
 from reconciler.traffic.shards.worker import (
     ADVICE,
     FAILS,
@@ -93,9 +94,18 @@ class ShardedBacktest:
     """One run on Spark. ``report`` judges; ``verdicts`` then has all rows as a frame, until ``close``."""
 
     def __init__(
-        self, traffic: ShardedTraffic, question: BacktestRequest, failing: Failing | None = None, *, advises: bool = False
+        self,
+        traffic: ShardedTraffic,
+        question: BacktestRequest,
+        failing: Failing | None = None,
+        *,
+        advises: bool = False,
+        room: int = ROOM,
     ) -> None:
-        """``advises``: rows of recommendations are wanted. Raises ``UsageError`` for ``exact`` with sums of seconds."""
+        """``advises``: rows of recommendations are wanted. ``room``: requests of a shard that a worker keeps at once.
+
+        Raises ``UsageError`` for ``exact`` with sums of seconds.
+        """
         if question.rule.callback is not None:
             raise UsageError(
                 "--out parquet= and in_shards judge quota groups on workers, where no quota callback runs: leave one of both out"
@@ -107,10 +117,10 @@ class ShardedBacktest:
         self._exact = traffic.facts_source.of_requests and needs_replay(question.window, exact=question.exact)
         self._rules = Shipped(self._spark, question, ShardRules.of)
         log_event(_log, "quotas broadcast", bytes=self._rules.size, entities=len(question.proposed))
-        self._advises = advises
+        self._advises, self._room = advises, room
         self._plan: Shipped[ShardPlan, ShardPlan] | None = None
         self._judged: DataFrame | None = None
-        self._count = self._rows = 0
+        self._count = self._large = self._rows = 0
 
     def report(self) -> BacktestReport:
         """As ``Backtest.report``, with the worst rows only, and without plots and waiting clients."""
@@ -216,8 +226,13 @@ class ShardedBacktest:
         lines = traffic.facts_source.facts.requests
         busy = min(least_tasks(self._spark), lines // _FEW_ROWS)
         count = max(busy, lines // ROWS_A_PARTITION, traffic.series // _SERIES_A_SHARD, 1)
+        shards, large = Shards.of(self._links(), min(count, _MOST_SHARDS)), LargeReplays.none()
+        if self._exact and lines > self._room:
+            large = find_large(self._clients, self._rules, shards, self._room)
+            log_event(_log, "shuffle planned", what="large quota groups", partitions=len(large))
         plan = ShardPlan(
-            shards=Shards.of(self._links(), min(count, _MOST_SHARDS)),
+            shards=shards,
+            large=large,
             provenance=provenance,
             undecided=self._undecided(),
             smaller_account=smaller_account(traffic.facts_source.series),
@@ -226,7 +241,7 @@ class ShardedBacktest:
             advises=self._advises,
         )
         self._plan = Shipped(self._spark, plan, ShardPlan.keep)
-        self._count = plan.shards.count
+        self._count, self._large = plan.shards.count, len(large)
         log_event(_log, "shuffle planned", what="shards", groups=traffic.series, partitions=self._count)
         rules, shipped, of_requests = self._rules, self._plan, traffic.has_topics
 
@@ -242,7 +257,8 @@ class ShardedBacktest:
         assert plan is not None
 
         def sender() -> ShardSender:
-            return ShardSender(rules.built().nodes, plan.built().shards, exact=exact, has_topics=has_topics)
+            nodes, shipped = rules.built().nodes, plan.built()
+            return ShardSender(nodes, shipped.shards, exact=exact, has_topics=has_topics, large=shipped.large)
 
         def send_totals(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return sender().totals(batches)
@@ -252,8 +268,10 @@ class ShardedBacktest:
 
         needed = (*NEEDED, "tie", "strict", "part") if has_topics else NEEDED
         sent = self._traffic.rows.made_of_shares(send, needed, SCHEMA, few=False)
-        names = self._clients.mapInArrow(send_totals, from_arrow_schema(SCHEMA))
-        return repartition_by_number(sent.unionAll(names), self._count, "partition").sortWithinPartitions("partition", "first")
+        blocks = sent.unionAll(self._clients.mapInArrow(send_totals, from_arrow_schema(SCHEMA)))
+        if exact and self._large:
+            blocks = blocks.unionAll(replayed_blocks(self._traffic.rows, self._clients, rules, plan, self._large))
+        return repartition_by_number(blocks, self._count, "partition").sortWithinPartitions("partition", "first")
 
     def _links(self) -> Integers:
         """Pairs of groups, after and before, that share a client."""
@@ -263,10 +281,11 @@ class ShardedBacktest:
 
         def link(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
-                names = [batch.column(name) for name in ("kind", "user", "client_id", "ip")]
-                kind, user, client_id, ip = names
-                nodes = rules.built().nodes.of(ids_of_names(*names), kind, user, client_id, ip)
-                other = np.unique(nodes[(nodes[:, 1] != NO_NODE) & (nodes[:, 0] != nodes[:, 1])], axis=0)
+                names = (batch.column(name) for name in ("kind", "user", "client_id", "ip"))
+                after, before = rules.built().nodes.of_names(*names).T
+                # A client whose earlier group is not known is in a group that it was perhaps not in before.
+                pairs = np.stack((after, np.where(before == NO_NODE, after, before)), axis=1)
+                other = np.unique(pairs[after != before], axis=0)
                 yield pa.RecordBatch.from_arrays([pa.array(other[:, 0]), pa.array(other[:, 1])], schema=_LINKS)
 
         with logged_stages(_log, self._spark, "quota groups linked") as event:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from reconciler.errors import TrafficError
 from reconciler.model import BucketVerdict
 from reconciler.traffic.client_totals import sorted_series
 from reconciler.traffic.columns.group_index import KeyIndex
@@ -25,15 +25,19 @@ from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.mutations import judge_topics, tokens_by_seconds
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.exact_totals import pack
-from reconciler.traffic.kernels.sampled_rate import Integers, Window
+from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.request_traffic import whole_groups
 from reconciler.traffic.second_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.traffic.seconds.history import SecondTotals
-from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, series_numbers
+from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, require_known, series_numbers
+from reconciler.traffic.shards.replays import add_replayed
 from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
 from reconciler.traffic.shuffle.rows import LocalRows, Pieces
+
+FindLarge: TypeAlias = Callable[[Sequence[Series], Grouping], Mapping[int, int]]
+"""By its number each group of a shard that was replayed outside it."""
 
 
 class ShardSeconds:
@@ -48,7 +52,7 @@ class ShardSeconds:
         known = np.sort(numbers)
         for parts in self._rows.values():
             for ids, *_ in parts:
-                _require_known(ids, known)
+                require_known(ids, known)
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
         """As ``GroupJudge.by_seconds``."""
@@ -91,7 +95,14 @@ class ShardSeconds:
 
 
 class ShardRequests(ShardSeconds):
-    """Single requests, or sums of whole seconds that were made of them. Mutations are there topic by topic."""
+    """Single requests, or sums of whole seconds that were made of them. Mutations are there topic by topic.
+
+    ``large``: finds the groups that were replayed outside the shard, by their numbers.
+    """
+
+    def __init__(self, blocks: ShardBlocks, large: FindLarge) -> None:
+        super().__init__(blocks)
+        self._replayed, self._large = blocks.replayed, large
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, topic by topic."""
@@ -102,12 +113,8 @@ class ShardRequests(ShardSeconds):
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
         """As ``ReplayJudge.exactly``."""
-        pieces = self._keyed(RowForm.REQUESTS, grouping, sampled_groups(grouping))
+        large = self._large(self.series, grouping)
+        pieces = self._keyed(RowForm.REQUESTS, grouping, sampled_groups(grouping) - set(large.values()))
         judge = judge_requests_of(Work.of(grouping.groups, window))
-        return result_of(pa.Table.from_batches(judge(pieces), schema=EXACT))
-
-
-def _require_known(ids: Integers, known: Integers) -> None:
-    where = np.minimum(np.searchsorted(known, ids), len(known) - 1) if len(known) else np.zeros(len(ids), dtype=np.int64)
-    if len(ids) and (not len(known) or not (known[where] == ids).all()):
-        raise TrafficError("the recorded traffic has other clients than when it was read first: it changed during the run")
+        judged = pa.Table.from_batches(judge(pieces), schema=EXACT)
+        return result_of(pa.concat_tables([judged, add_replayed(self._replayed, self.series, large)]))

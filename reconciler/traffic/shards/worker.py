@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -12,10 +12,10 @@ from reconciler.collector import pause_collector
 from reconciler.model import VERDICTS_SCHEMA, BucketVerdict, Provenance, Verdict
 from reconciler.traffic.backtest import BacktestRequest
 from reconciler.traffic.judging.findings import UnkeptLimits
-from reconciler.traffic.judging.grouping import Series, Tables, quota_tables, resolve_series
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, quota_tables, resolve_series
 from reconciler.traffic.judging.judged_quotas import Quota
 from reconciler.traffic.judging.report_parts import ReportParts
-from reconciler.traffic.judging.sharding import ClientNodes, Shards
+from reconciler.traffic.judging.sharding import ClientNodes, LargeReplays, Shards, large_groups
 from reconciler.traffic.judging.verdicts import enrich_verdicts
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.quota_groups import QuotaGroups
@@ -69,11 +69,13 @@ class ShardRules:
 class ShardPlan:
     """What a worker needs to judge a shard, beside the quotas: facts of all traffic.
 
+    ``large``: groups that are replayed outside their shards.
     ``undecided``: series of any shard whose quotas are not decided. ``smaller_account``: as ``mutations.smaller_account`` has it.
     ``advises``: rows of recommendations are wanted.
     """
 
     shards: Shards
+    large: LargeReplays
     provenance: Provenance
     undecided: tuple[Series, ...]
     smaller_account: bool | None
@@ -90,8 +92,12 @@ def judge_shards(
     batches: Iterable[pa.RecordBatch], rules: ShardRules, plan: ShardPlan, *, of_requests: bool
 ) -> Iterator[pa.RecordBatch]:
     """``OUT`` of the shards of a task."""
+
+    def large(series: Sequence[Series], grouping: Grouping) -> Mapping[int, int]:
+        return large_groups(series, grouping, rules.nodes, plan.shards, plan.large)
+
     for blocks in shards_in(batches):
-        source = (ShardRequests if of_requests else ShardSeconds)(blocks)
+        source = ShardRequests(blocks, large) if of_requests else ShardSeconds(blocks)
         yield from _rows_of_shard(*judge_shard(source, rules, plan), plan)
 
 

@@ -22,6 +22,7 @@ request is logged by the broker that took it and by the controller that did it: 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
@@ -60,6 +61,12 @@ from reconciler.traffic.sources.normal_form import (
     UNSIZED,
 )
 
+_PRODUCE_KIND: Final = Kind.PRODUCE.value
+_FETCH_KIND: Final = Kind.FETCH.value
+_REQUEST_KIND: Final = Kind.REQUEST.value
+_MUTATION_KIND: Final = Kind.MUTATION.value
+"""Each line needs one of them, and an enumeration takes long to give its values."""
+_NAMES_KEPT: Final = 1 << 14
 _TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Final = 53
 _SINCE_4_0: Final = re.compile(r":\d+-\d+-\d+$")
 """Connections of brokers from 4.0 on end with port, processor and number."""
@@ -135,9 +142,9 @@ class LineReader:
     def unusable(self, api: int | None, status: str) -> Entry:
         """The one entry of a line that nothing can be taken from."""
         if api == PRODUCE:
-            return Entry(status, Kind.PRODUCE.value)
+            return Entry(status, _PRODUCE_KIND)
         of_bytes = api in (FETCH, SHARE_FETCH, None) or not self._time
-        return Entry(status, Kind.FETCH.value if of_bytes else Kind.REQUEST.value)
+        return Entry(status, _FETCH_KIND if of_bytes else _REQUEST_KIND)
 
     def entries(self, api: int, line: LogLine) -> list[Entry]:
         """All entries of a line that is wanted, at least one."""
@@ -147,20 +154,20 @@ class LineReader:
             entry = _fetch_entry(line)
             return self._with_time(entry, line, free=entry.status == FOLLOWER)
         if api == SHARE_FETCH:
-            return self._with_time(Entry(UNSIZED, Kind.FETCH.value), line, free=False)
+            return self._with_time(Entry(UNSIZED, _FETCH_KIND), line, free=False)
         entries = [self._alone(api, line)] if self._time else []
         if isinstance(line, TopicsLine):
             entries += _topic_entries(api, line, begins=not entries)
-        return entries or [Entry(OTHER_API, Kind.MUTATION.value)]
+        return entries or [Entry(OTHER_API, _MUTATION_KIND)]
 
     def _with_time(self, entry: Entry, line: LogLine, *, free: bool) -> list[Entry]:
         if free or not self._time:
             return [entry]
-        return [entry, Entry(CHARGED, Kind.REQUEST.value, _thread_nanos(line), begins_line=False)]
+        return [entry, Entry(CHARGED, _REQUEST_KIND, _thread_nanos(line), begins_line=False)]
 
     def _alone(self, api: int, line: LogLine) -> Entry:
         exempt = api in _BETWEEN_BROKERS or (api in _OF_THE_QUORUM and bool(line.is_forwarded))
-        return Entry(EXEMPT if exempt else CHARGED, Kind.REQUEST.value, _thread_nanos(line))
+        return Entry(EXEMPT if exempt else CHARGED, _REQUEST_KIND, _thread_nanos(line))
 
 
 def _thread_nanos(line: LogLine) -> int:
@@ -176,7 +183,7 @@ def _produce_entry(line: ProduceLine) -> Entry:
         if codes and all(code == _TRANSACTIONAL_ID_AUTHORIZATION_FAILED for code in codes):
             status = REFUSED
     overhead = produce_overhead(header.request_api_version, header.client_id or "", request)
-    return Entry(status, Kind.PRODUCE.value, produce_records(request), overhead)
+    return Entry(status, _PRODUCE_KIND, produce_records(request), overhead)
 
 
 def _fetch_entry(line: FetchLine) -> Entry:
@@ -186,7 +193,7 @@ def _fetch_entry(line: FetchLine) -> Entry:
     elif not line.response.responses and (line.throttle_time_ms or 0) > 0:
         status = EMPTY_THROTTLED
     overhead = fetch_overhead(line.request_header.request_api_version, line.response)
-    return Entry(status, Kind.FETCH.value, fetch_records(line.response), overhead)
+    return Entry(status, _FETCH_KIND, fetch_records(line.response), overhead)
 
 
 def _replica(line: FetchLine) -> int:
@@ -202,7 +209,7 @@ def _replica(line: FetchLine) -> int:
 def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> list[Entry]:
     kraft = bool(line.is_forwarded) or _SINCE_4_0.search(line.connection) is not None
     return [
-        Entry(status, Kind.MUTATION.value, partitions, 0, part, begins_line=begins and part == 0)
+        Entry(status, _MUTATION_KIND, partitions, 0, part, begins_line=begins and part == 0)
         for part, (status, partitions) in enumerate(mutations(api, line.request, line.response, kraft=kraft))
     ]
 
@@ -225,13 +232,19 @@ def _produced_partitions(topic: ProducedTopic, *, flexible: bool) -> int:
     partitions = topic.partition_data or ()
     if not flexible:
         return 4 + 8 * len(partitions)
-    sizes = sum(_uvarint((partition.records_size_in_bytes or 0) + 1) + 5 for partition in partitions)
-    return sizes + _uvarint(len(partitions) + 1) + 1
+    size = _uvarint(len(partitions) + 1) + 1
+    for partition in partitions:
+        size += _uvarint((partition.records_size_in_bytes or 0) + 1) + 5
+    return size
 
 
 def produce_records(request: ProduceRequest) -> int:
     """Record bytes of all partitions."""
-    return sum(partition.records_size_in_bytes or 0 for topic in request.topic_data for partition in topic.partition_data or ())
+    size = 0
+    for topic in request.topic_data:
+        for partition in topic.partition_data or ():
+            size += partition.records_size_in_bytes or 0
+    return size
 
 
 def fetch_overhead(version: int, answer: FetchAnswer) -> int:
@@ -278,6 +291,7 @@ def _topic_name(name: str | None, version: int, *, flexible: bool) -> int:
     return _compact_string(name) if flexible else 2 + _utf8_length(name)
 
 
+@functools.lru_cache(maxsize=_NAMES_KEPT)
 def _compact_string(text: str | None) -> int:
     if text is None:
         return 1
@@ -285,6 +299,7 @@ def _compact_string(text: str | None) -> int:
     return _uvarint(length + 1) + length
 
 
+@functools.lru_cache(maxsize=_NAMES_KEPT)
 def _utf8_length(text: str | None) -> int:
     if not text:
         return 0

@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 import zoneinfo
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.errors import UsageError
 
@@ -28,8 +27,7 @@ def check_zone(name: str, option: str = "--log-timezone") -> str:
     return name
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """``micros``: since 1970. ``unclear``: the local time occurs twice or never, because the clocks were changed."""
 
     micros: int

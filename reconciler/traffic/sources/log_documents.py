@@ -8,6 +8,7 @@ off before. An unescaped quote cannot be part of a name, so a text such as ``,"r
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -23,6 +24,7 @@ SHARE_FETCH: Final = 78
 _API_KEY: Final = b'"requestApiKey":'
 _REQUEST, _CONNECTION = b',"request":', b',"connection":'
 _LONGEST_KEY: Final = 8
+_KEY: Final = re.compile(rb"\s*([0-9]+)")
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -208,9 +210,8 @@ def api_key(raw: bytes, start: int) -> int | None:
     if begin < 0:
         return None
     begin += len(_API_KEY)
-    text = raw[begin : begin + _LONGEST_KEY].lstrip()
-    digits = len(text) - len(text.lstrip(b"0123456789"))
-    return int(text[:digits]) if digits else None
+    match = _KEY.match(raw, begin, begin + _LONGEST_KEY)
+    return int(match[1]) if match else None
 
 
 def decode_produce(document: bytes) -> ProduceLine | None:

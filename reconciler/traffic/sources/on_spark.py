@@ -31,7 +31,7 @@ from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.shuffle.on_spark import FrameRows, KeptRows, ReadRows, least_tasks, split_work
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.line_time import check_zone
-from reconciler.traffic.sources.log_evidence import LINE_KEYS, line_keys, mark_copies
+from reconciler.traffic.sources.log_evidence import CLUSTER, LINE_KEYS, line_keys, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, is_request_log, log_parts, number_brokers
 from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_batch, mapped_rows, normal_batch, require_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
@@ -253,21 +253,23 @@ SOURCE_COLUMN: Final = "kafka_quotas_source"
 
 
 def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -> FrameRows:
-    """The rows of a frame with ``SOURCE_COLUMN``, which they get as ``file``. Raises ``TrafficError``."""
+    """Rows of a frame with ``SOURCE_COLUMN``, which they get as ``file``; a column ``CLUSTER`` stays. Raises ``TrafficError``."""
     if mapping is None:
         require_columns(collect_table(frame.limit(0)).schema, where)
     else:
         require_mapped([where], [frame.columns], mapping)
     known = set(frame.columns)
+    has_cluster = CLUSTER in known
 
     def needed(columns: Sequence[str]) -> tuple[str, ...]:
         names = file_columns(columns) if mapping is None else (name for name in mapping.columns if name in known)
-        return (*names, SOURCE_COLUMN)
+        return (*names, SOURCE_COLUMN, CLUSTER)
 
     def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
         own = [name for name in columns if name != "file"]
         rows = canonical_rows(batch, own) if mapping is None else mapped_batch(batch, mapping).select(own)
-        return rows.append_column("file", batch.column(SOURCE_COLUMN))
+        rows = rows.append_column("file", batch.column(SOURCE_COLUMN))
+        return rows.append_column(CLUSTER, batch.column(CLUSTER).cast(pa.string())) if has_cluster else rows
 
     return FrameRows(frame.sparkSession, frame, needed, convert)
 

@@ -59,6 +59,7 @@ _TYPES: Final = {
     "file": pa.string(), CLUSTER: pa.string(), NAMED_BROKERS: pa.string(), REQUEST_NUMBER: pa.int64(),
 }  # fmt: skip
 _ROWS_A_BATCH: Final = 16_384
+_MUTATION: Final = Kind.MUTATION.value
 _SHOWN: Final = 200
 """Characters of a line that cannot be read, in ``detail``."""
 _CONNECTIONS_KEPT: Final = 100_000
@@ -171,7 +172,7 @@ class _RowReader:
     ) -> _Row:
         header = line.request_header
         throttle_ms = line.throttle_time_ms or 0.0
-        topic = entry.kind == Kind.MUTATION.value
+        topic = entry.kind == _MUTATION
         ts_us, broker = answered_us, self._broker
         if topic:
             # Topics are charged when the request is begun, before the controller waits for others.
@@ -223,8 +224,13 @@ def _user_of(principal: str) -> str | None:
 
 
 def _has_sane_times(line: LogLine) -> bool:
-    waited = (line.response_queue_time_ms, line.send_time_ms, line.local_time_ms or 0.0, line.remote_time_ms or 0.0)
-    return min(waited) >= 0 and max(waited) <= _LONGEST_MS and 0 <= (line.throttle_time_ms or 0.0) < 2**31
+    return (
+        0 <= line.response_queue_time_ms <= _LONGEST_MS
+        and 0 <= line.send_time_ms <= _LONGEST_MS
+        and 0 <= (line.local_time_ms or 0.0) <= _LONGEST_MS
+        and 0 <= (line.remote_time_ms or 0.0) <= _LONGEST_MS
+        and 0 <= (line.throttle_time_ms or 0.0) < 2**31
+    )
 
 
 def _batch(rows: Sequence[_Row], file: str, also: Sequence[str]) -> pa.RecordBatch:

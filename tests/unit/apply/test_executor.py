@@ -200,6 +200,7 @@ def test_a_live_value_that_is_not_a_number_can_be_replaced() -> None:
     assert execute(cluster, plan(raising(user("u0"), before=float("nan")))).result is ApplyResult.DONE
 
 
+@pytest.mark.bulk
 def test_a_request_refused_as_a_whole_stops_the_run() -> None:
     with pytest.raises(RequestRefusedError):
         execute(FakeCluster(), plan_for(10_001), ApplySettings(limits=ChunkLimits(keys=20_000, size=10**9)))

@@ -38,7 +38,7 @@ TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify fa
             errors.SaslAuthenticationFailedError("SaslAuthenticationFailedError: Authentication failed: Invalid username"),
             "Authentication failed: Invalid username",
         ),
-        (errors.KafkaConnectionError(TLS), "the server's certificate is for another host than '127.0.0.1'; .*"),
+        (errors.KafkaConnectionError(TLS), "the server's certificate is for another host than '127.0.0.1'. .*"),
         (errors.KafkaConnectionError(TLS.replace(WRONG_HOST, "certificate has expired")), "the server's certificate has expired"),
         (
             errors.KafkaConnectionError(TLS.replace(WRONG_HOST, "self-signed certificate in certificate chain")),

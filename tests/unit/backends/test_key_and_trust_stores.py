@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import ssl
 import stat
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -16,8 +14,16 @@ from reconciler.backends.security.tls import store_key_pair, tls_context
 from reconciler.errors import UsageError
 from reconciler.sandbox.java import find_java
 from tests.support.certificates import Authority
+from tests.support.java_stores import (
+    KEY_PASSWORD,
+    KINDS,
+    OLD_KINDS,
+    STORE_PASSWORD,
+    keytool,
+    write_all,
+)
 
-SECRET = "store-s3cret-horse"
+SECRET = "store-s3cr3t-horse"
 CA = Authority()
 CLIENT = CA.sign("alice")
 
@@ -172,95 +178,92 @@ def test_the_chain_of_a_key_store_is_put_in_the_order_of_who_signed_whom():
     assert pair.chain.decode() == CLIENT.chain + CA.pem
 
 
-def keytool(*arguments: str) -> None:
-    java = find_java()
-    program = shutil.which("keytool", path=str(java.parent)) or shutil.which("keytool")
-    assert program, "keytool comes with every Java"
-    subprocess.run([program, *arguments], check=True, capture_output=True, timeout=300)
+STORES = Path(__file__).parents[2] / "fixtures" / "stores"
+KEYTOOL = find_java().resolve().parent / "keytool"
 
 
-def javas() -> list[Path]:
-    """The folders with ``keytool`` of every Java that this machine has: the default one, and those of the system's folder."""
-    own = find_java().resolve().parent
-    others = sorted(path.parent for path in Path("/usr/lib/jvm").glob("*/bin/keytool")) if Path("/usr/lib/jvm").is_dir() else []
-    folders = [path for path in (own, *others) if (path / "keytool").exists()]
-    return list({path.resolve(): path for path in folders}.values())
+@pytest.fixture(scope="module", params=["java21", "java25", pytest.param("this Java", marks=pytest.mark.bulk)])
+def stores(request, tmp_path_factory) -> Path:
+    """The stores that a ``keytool`` wrote."""
+    if request.param != "this Java":
+        return STORES / request.param
+    folder: Path = tmp_path_factory.mktemp("stores")
+    write_all(KEYTOOL, folder)
+    return folder
 
 
-@pytest.fixture(params=javas(), ids=lambda path: path.parent.name)
-def keytool_of(request, monkeypatch):
-    """Runs one of these, with the passwords of a store and of a key in the environment."""
-    monkeypatch.setenv("STORE_PASSWORD", SECRET)
-    monkeypatch.setenv("KEY_PASSWORD", KEY_SECRET)
+@pytest.mark.parametrize("kind", KINDS)
+def test_trust_stores_of_keytool_are_read_whatever_their_type_says(kind, stores):
+    store = str(stores / f"trust.{kind.lower()}")
+    expected = ssl.PEM_cert_to_DER_cert((stores / "ca.pem").read_text())
 
-    def run(*arguments: str) -> None:
-        done = subprocess.run(
-            [str(request.param / "keytool"), *arguments], capture_output=True, text=True, timeout=300, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    return run
-
-
-KEY_SECRET = "key-s3cret-horse"
-STORE = ("-storepass:env", "STORE_PASSWORD")
-
-
-@pytest.mark.parametrize("kind", ["JKS", "JCEKS"])
-def test_trust_stores_of_keytool_are_read(kind, keytool_of, folder):
-    store, certificate = str(folder / "trust"), write(folder / "ca.pem", CA.pem)
-    keytool_of("-importcert", "-noprompt", "-alias", "ca", "-file", certificate, "-keystore", store, "-storetype", kind, *STORE)
-
-    for declared in (kind, "JKS"):
-        found = read(ssl_truststore_location=store, ssl_truststore_password=SECRET, ssl_truststore_type=declared)
-        assert trusted(found) == [CA_DER]
-    assert trusted(read(ssl_truststore_location=store)) == [CA_DER]  # Java checks no digest without a password
-    with pytest.raises(UsageError, match="the password is wrong, or the file is damaged") as refused:
-        read(ssl_truststore_location=store, ssl_truststore_password="wr0ng-horse")
+    for declared in KINDS:
+        found = read(ssl_truststore_location=store, ssl_truststore_password=STORE_PASSWORD, ssl_truststore_type=declared)
+        assert trusted(found) == [expected]
+    if kind != "PKCS12":
+        assert trusted(read(ssl_truststore_location=store)) == [expected]  # Java checks no digest without a password
+    with pytest.raises(UsageError, match="password is wrong") as refused:
+        read(ssl_truststore_location=store, ssl_truststore_password="wr0ng-horse", ssl_truststore_type=kind)
     assert "horse" not in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", ["JKS", "JCEKS"])
-@pytest.mark.parametrize("key_password", [None, KEY_SECRET])
-def test_key_stores_of_keytool_are_read_with_the_password_of_the_key(kind, key_password, keytool_of, folder):
-    store = str(folder / "key")
-    own = ("-keypass:env", "KEY_PASSWORD" if key_password else "STORE_PASSWORD")
-    keytool_of(
-        "-genkeypair", "-alias", "me", "-dname", "CN=alice", "-keyalg", "EC", "-keystore", store, "-storetype", kind, *STORE, *own
-    )
-    settings = {"ssl_keystore_location": store, "ssl_keystore_type": kind, "ssl_keystore_password": SECRET}
-    found = read(**settings, **({"ssl_key_password": key_password} if key_password else {}))
+@pytest.mark.parametrize("name", ["key.pkcs12", "key-rsa.pkcs12", "key.jks", "key.jceks"])
+def test_key_stores_of_keytool_are_read(name, stores, folder):
+    kind = name.rpartition(".")[2].upper()
+    settings = {"ssl_keystore_location": str(stores / name), "ssl_keystore_type": kind}
 
+    found = read(**settings, ssl_keystore_password=STORE_PASSWORD)
     assert context(found)
     assert principal_name(found) == "CN=alice"
-    assert SECRET not in repr(found)
-    wrong = None if key_password else "wr0ng-horse"
-    with pytest.raises(
-        UsageError, match=r"ssl\.keystore\.location: .*password.*\(ssl\.keystore\.password, ssl\.key\.password\)"
-    ) as refused:
-        read(**settings, **({"ssl_key_password": wrong} if wrong else {}))
-    assert "horse" not in str(refused.value)
+    assert STORE_PASSWORD not in repr(found)
+    with pytest.raises(UsageError, match="password is wrong"):
+        read(**settings, ssl_keystore_password="wr0ng-horse")
     assert list((folder / "temporary").iterdir()) == []
 
 
-def test_a_secret_key_in_a_store_is_named(keytool_of, folder):
-    store = str(folder / "secret")
-    keytool_of(
-        "-genseckey", "-alias", "s", "-keyalg", "AES", "-keysize", "128", "-keystore", store, "-storetype", "JCEKS", *STORE
+@pytest.mark.parametrize("kind", OLD_KINDS)
+def test_a_key_with_a_password_of_its_own_needs_it(kind, stores):
+    settings = {
+        "ssl_keystore_location": str(stores / f"key-own-password.{kind.lower()}"),
+        "ssl_keystore_type": kind,
+        "ssl_keystore_password": STORE_PASSWORD,
+    }
+
+    found = read(**settings, ssl_key_password=KEY_PASSWORD)
+    assert context(found)
+    assert KEY_PASSWORD not in repr(found)
+    reason = (
+        r"ssl\.keystore\.location: .*the key has another password than the store \(ssl\.keystore\.password, ssl\.key\.password\)"
     )
+    for more in ({}, {"ssl_key_password": "wr0ng-horse"}):
+        with pytest.raises(UsageError, match=reason) as refused:
+            read(**settings, **more)
+        assert "horse" not in str(refused.value)
+
+
+def test_the_authorities_that_come_with_java_are_read_without_a_warning():
+    """Some of their serial numbers are not positive, which the library of certificates warns of."""
+    own = find_java().resolve().parents[1] / "lib" / "security" / "cacerts"
+
+    found = read(ssl_truststore_location=str(own), ssl_truststore_password="changeit")
+    assert len(trusted(found)) > 50
+
+
+@pytest.mark.bulk
+def test_a_secret_key_in_a_store_is_named(folder):
+    place = ("-keystore", str(folder / "secret"), "-storetype", "JCEKS", "-storepass", STORE_PASSWORD)
+    keytool(KEYTOOL, "-genseckey", "-alias", "s", "-keyalg", "AES", "-keysize", "128", *place)
 
     with pytest.raises(UsageError, match="the store has a secret key, which only Java can read"):
-        read(ssl_keystore_location=store, ssl_keystore_password=SECRET)
+        read(ssl_keystore_location=str(folder / "secret"), ssl_keystore_password=STORE_PASSWORD)
 
 
-def test_a_store_that_was_cut_short_is_damaged(keytool_of, folder):
-    store, certificate = folder / "trust", write(folder / "ca.pem", CA.pem)
-    place = ("-keystore", str(store), "-storetype", "JKS")
-    keytool_of("-importcert", "-noprompt", "-alias", "ca", "-file", certificate, *place, *STORE)
-    whole = store.read_bytes()
+@pytest.mark.parametrize("kind", OLD_KINDS)
+def test_a_store_that_was_cut_short_is_damaged(kind, folder):
+    store, whole = folder / "trust", (STORES / "java21" / f"trust.{kind.lower()}").read_bytes()
 
     for size in (3, 4, 11, 30, 200):
         store.write_bytes(whole[:size])
-        for password in ("", SECRET):
+        for password in ("", STORE_PASSWORD):
             with pytest.raises(UsageError, match=r"ssl\.truststore\.location: .*(damaged|not a PKCS12 store)"):
                 read(ssl_truststore_location=str(store), ssl_truststore_password=password)

@@ -1,4 +1,4 @@
-"""Where ZooKeeper is and how to log in there, as the command line, Cluster documents and properties files say it."""
+"""Where ZooKeeper is and how to log in there, as the command line, Cluster manifests and properties files say it."""
 
 from __future__ import annotations
 

@@ -47,9 +47,9 @@ def test_options_name_one_entity(arguments: list[str], entity: Entity | None) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--name", "usr=alice"], ["'usr'", "user, client-id, ip", "did you mean 'user'"]),
+        (["--name", "usr=alice"], ["'usr'", "user, client-id, ip", "Did you mean 'user'"]),
         (["--name", "group=x"], ["'group'", "user, client-id, ip"]),
-        (["--defaults", "client_id"], ["'client_id'", "did you mean 'client-id'"]),
+        (["--defaults", "client_id"], ["'client_id'", "Did you mean 'client-id'"]),
         (["--names", "user=CN=a,OU=b"], ["'OU'", "--name TYPE=NAME"]),
         (["--names", "user=a,b"], ["'b'", "--name TYPE=NAME"]),
         (["--names", "user=a,"], ["''"]),

@@ -161,27 +161,27 @@ def wrong(*arguments: str, cwd: Path) -> Done:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("plann",), "kafka-quotas: error: unknown command 'plann'; did you mean 'plan'?"),
-        (("aply", "--auto-approve"), "unknown command 'aply'; did you mean 'apply'?"),
-        (("VALIDATE",), "unknown command 'VALIDATE'; did you mean 'validate'?"),
-        (("xyzzy", "plan"), "unknown command 'xyzzy'; run kafka-quotas --help for a list"),
-        (("sandbox", "strat"), "kafka-quotas sandbox: error: unknown action 'strat'; did you mean 'start'?"),
-        (("plan", "--acept", "prune"), "kafka-quotas plan: error: unknown option '--acept'; did you mean '--accept'?"),
-        (("plan", "--Cluster=prod"), "unknown option '--Cluster'; did you mean '--cluster'?"),
+        (("plann",), "kafka-quotas: error: unknown command 'plann'. Did you mean 'plan'?"),
+        (("aply", "--auto-approve"), "unknown command 'aply'. Did you mean 'apply'?"),
+        (("VALIDATE",), "unknown command 'VALIDATE'. Did you mean 'validate'?"),
+        (("xyzzy", "plan"), "unknown command 'xyzzy'. Run kafka-quotas --help for a list"),
+        (("sandbox", "strat"), "kafka-quotas sandbox: error: unknown action 'strat'. Did you mean 'start'?"),
+        (("plan", "--acept", "prune"), "kafka-quotas plan: error: unknown option '--acept'. Did you mean '--accept'?"),
+        (("plan", "--Cluster=prod"), "unknown option '--Cluster'. Did you mean '--cluster'?"),
         (("apply", "--xyzzy"), "unknown option '--xyzzy'\n"),
-        (("backtest", "--trafic", "logs"), "unknown option '--trafic'; did you mean '--traffic'?"),
+        (("backtest", "--trafic", "logs"), "unknown option '--trafic'. Did you mean '--traffic'?"),
         (("compact",), "the following arguments are required: --traffic"),
         (("compact", "--traffic", "logs"), "one of the arguments --folder --out is required"),
-        (("sandbox", "start", "--node", "3", "--requestlog"), "unknown option '--requestlog'; did you mean '--request-log'?"),
-        (("--format", "json", "plan"), "options of a command follow it: kafka-quotas COMMAND --format"),
-        (("plan", "--format", "jsn"), "argument --format: unknown value 'jsn'; did you mean 'json'?"),
-        (("clusters", "--format", "xyzzy"), "unknown value 'xyzzy'; write one of text, json"),
-        (("schema", "Plan"), "argument KIND: unknown value 'Plan'; did you mean 'plan'?"),
+        (("sandbox", "start", "--node", "3", "--requestlog"), "unknown option '--requestlog'. Did you mean '--request-log'?"),
+        (("--format", "json", "plan"), "Options of a command follow it: kafka-quotas COMMAND --format"),
+        (("plan", "--format", "jsn"), "argument --format: unknown value 'jsn'. Did you mean 'json'?"),
+        (("clusters", "--format", "xyzzy"), "unknown value 'xyzzy'. Write one of text, json"),
+        (("schema", "Plan"), "argument KIND: unknown value 'Plan'. Did you mean 'plan'?"),
         (("demo", "now"), "unexpected argument 'now'"),
-        (("plan", "--accept", "prun"), "unknown guard 'prun'; did you mean 'prune'?"),
-        (("explain", "user-prefx"), "did you mean 'user-prefix'?"),
-        (("explain", "prun"), "did you mean 'prune'?"),
-        (("explain", "insync"), "did you mean 'in-sync'?"),
+        (("plan", "--accept", "prun"), "unknown guard 'prun'. Did you mean 'prune'?"),
+        (("explain", "user-prefx"), "Did you mean 'user-prefix'?"),
+        (("explain", "prun"), "Did you mean 'prune'?"),
+        (("explain", "insync"), "Did you mean 'in-sync'?"),
     ],
 )
 def test_a_slip_of_the_keyboard_is_answered_with_the_right_word(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
@@ -207,6 +207,6 @@ def test_the_old_name_of_a_folder_works_and_is_warned_about(option: str, tmp_pat
     done = invoke("import", "--from", "kafka-configs", "quotas.sh", option, "quotas", "--partial", cwd=tmp_path)
 
     old = option.startswith("--o")
-    warning = "kafka-quotas: warning: --out DIR is now --folder DIR; the old name works until the next major version\n"
+    warning = "kafka-quotas: warning: --out DIR is now --folder DIR. The old name works until the next major version\n"
     assert done.err.startswith(warning) == old
     assert (tmp_path / "quotas").is_dir()

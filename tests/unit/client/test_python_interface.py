@@ -141,7 +141,7 @@ def test_a_change_that_changes_nothing_says_so() -> None:
 @pytest.mark.parametrize(
     ("add", "delete", "says"),
     [
-        ({"producer_bite_rate": 5}, (), "did you mean 'producer_byte_rate'"),
+        ({"producer_bite_rate": 5}, (), "Did you mean 'producer_byte_rate'"),
         ({KEY: 0}, (), "must be greater than 0"),
         ({KEY: "5 apples"}, (), "apples"),
         ({KEY: 5}, [KEY], "both added and deleted"),
@@ -169,7 +169,7 @@ def test_a_name_that_is_neither_text_nor_the_default_is_a_usage_error(name: Any)
     for make in (entity, matching):
         with pytest.raises(UsageError, match="must be a string or DEFAULT"):
             make(user=name)
-    with pytest.raises(UsageError, match="for the default give DEFAULT"):
+    with pytest.raises(UsageError, match="For the default give DEFAULT"):
         entity(client_id={"default": True})  # type: ignore[arg-type]  # what a YAML habit would give
 
 
@@ -243,7 +243,7 @@ def test_a_closed_connection_says_so_and_closes_once() -> None:
     assert cluster.closes == 1
     assert repr(quotas) == "<ClusterQuotas of cluster prod, closed>"
     for use in (quotas.describe, quotas.read, lambda: quotas.resolve(ALICE), change.apply):
-        with pytest.raises(UsageError, match="connect again"):
+        with pytest.raises(UsageError, match="Connect again"):
             use()
 
 

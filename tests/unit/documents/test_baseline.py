@@ -48,11 +48,11 @@ def test_the_order_of_declarations_does_not_show() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "^b.json is not a baseline written by 'apply --record-baseline': .*; record it again$"),
+        ("", "^b.json is not a baseline written by 'apply --record-baseline': .*. Record it again$"),
         ("[]", "not a baseline"),
         ("{}", "not a baseline"),
         ("[" * 100_000, "not a baseline"),
-        (json.dumps(document(format_version="2.0")), "^b.json is a baseline of format 2.0, .*; record it again$"),
+        (json.dumps(document(format_version="2.0")), "^b.json is a baseline of format 2.0, .*. Record it again$"),
         (json.dumps(document(entities=[])), "do not give its digest"),
         (json.dumps(document(digest=None)), "digest must be a string, not null"),
         (json.dumps(document(digest="sha256:" + "0" * 64)), "do not give its digest"),

@@ -68,6 +68,7 @@ def test_what_cannot_be_appended_to_is_known_early(tmp_path: Path) -> None:
     assert (tmp_path / "new").read_bytes() == b""
 
 
+@pytest.mark.bulk
 def test_many_processes_at_once_lose_and_mix_nothing(tmp_path: Path) -> None:
     file = tmp_path / "audit.jsonl"
     program = (

@@ -25,8 +25,8 @@ def test_a_good_document_has_no_problems():
 @pytest.mark.parametrize(
     ("body", "kind", "line", "column", "words"),
     [
-        ("metadata: {ownr: x}\nspec: {quotas: []}\n", "unknown-field", 3, 12, "did you mean 'owner'?"),
-        ("spec: {quota: []}\n", "unknown-field", 3, 8, "did you mean 'quotas'?"),
+        ("metadata: {ownr: x}\nspec: {quotas: []}\n", "unknown-field", 3, 12, "Did you mean 'owner'?"),
+        ("spec: {quota: []}\n", "unknown-field", 3, 8, "Did you mean 'quotas'?"),
         ("spec: {quotas: {}}\n", "wrong-type", 3, 16, "'quotas' must be a list, not a mapping"),
         ("spec: {quotas: [{match: {user: a}, quotas: [1]}]}\n", "wrong-type", 3, 44, "must be a mapping, not a list"),
         ("spec: {quotas: [{match: {user: {default: false}}, quotas: {}}]}\n", "wrong-value", 3, 42, "must be true, not false"),
@@ -57,7 +57,7 @@ def test_a_cluster_must_say_what_happens_to_entities_that_nobody_declares():
 
     assert [p[3] for p in found("spec: {}\n", "cluster", head)] == ["'spec' needs the field 'prune'"]
     assert [p[3] for p in found("spec: {prune: alway}\n", "cluster", head)] == [
-        "'prune' cannot be 'alway'; did you mean 'always'?"
+        "'prune' cannot be 'alway'. Did you mean 'always'?"
     ]
 
 

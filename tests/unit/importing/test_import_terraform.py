@@ -305,6 +305,14 @@ def test_data_and_other_resources_of_a_raw_state_are_passed_over_and_deposed_ins
     ]
 
 
+def test_null_in_a_raw_state_is_a_field_without_a_value():
+    found = read(raw(instance("a", deposed="0badcafe"), module=None), "terraform.tfstate")
+
+    (finding,) = found.findings
+    assert finding.message == "kafka_quota.q is left out: Terraform will delete this instance"
+    assert read(raw(instance(), type=None), "terraform.tfstate") == read("{}", "x.json")
+
+
 @pytest.mark.parametrize(
     ("text", "advice"),
     [

@@ -1,4 +1,4 @@
-"""``spec.backtest`` and ``spec.capacity`` of a Cluster document, and the labels of owners."""
+"""``spec.backtest`` and ``spec.capacity`` of a Cluster manifest, and the labels of owners."""
 
 from __future__ import annotations
 

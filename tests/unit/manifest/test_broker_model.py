@@ -1,4 +1,4 @@
-"""``spec.brokerSettings`` and ``spec.quotaCallback`` of a Cluster document."""
+"""``spec.brokerSettings`` and ``spec.quotaCallback`` of a Cluster manifest."""
 
 from __future__ import annotations
 

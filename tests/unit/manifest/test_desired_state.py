@@ -138,7 +138,7 @@ def test_a_cluster_name_that_nobody_has_is_an_error_with_a_suggestion():
     found = cluster_findings([document(override, clusters="[prod-eu, test]")], [cluster_document("prod-eu")])
 
     assert [(f.id, span_of(f).line) for f in found] == [("unknown-cluster", 4), ("unknown-cluster", 6)]
-    assert "did you mean 'prod-eu'?" in found[1].message
+    assert "Did you mean 'prod-eu'?" in found[1].message
 
 
 def test_labels_that_no_cluster_has_are_a_warning():

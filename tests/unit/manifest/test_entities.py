@@ -116,7 +116,7 @@ def test_an_entity_that_kafka_refuses_is_an_error(match, rule):
 @pytest.mark.parametrize(
     ("entity_type", "name", "rule", "words"),
     [
-        ("user", "User:alice", "user-prefix", "did you mean 'alice'"),
+        ("user", "User:alice", "user-prefix", "Did you mean 'alice'"),
         ("user", "<default>", "literal-default-name", "{default: true}"),
         ("client-id", "<default>", "literal-default-name", "{default: true}"),
         ("user", "a%40b", "percent-encoded-name", "percent-encoded"),
@@ -180,7 +180,7 @@ def test_an_unknown_key_gets_a_suggestion():
     content = read("{match: {user: a}, quotas: {producer_byte_rte: 5}}")
 
     assert ids(content) == ["unknown-quota-key"]
-    assert "did you mean 'producer_byte_rate'?" in content.findings[0].message
+    assert "Did you mean 'producer_byte_rate'?" in content.findings[0].message
 
 
 def test_a_bad_value_is_reported_once_with_its_entity_and_key():
@@ -215,8 +215,8 @@ def test_one_bad_entry_hides_nothing_of_the_others():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("apiVersion: kafka-quotas/v2\nkind: ClientQuotas\n", "did you mean 'kafka-quotas/v1'"),
-        ("apiVersion: kafka-quotas/v1\nkind: ClientQuota\n", "did you mean 'ClientQuotas'"),
+        ("apiVersion: kafka-quotas/v2\nkind: ClientQuotas\n", "Did you mean 'kafka-quotas/v1'"),
+        ("apiVersion: kafka-quotas/v1\nkind: ClientQuota\n", "Did you mean 'ClientQuotas'"),
         ("kind: ClientQuotas\n", "no apiVersion"),
         ("apiVersion: v1\n", "no kind"),
         ("apiVersion: [1]\nkind: ClientQuotas\n", "apiVersion"),

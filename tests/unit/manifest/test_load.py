@@ -71,7 +71,7 @@ def test_of_several_clusters_one_must_be_named(tmp_path, write):
 def test_a_cluster_cannot_be_named_when_there_is_none(tmp_path, write):
     write("a.yaml", QUOTAS % "a")
 
-    with pytest.raises(UsageError, match="no Cluster document"):
+    with pytest.raises(UsageError, match="No Cluster manifest"):
         desired_for(load_manifests([str(tmp_path)]), "eu")
 
 

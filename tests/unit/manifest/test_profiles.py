@@ -89,8 +89,8 @@ def test_a_base_gives_the_values_that_a_profile_does_not_name() -> None:
 @pytest.mark.parametrize(
     ("profiles", "rule", "message"),
     [
-        (GOLD, "unknown-profile", "the profile 'low' does not exist; known: 'gold'"),
-        ({"low": {"profile": "lov"}}, "unknown-profile", "the profile 'lov' does not exist; did you mean 'low'?"),
+        (GOLD, "unknown-profile", "the profile 'low' does not exist. Known: 'gold'"),
+        ({"low": {"profile": "lov"}}, "unknown-profile", "the profile 'lov' does not exist. Did you mean 'low'?"),
         ({"low": {"profile": "low"}}, "circular-profile", "profile 'low' is based on itself: 'low -> low'"),
         (
             {"low": {"profile": "a"}, "a": {"profile": "b"}, "b": {"profile": "a"}},

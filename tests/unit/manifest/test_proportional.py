@@ -18,7 +18,7 @@ from reconciler.model.units import LeaderSpread, Proportional
 from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
 from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, callback_limits
 from reconciler.resolution.reserved_users import ProportionalTotal, reserved_entity
-from reconciler.workflows.proportional import proportional_notes
+from reconciler.workflows.units import proportional_notes
 from tests.support.manifests import cluster, quotas
 
 KEY = "producer_byte_rate"

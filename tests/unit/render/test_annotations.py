@@ -53,7 +53,7 @@ def test_the_worst_come_first_then_file_and_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(("count", "lines", "last"), [(9, 9, None), (10, 10, "1 more error;"), (30, 10, "21 more errors;")])
+@pytest.mark.parametrize(("count", "lines", "last"), [(9, 9, None), (10, 10, "1 more error."), (30, 10, "21 more errors.")])
 def test_the_tenth_of_a_kind_counts_the_rest(count: int, lines: int, last: str | None) -> None:
     text = findings_annotations([finding(Severity.ERROR, n + 1) for n in range(count)])
     assert text.count("::error ") == lines

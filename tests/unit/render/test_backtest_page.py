@@ -199,6 +199,7 @@ def test_one_second_of_history_and_no_history_are_drawn() -> None:
     assert "<figure" not in nothing
 
 
+@pytest.mark.bulk
 def test_a_page_of_5000_groups_has_a_bound() -> None:
     many = [verdict(user=f"user-{n:05}", verdict=Verdict.THROTTLED, rates=rates()) for n in range(5000)]
     text = backtest_html(report_of(*many))

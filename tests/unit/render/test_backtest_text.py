@@ -51,7 +51,7 @@ def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> Non
         (
             "  throttled  user alice: producer_byte_rate\n",
             "shared       these clients had several buckets before: user alice, client-id app; alice app",
-            "safe         250 KiB/s: no request of this history is over it, on any broker; 200 KiB/s: 1 of 1000",
+            "safe         250 KiB/s: no request of this history is over it, on any broker. 200 KiB/s: 1 of 1000",
             "recommended  300 KiB/s: a margin of 50 % over what was safe",
             "broker 1  throttled  ",
             "22 % of the time with traffic, about 15 min (15 min to 16 min). Before: never. First at 2026-11-20 08:00:00 UTC",
@@ -60,7 +60,7 @@ def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> Non
             "why          nobody knows alice",
             "add up to 1.907 MiB/s (2,000,000 B/s), 2 x its capacity of 976.6 KiB/s (1,000,000 B/s)",
             ", before the change 878.9 KiB/s (900,000 B/s)",
-            "; 2 buckets without a limit not counted",
+            ", 2 buckets without a limit not counted",
             "nearly reached: user alice uses 90 % of it on broker 1",
             "loose: user alice uses 1 % of it on broker 2",
             "user=alice consumer_byte_rate 4.768 MiB/s (5,000,000 B/s): declared, but stronger quotas win",

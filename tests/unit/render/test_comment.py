@@ -281,6 +281,7 @@ def test_a_name_of_20000_letters_takes_a_few_lines_of_its_cell() -> None:
     assert len(row[1]) < 450
 
 
+@pytest.mark.bulk
 def test_of_5000_changes_with_a_backtest_the_worst_stand_first_and_the_rest_is_counted() -> None:
     kinds = (Verdict.CLEAR, Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE)
     found = [
@@ -328,6 +329,7 @@ def test_a_removed_key_of_a_kept_entity_is_a_removal_too() -> None:
     assert [(row[2], row[4]) for row in rows(plan_markdown(plan(both)))] == [("consumer", "removed"), ("producer", "2\xa0B/s")]
 
 
+@pytest.mark.bulk
 def test_a_hundred_thousand_findings_are_counted_and_the_worst_are_shown() -> None:
     many = tuple(Finding(id="info", severity=Severity.INFO, message="nothing") for _ in range(100_000))
     worst = Finding(id="bad", severity=Severity.ERROR, message="the worst", span=span(9))

@@ -99,11 +99,11 @@ def test_it_reads_in_the_order_of_a_reviewer() -> None:
     order = [
         "Kafka quotas: prod, plan",
         "This plan has errors and cannot be applied.",
-        "1 tightens, 1 removed: 0 to create, 1 to update, 0 to delete; 4 unchanged, 0 unmanaged.",
+        "1 tightens, 1 removed: 0 to create, 1 to update, 0 to delete. 4 unchanged, 0 unmanaged.",
         "Cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC",
         "Commit 1a2b3c4 with changes that are not committed",
         "can be read, never applied",
-        "nothing is pruned",
+        "Nothing is pruned",
         "Blocked guard-needs-acceptance: why",
         "To accept, pass --accept guard-needs-acceptance",
         "Accepted guard-accepted",

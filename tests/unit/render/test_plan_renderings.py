@@ -107,7 +107,7 @@ def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
         "Guard default-entity needs acceptance: it changes user=<default>; accept with --accept default-entity\n"
         "\n"
         "Note: a note\n"
-        "1 to create, 1 to update, 1 to delete; 412 unchanged, 3 unmanaged.\n"
+        "1 to create, 1 to update, 1 to delete. 412 unchanged, 3 unmanaged.\n"
         f"Digest sha256:{'0' * 64}\n"
     )
 
@@ -137,6 +137,7 @@ def test_no_row_of_a_plan_is_wider_than_the_terminal(width: int) -> None:
     assert all(cells(row) <= width for row in rows)
 
 
+@pytest.mark.bulk
 def test_a_plan_of_many_changes_is_counted_by_file_with_its_largest_reductions() -> None:
     changes = [change(user(f"team-{n:05}"), 1000.0 * (n + 2), 1000.0) for n in range(20_000)]
     text = plain(plan_lines(plan(*changes, summary=Summary(update=20_000)), most_changes=200))

@@ -153,6 +153,7 @@ def test_without_a_limit_the_rules_are_still_good() -> None:
     assert "kafka_quota_group_limit" not in records
 
 
+@pytest.mark.bulk
 def test_long_lists_are_several_groups() -> None:
     made = rules_of(*((user(f"u{number}"), {"producer_byte_rate": 1.0}) for number in range(2_500)))
 

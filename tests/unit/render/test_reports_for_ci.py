@@ -221,6 +221,7 @@ def test_drift_can_be_had_in_every_format(name: str) -> None:
     assert "producer_byte_rate" in drift_as(name, drift(drifted("a"))) or name == "outputs"
 
 
+@pytest.mark.bulk
 def test_a_summary_of_very_many_findings_keeps_to_its_size_and_counts_the_rest() -> None:
     text = findings_as("summary", [finding(line=line, message="words " * 30) for line in range(1, 9001)])
     assert 900_000 < len(text.encode()) <= SUMMARY_BUDGET

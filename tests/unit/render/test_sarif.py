@@ -134,6 +134,7 @@ def test_hostile_names_leave_the_document_valid() -> None:
     assert len(run["results"]) == len(HOSTILE)
 
 
+@pytest.mark.bulk
 def test_more_results_than_code_scanning_keeps_are_cut_and_counted() -> None:
     many = [finding(line=n + 1, severity=Severity.INFO) for n in range(6000)]
     run = findings_run(*many, finding("bad", severity=Severity.ERROR))

@@ -154,7 +154,7 @@ def test_who_waits_for_another_fetch_says_so(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         get(tmp_path, Slow())
     assert registry.fetches == 0
-    assert "waiting" in said[0]
+    assert "Waiting" in said[0]
 
 
 def test_a_cache_that_cannot_be_written_is_an_error_that_says_what_to_set(tmp_path: Path) -> None:

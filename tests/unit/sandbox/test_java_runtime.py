@@ -28,7 +28,7 @@ def test_java_17_and_newer_are_taken_from_path(tmp_path: Path, words: str) -> No
 @pytest.mark.parametrize(("words", "number"), [('openjdk version "11.0.2"', "11"), ('java version "1.8.0_392"', "8")])
 def test_an_older_java_is_refused_in_one_sentence(tmp_path: Path, words: str, number: str) -> None:
     java(tmp_path, words)
-    with pytest.raises(MissingDependencyError, match=f"needs Java 17 or newer, and .* is Java {number};"):
+    with pytest.raises(MissingDependencyError, match=rf"needs Java 17 or newer, and .* is Java {number}\."):
         find_java({"PATH": str(tmp_path)})
 
 
@@ -39,7 +39,7 @@ def test_java_home_wins_over_path(tmp_path: Path) -> None:
 
 
 def test_no_java_at_all_is_said(tmp_path: Path) -> None:
-    with pytest.raises(MissingDependencyError, match="PATH has no java; install a Java runtime"):
+    with pytest.raises(MissingDependencyError, match=r"PATH has no java\. Install a Java runtime"):
         find_java({"PATH": str(tmp_path)})
 
 

@@ -21,6 +21,7 @@ from tests.support.service_world import PACE, ServiceWorld, write_manifests
 HOUR = 3600.0
 
 
+@pytest.mark.bulk
 def test_an_outage_of_hours_costs_no_memory_and_ends_by_itself(tmp_path: Path) -> None:
     folder = write_manifests(tmp_path)
     intent = load_intent([str(folder)], cluster=None)

@@ -132,4 +132,4 @@ def test_a_report_that_cannot_be_kept_does_not_hide_that_something_was_written(t
 
     assert world.results == ["partial"]
     assert world.metric("changes_total", action="create", status="applied") == 1
-    assert "could not be recorded" in world.outcomes[0].message
+    assert "could not be written" in world.outcomes[0].message

@@ -70,7 +70,7 @@ def test_without_a_cluster_document_everything_is_managed(folder: Path) -> None:
 
 
 def test_manifests_with_errors_and_unknown_clusters_stop_it(folder: Path) -> None:
-    with pytest.raises(UsageError, match="did you mean 'prod'"):
+    with pytest.raises(UsageError, match="Did you mean 'prod'"):
         load_target([str(folder)], cluster="prd")
     (folder / "alice.yaml").write_text(QUOTAS.replace("1GB", "1gb"))
     with pytest.raises(ManifestError, match="1GB"):

@@ -79,7 +79,7 @@ def test_only_what_is_about_the_filter_is_explained_by_it(error: BackendError, q
         describe_cluster(Broker(error), query)
 
     assert str(raised.value).startswith(str(error))
-    assert ("the filter was" in str(raised.value)) == explained
+    assert ("The filter was" in str(raised.value)) == explained
 
 
 def test_a_query_in_words_quotes_what_needs_it() -> None:

@@ -89,8 +89,8 @@ def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) 
     rows = [row.split() for row in text.splitlines()]
     assert ["key", "live", "last", "applied", "declared", "remark"] in rows
     assert ["producer_byte_rate", *["5", "B/s", "4", "B/s", "4", "B/s", "quotas.yaml:5:1"]] in rows
-    assert "+ user=erin  (added: no manifest declares it; the next apply removes it)" in text
-    assert "1 unapplied, 1 changed, 1 missing, 1 added; 1 in sync, 0 unmanaged." in text
+    assert "+ user=erin  (added: no manifest declares it, and the next apply removes it)" in text
+    assert "1 unapplied, 1 changed, 1 missing, 1 added. 1 in sync, 0 unmanaged." in text
 
 
 def test_without_a_baseline_it_says_that_it_cannot_tell() -> None:
@@ -100,7 +100,7 @@ def test_without_a_baseline_it_says_that_it_cannot_tell() -> None:
     assert document["baseline"] is None
     assert {one.drift.value for one in drift.entities} == {"differs", "added"}
     assert "no baseline was given" in plain(drift_lines(drift))
-    assert "3 differ, 1 added; 1 in sync, 0 unmanaged." in plain(drift_lines(drift))
+    assert "3 differ, 1 added. 1 in sync, 0 unmanaged." in plain(drift_lines(drift))
 
 
 def test_unmanaged_entities_alone_are_no_drift(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked
     nothing_declared = intent(desired(), prune=Prune.NEVER, scope=only_users)
     drift = find_drift(nothing_declared, FakeCluster({**live, client("other"): {"producer_byte_rate": 1.0}}))
     text = plain(drift_lines(drift))
-    assert ("? user=u09" in text, "? user=u10" in text, "and 2 more; --show-unmanaged lists all" in text) == (True, False, True)
+    assert ("? user=u09" in text, "? user=u10" in text, "and 2 more. --show-unmanaged lists all" in text) == (True, False, True)
     assert "other" not in text
     assert (len(drift.unmanaged_in_scope), drift.counts[DriftClass.UNMANAGED]) == (12, 13)
     every = plain(drift_lines(drift, show_unmanaged=True))

@@ -58,7 +58,7 @@ def test_order_is_kept_and_empty_lines_blanks_bom_and_crlf_do_not_count() -> Non
         ('{"user": {"default": true}}', "neither a string nor null"),
         ('{"user": ""}', "the name of the 'user' is empty"),
         ('{"ip": ""}', "the name of the 'ip' is empty"),
-        ('{"clientid": "a"}', "'clientid' is not an entity type. The types are user, client-id, ip; did you mean 'client-id'"),
+        ('{"clientid": "a"}', "'clientid' is not an entity type. The types are user, client-id, ip. Did you mean 'client-id'"),
         ('{"ip": "10.0.0.7", "user": "a"}', "an ip cannot be combined"),
         ('{"ip": "::1::"}', "'::1::' is neither an address nor a host name"),
         ('{"user": "\\ud800"}', "half a surrogate pair"),

@@ -131,7 +131,7 @@ def test_known_clients_are_distinct_pairs_in_either_spelling_of_client_id(tmp_pa
         (b'{"user": 1}', "user is not a string"),
         (b'{"user": "a", "client_id": 5}', "client_id is not a string"),
         (b'{"user": "a", "client-id": 5}', "client-id is not a string"),
-        (b'{"user": "a", "client-Id": "x"}', "the field 'client-Id' is unknown; did you mean 'client-id'?"),
+        (b'{"user": "a", "client-Id": "x"}', "the field 'client-Id' is unknown. Did you mean 'client-id'?"),
         (b'{"user": "a", "broker": 1}', "the field 'broker' is unknown"),
         (b'{"user": "a", "client-id": "x", "client_id": "y"}', "client-id and client_id are the same field"),
         (b'{"user": ' + b"[" * 100_000, "this is not JSON"),

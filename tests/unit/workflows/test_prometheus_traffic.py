@@ -16,6 +16,7 @@ import pytest
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.integrations import PrometheusApi, TooManySamplesError
+from reconciler.model import MetricServer
 from reconciler.traffic.sources.client_names import ClientNames
 from reconciler.workflows.compact import CompactOptions, compact_traffic
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
@@ -73,6 +74,14 @@ def request(port: int, store: Path, *, hours: int = 2, http_config: Path | None 
 
 def rows(files: tuple[Path, ...]) -> list[dict[str, object]]:
     return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+
+def test_pages_are_kept_in_the_cache_folder_that_the_environment_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = MetricServer(address="http://127.0.0.1:9090")
+    monkeypatch.setenv("KAFKA_QUOTAS_CACHE", str(tmp_path))
+
+    assert PrometheusRequest.of(server).store == tmp_path / "prometheus"
+    assert PrometheusRequest.of(server, store=tmp_path / "own").store == tmp_path / "own"
 
 
 def test_each_hour_is_a_page_and_the_second_run_reads_none_again(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ class OldBroker(Broker):
         (
             AuthorizationError("not allowed", operation="x"),
             {PRODUCE, "consumer_byte_rate"},
-            "no broker answered with their values",
+            "No broker answered with their values",
         ),
     ],
 )

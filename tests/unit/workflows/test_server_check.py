@@ -182,6 +182,7 @@ def test_seeding_takes_over_everything_that_a_broker_takes_and_tells_what_it_lef
     assert "user=zero: Quota producer_byte_rate must be greater than 0" in note
 
 
+@pytest.mark.bulk
 def test_a_state_of_many_entities_is_seeded_in_several_requests() -> None:
     entities = {user(f"u{i}"): {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0} for i in range(6000)}
     cluster = FakeCluster()

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Severity
@@ -75,6 +77,7 @@ def test_every_file_is_read_once_however_many_clusters_there_are(tmp_path: Path)
     assert calls[f"{code.co_filename}:{code.co_qualname}"] == 2 + 30 + 60
 
 
+@pytest.mark.bulk
 def test_the_work_grows_with_the_teams_and_with_the_clusters_and_not_faster(tmp_path: Path) -> None:
     def work(name: str, **size: int) -> tuple[int, int]:
         """Calls to load everything, and to see it for every cluster."""

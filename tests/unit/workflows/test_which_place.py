@@ -1,4 +1,4 @@
-"""Brokers or a ZooKeeper: what the command line says replaces what the Cluster document says."""
+"""Brokers or a ZooKeeper: what the command line says replaces what the Cluster manifest says."""
 
 from pathlib import Path
 
