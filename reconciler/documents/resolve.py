@@ -36,9 +36,11 @@ from reconciler.resolution import (
 )
 
 SCHEMA: Final = "resolve"
+_FORMAT_VERSION: Final = "1.1"
+"""Of answers and lists. 1.1 added the field ``expiry``."""
 
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-_VERSION: Final = f'{{"format_version":{_COMPACT.encode(FORMAT_VERSION)},'
+_VERSION: Final = f'{{"format_version":{_COMPACT.encode(_FORMAT_VERSION)},'
 _text: Final = json.JSONEncoder(ensure_ascii=True).encode
 _ANY_USER: Final = '"user":null'
 _ANY_CLIENT: Final = '"client-id":null'
@@ -58,7 +60,7 @@ def resolution_to_json(view: QuotaView, resolution: Resolution, notes: Sequence[
     """The document of ``resolve.v1`` for one client; ``notes`` come after those of the state."""
     answer = answer_to_json(resolution)
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION,
         **_view_to_json(view),
         "entity": answer.pop("entity"),
         "quotas": answer.pop("quotas"),
@@ -70,7 +72,7 @@ def resolution_to_json(view: QuotaView, resolution: Resolution, notes: Sequence[
 
 def _list_head(view: QuotaView) -> dict[str, Json]:
     """A list's document without its last field, ``resolutions``."""
-    return {"format_version": FORMAT_VERSION, **_view_to_json(view), "notes": list(view.notes)}
+    return {"format_version": _FORMAT_VERSION, **_view_to_json(view), "notes": list(view.notes)}
 
 
 def answer_to_json(resolution: Resolution) -> dict[str, Json]:

@@ -191,7 +191,7 @@ def test_lines_put_together_are_the_answers_and_can_be_asked_again(
         lines = list(answer_json_lines(answers, asked, wanted, seen=lambda _: None))
         assert all(line.endswith("}\n") and line.count("\n") == 1 for line in lines)
         assert [json.loads(line) for line in lines] == [
-            {"format_version": "1.0", **answer_to_json(answers.answer(entity, wanted))} for entity, _ in asked
+            {"format_version": "1.1", **answer_to_json(answers.answer(entity, wanted))} for entity, _ in asked
         ]
     assert {entity for entity, _ in asked} >= set(answers.quotas)
     # What holds for a listed user's other client ids is in the list too, or the same as without one.
