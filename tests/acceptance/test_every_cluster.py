@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +116,34 @@ def test_one_answer_in_three_is_still_given_and_a_new_cluster_is_skipped(tmp_pat
     assert "Cluster gone could not be looked at: " in done.out
     assert "Plan for cluster live" in done.out
     assert len(json.loads((repo.folder / "all.json").read_text())["clusters"]) == 3
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("command", "hanging"),
+    [("plan", 2), pytest.param("drift", 2, marks=pytest.mark.large), pytest.param("report", 8, marks=pytest.mark.large)],
+)
+def test_clusters_that_hang_end_as_unreachable_and_the_next_one_is_read(
+    tmp_path: Path, clean_kafka: Sandbox, command: str, hanging: int
+) -> None:
+    """As many clusters hang as are read at once. Their servers accept connections and never answer."""
+    with contextlib.ExitStack() as silent:
+        servers = [silent.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(hanging)]
+        addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]
+        for number, address in enumerate((*addresses, clean_kafka.bootstrap_servers)):
+            name = f"c{number}"
+            (tmp_path / f"{name}.yaml").write_text(cluster(name, connection={"bootstrapServers": [address]}))
+        (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
+        if command == "report":
+            done = invoke("report", "--out", "json=all.json", cwd=tmp_path)
+        else:
+            done = invoke(command, "--all-clusters", "--parallel", str(hanging), "--out", "json=all.json", cwd=tmp_path)
+    read = {
+        each["cluster"]["name"]: each.get("failure_reason")
+        for each in json.loads((tmp_path / "all.json").read_text())["clusters"]
+    }
+    assert read == {
+        **{f"c{number}": "unreachable" for number in range(hanging)},
+        f"c{hanging}": None,
+    }
+    assert done.code == 1
