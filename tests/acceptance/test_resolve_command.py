@@ -188,7 +188,7 @@ def test_a_list_on_stdin_gives_one_line_each_in_order(folder: Path) -> None:
     whole = valid(
         json.loads(with_stdin(folder, "".join(json.dumps(one) + "\n" for one in asked), "--format", "json").out), "resolve-list"
     )
-    assert [{"format_version": "1.0", **one} for one in whole["resolutions"]] == lines
+    assert [{"format_version": "1.1", **one} for one in whole["resolutions"]] == lines
 
 
 @pytest.mark.parametrize(
