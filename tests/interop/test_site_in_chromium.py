@@ -65,6 +65,7 @@ def search(browser: Chromium, address: str, query: str) -> list[str]:
         ("how do I add a quota for my team", "authors.html"),
         ("change quota", "authors.html"),
         ("raise limit", "authors.html"),
+        ("expiring quota", "expiring-quotas.html"),
         ("roll back", "roll-back.html"),
         ("rollback", "roll-back.html"),
         ("upgrade", "compatibility.html"),

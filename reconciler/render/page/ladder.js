@@ -86,7 +86,7 @@ function clientAnswer({ user, clientId }, limits) {
   const notes = [];
   if (clientId === "" && !limits.cluster.callback) {
     const differ = CLIENT_KEYS.filter((key) => limits.winner(key, user, OTHER) !== limits.winner(key, user, ""));
-    if (differ.length) notes.push("This client sends no client id; one that sends an id which no quota names gets another " + differ.join(", ") + ".");
+    if (differ.length) notes.push("This is a client that sends no client-id. A client that sends one which no quota names gets another " + differ.join(", ") + ".");
   }
   for (const name of [user, clientId]) {
     if (name === "<default>") notes.push("This is the literal name <default>. Leave the field empty, or tick “any other”, for whom only defaults catch.");
@@ -101,7 +101,7 @@ function addressAnswer({ ip }, limits) {
   const notes = [];
   if (verdict === "invalid") return { who: "ip=" + shownName(ip), found: [], names: [], notes: ["This is neither an address nor a host name."] };
   if (ip === "<default>") notes.push("This is the literal name <default>. Leave the field empty for an address that no quota names.");
-  if (verdict === "ask-broker") notes.push("This is a host name; brokers limit the address that each of them found for it when the quota was set.");
+  if (verdict === "ask-broker") notes.push("This is a host name. Brokers limit the address that each of them found for it when the quota was set.");
   if (verdict === "literal" && limits.hostNames.length) {
     notes.push("Limits of host names are not counted, since only the brokers know their addresses: " + plural(limits.hostNames.length, "entity", "entities") + ".");
   }

@@ -111,7 +111,7 @@ class Limits {
     const winner = unclear ? null : held.find((one) => one !== null) || null;
     const spellings = found.map((one) => entityText(one.entity)).sort().join(", ");
     const unknown = unclear
-      ? spellings + " are one address with different limits; in each broker the one applied last decides"
+      ? spellings + " are one address with different limits. In each broker the one applied last decides"
       : null;
     const rungs = held.map((one, at) => {
       const reachable = ADDRESS_PRECEDENCE[at] === "default" || name !== OTHER;
