@@ -8,11 +8,11 @@ imported inside them: most tests need none of it.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,8 +36,8 @@ SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("
 
 ON_REQUEST = ("slow", "large", "interop", "soak")
 SLOWEST_FIRST = ("spark", "kafka")
-SPARK_GROUPS = ("spark-a", "spark-b")
-"""Of files whose tests share one Spark session each, started once. One group alone would last longer than all the rest."""
+GROUPS = {"spark": "spark", "kafka_sandbox": "kafka", "zookeeper_sandbox": "kafka"}
+"""Of files whose tests share a server, by its fixture. One process runs a group, so each server starts once in a run."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,15 +51,35 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--hypothesis-profile", None) == "brief":
         for item in items:
             _limit_examples(getattr(item, "obj", None), settings().max_examples)
-    on_spark = [item for item in items if "spark" in getattr(item, "fixturenames", ())]
-    # Files in turn, the longest lists of tests first: about as much for each session.
-    counts = collections.Counter(item.path for item in on_spark)
-    grouped = {path: SPARK_GROUPS[place % len(SPARK_GROUPS)] for place, (path, _) in enumerate(counts.most_common())}
+    grouped: dict[Path, str] = {}
+    for fixture, group in GROUPS.items():
+        for item in items:
+            if fixture in getattr(item, "fixturenames", ()):
+                grouped.setdefault(item.path, group)
     for item in items:
         if item.path in grouped and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(grouped[item.path]))
     # Three at a time, the last one's end is the end: that should not be a file of minutes.
-    items.sort(key=lambda item: [item.path not in grouped, *(item.get_closest_marker(mark) is None for mark in SLOWEST_FIRST)])
+    first = list(dict.fromkeys(GROUPS.values()))
+    places = {path: first.index(group) for path, group in grouped.items()}
+    items.sort(
+        key=lambda item: [
+            places.get(item.path, len(first)),
+            *(item.get_closest_marker(mark) is None for mark in SLOWEST_FIRST),
+        ]
+    )
+    if config.getoption("loadgroup", False):
+        _name_groups(items)
+
+
+def _name_groups(items: Sequence[pytest.Item]) -> None:
+    """Tests of a group have ``@GROUP`` behind their names, where xdist looks for it.
+
+    xdist 3.8 sets an attribute to that end which pytest 9.2 does not read. Without the names, each file is a group of its own.
+    """
+    for item in items:
+        if mark := item.get_closest_marker("xdist_group"):
+            item._id = item.id.parse(f"{item.nodeid}@{mark.args[0]}")
 
 
 def _limit_examples(test: Any, most: int) -> None:
