@@ -69,6 +69,9 @@ Opened = TypeVar("Opened", bound=TrafficSource)
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
 _ROWS_A_BATCH: Final = 1 << 16
+_IN_PROCESS: Final = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
+_ON_SPARK: Final = (CLIENT_TOTALS, MINUTE_TOTALS)
+"""Totals that one pass over the rows gives. Those of metrics would need more columns."""
 _SMALL_GAUGES: Final = 200_000_000
 """Rows: a gauge counts once, and is not sorted with all others. A day of 12,000 series every 15 s has a third of it."""
 _ROWS_A_SLICE: Final = 4_000_000
@@ -369,10 +372,9 @@ def _local_rows(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kin
         parts = parts_of(traffic.parquet, between=traffic.between)
         for part in parts:
             log_event(_log, "file opened", file=part.path, rows=part.rows)
-        together = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
         slices = [(sum(part.rows for part in some), _reader_of(some)) for some in time_slices(parts, _ROWS_A_SLICE)]
-        rows = LocalRows(_reader_of(parts), together, slices)
-        return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), together))
+        rows = LocalRows(_reader_of(parts), _IN_PROCESS, slices)
+        return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), _IN_PROCESS))
     batches = list(read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds))
     if traffic.source is Source.LOGS and batches:
         import pyarrow as pa
@@ -406,7 +408,8 @@ def _rows_on_spark(
 
     if traffic.source is Source.NORMAL_FORM:
         parts = parts_of(traffic.parquet, between=traffic.between)
-        return _with_stored_totals(normal_form_rows(spark, parts), parts, lambda rest: normal_form_rows(spark, rest))
+        rows = normal_form_rows(spark, parts, _ON_SPARK)
+        return _with_stored_totals(rows, parts, lambda rest: normal_form_rows(spark, rest, _ON_SPARK))
     return keep_rows(traffic, spark, log_timezone=log_timezone, also=also, kinds=kinds)
 
 
@@ -423,7 +426,7 @@ def _dataset_rows(
 
     if listing.logs:
         return log_rows(spark, listing.logs, log_timezone=log_timezone, also=also, kinds=kinds, between=traffic.between)
-    return frame_rows(spark, traffic.datasets, listing.format, traffic.mapping, traffic.between)
+    return frame_rows(spark, traffic.datasets, listing.format, traffic.mapping, traffic.between, _ON_SPARK)
 
 
 def keep_rows(

@@ -46,7 +46,7 @@ class DayRows(FrameRows):
 
     def __init__(self, spark: SparkSession, frame: DataFrame) -> None:
         """``frame``: those of the time to judge."""
-        super().__init__(spark, frame, lambda _: NAMES, _canonical)
+        super().__init__(spark, frame, lambda _: NAMES, lambda batch, columns: (_canonical(batch, columns),))
         self.totals = frame
 
     def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:

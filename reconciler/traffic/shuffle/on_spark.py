@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,13 +19,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from reconciler.logs import log_event
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks
-from reconciler.traffic.shuffle.rows import GroupWork, Rows, Totals
+from reconciler.traffic.shuffle.rows import GroupWork, Rows, Totals, columns_of, count_together, names_of
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number
 
 _log: Final = logging.getLogger(__name__)
 Work = TypeVar("Work")
 Item = TypeVar("Item")
+_WORK: Final = "work"
 _KEPT = pa.schema([("rows", pa.binary())])
 _SPREAD = pa.schema([("partition", pa.int32()), ("rows", pa.binary())])
 
@@ -62,10 +64,15 @@ def least_tasks(spark: SparkSession) -> int:
 
 
 class SparkRows(ABC, Generic[Item]):
-    """``Rows`` on Spark."""
+    """``Rows`` on Spark.
 
-    def __init__(self, spark: SparkSession) -> None:
+    ``together``: totals that the first one asked for computes in the same pass, as ``LocalRows`` does.
+    """
+
+    def __init__(self, spark: SparkSession, together: Sequence[Totals[Item]] = ()) -> None:
         self._spark = spark
+        self._together = together
+        self._known: dict[str, pa.Table] = {}
 
     @property
     def spark(self) -> SparkSession:
@@ -86,11 +93,42 @@ class SparkRows(ABC, Generic[Item]):
 
     def total(self, work: Totals[Item]) -> pa.Table:
         """As ``Rows.total``."""
-        whole = self.totals_frame(work)
-        with logged_stages(_log, self._spark, "rows added up", what=work.name) as event:
-            totals = collect_table(whole)
-            event["results"] = totals.num_rows
-        return totals
+        if work in self._together and self._known:
+            return self._known[work.name]
+        works = self._together if work in self._together else (work,)
+        with logged_stages(_log, self._spark, "rows added up", what=names_of(works)) as event:
+            totals = {work.name: collect_table(self.totals_frame(work))} if len(works) == 1 else self._total(works)
+            event["results"] = totals[work.name].num_rows
+        if work in self._together:
+            self._known = totals
+        return totals[work.name]
+
+    def _total(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
+        """Several totals by name. A row has the number of its work, and nulls in the columns of the others."""
+        own = [[pa.field(f"{name}_{number}", work.schema.field(name).type) for name in work.schema.names]
+               for number, work in enumerate(works)]  # fmt: skip
+        schema = pa.schema([(_WORK, pa.int32()), *(field for fields in own for field in fields)])
+
+        def count(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
+            for number, table in enumerate(count_together(works, items).values()):
+                rows = table.rename_columns([field.name for field in own[number]])
+                rows = rows.append_column(_WORK, pa.repeat(pa.scalar(number, pa.int32()), len(rows)))
+                missing = (field for field in schema if field.name not in rows.schema.names)
+                for field in missing:
+                    rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+                yield from rows.select(schema.names).to_batches()
+
+        keys = [f"{name}_{number}" for number, work in enumerate(works) for name in work.keys]
+        folds = [
+            getattr(F, fold)(f"{name}_{number}").alias(f"{name}_{number}")
+            for number, work in enumerate(works) for name, fold in work.folds.items()
+        ]  # fmt: skip
+        whole = collect_table(self._run(count, columns_of(works), schema, few=True).groupBy(_WORK, *keys).agg(*folds))
+        return {
+            work.name: whole.filter(pc.field(_WORK) == number)
+            .select([field.name for field in own[number]]).rename_columns(work.schema.names).cast(work.schema)
+            for number, work in enumerate(works)
+        }  # fmt: skip
 
     def totals_frame(self, work: Totals[Item], *, few: bool = True) -> DataFrame:
         """The same, left to Spark's workers. ``few``: there are much fewer totals than rows."""
@@ -146,9 +184,10 @@ class ReadRows(SparkRows[Item], Generic[Work, Item]):
         read: Callable[[Work, Sequence[str]], Iterable[Item]],
         *,
         a_task: int,
+        together: Sequence[Totals[Item]] = (),
     ) -> None:
         """``a_task``: the weight that one task reads at most, if there are as many parts."""
-        super().__init__(spark)
+        super().__init__(spark, together)
         self._read = read
         self._few = split_work(parts, weights, least_tasks(spark))
         self._many = split_work(parts, weights, max(least_tasks(spark), sum(weights) // a_task))
@@ -172,11 +211,13 @@ class FrameRows(SparkRows[pa.RecordBatch]):
         spark: SparkSession,
         frame: DataFrame,
         needed: Callable[[Sequence[str]], Sequence[str]],
-        convert: Callable[[pa.RecordBatch, Sequence[str]], pa.RecordBatch],
+        convert: Callable[[pa.RecordBatch, Sequence[str]], Iterable[pa.RecordBatch]],
+        together: Sequence[Totals[pa.RecordBatch]] = (),
     ) -> None:
         """``needed``: the columns of the frame from which ``convert`` makes some columns; those that it lacks are left out."""
-        super().__init__(spark)
-        self._frame, self._needed, self._convert = frame, needed, convert
+        super().__init__(spark, together)
+        self.frame = frame
+        self._needed, self._convert = needed, convert
 
     def _run(
         self,
@@ -190,11 +231,11 @@ class FrameRows(SparkRows[pa.RecordBatch]):
         convert = self._convert
 
         def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from go(convert(batch, columns) for batch in batches)
+            yield from go(rows for batch in batches for rows in convert(batch, columns))
 
         needed = set(self._needed(columns))
         # Of two columns whose names differ in case only, Spark takes the exact name with its own setting.
-        chosen = self._frame.select([f"`{name}`" for name in self._frame.columns if name in needed])
+        chosen = self.frame.select([f"`{name}`" for name in self.frame.columns if name in needed])
         return chosen.mapInArrow(run, from_arrow_schema(schema))
 
 

@@ -85,6 +85,28 @@ class Rows(Protocol[Item]):
         ...
 
 
+def names_of(works: Sequence[Totals[Item]]) -> str:
+    """What is added up in one pass, for the log."""
+    return ", ".join(work.name for work in works)
+
+
+def columns_of(works: Sequence[Totals[Item]]) -> tuple[str, ...]:
+    """The columns of an item that one of these reads, each once."""
+    return tuple(dict.fromkeys(name for work in works for name in work.columns))
+
+
+def count_together(works: Sequence[Totals[Item]], items: Iterable[Item]) -> dict[str, pa.Table]:
+    """The totals of a share by name, in one pass."""
+    if len(works) == 1:
+        (work,) = works
+        return {work.name: add_up(pa.Table.from_batches(work.count(items), schema=work.schema), work.keys, work.folds)}
+    sums = [PartialSums(work.schema, work.keys, work.folds) for work in works]
+    for item in items:
+        for work, partial in zip(works, sums, strict=True):
+            partial.add(pa.Table.from_batches(work.count([item]), schema=work.schema))
+    return {work.name: partial.table() for work, partial in zip(works, sums, strict=True)}
+
+
 class LocalRows(Generic[Item]):
     """Rows in this process. ``items`` reads all of them, with these columns at least; it is called for each pass.
 
@@ -108,23 +130,12 @@ class LocalRows(Generic[Item]):
         if work in self._together and self._known:
             return self._known[work.name]
         works = self._together if work in self._together else (work,)
-        with timed_event(_log, "rows added up", what=", ".join(asked.name for asked in works), engine="this process") as event:
-            totals = self._total(works)
+        with timed_event(_log, "rows added up", what=names_of(works), engine="this process") as event:
+            totals = count_together(works, self._items(columns_of(works)))
             event["results"] = totals[work.name].num_rows
         if work in self._together:
             self._known = totals
         return totals[work.name]
-
-    def _total(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
-        if len(works) == 1:
-            (work,) = works
-            batches = work.count(self._items(work.columns))
-            return {work.name: add_up(pa.Table.from_batches(batches, schema=work.schema), work.keys, work.folds)}
-        sums = [PartialSums(work.schema, work.keys, work.folds) for work in works]
-        for item in self._items(tuple(dict.fromkeys(name for work in works for name in work.columns))):
-            for work, partial in zip(works, sums, strict=True):
-                partial.add(pa.Table.from_batches(work.count([item]), schema=work.schema))
-        return {work.name: partial.table() for work, partial in zip(works, sums, strict=True)}
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """As ``Rows.judge``."""

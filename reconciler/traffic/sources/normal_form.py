@@ -256,6 +256,14 @@ def require_columns(schema: pa.Schema, file: str) -> None:
         raise TrafficError(f"recorded traffic {file}: the column {name!r} of the normal form is {kind}, not {wanted}")
 
 
+def with_required_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows. Needed columns that are missing are there, and null."""
+    for name, kind in COLUMNS:
+        if name in _REQUIRED and name not in batch.schema.names:
+            batch = batch.append_column(name, pa.nulls(batch.num_rows, _NULLS[kind]))
+    return batch
+
+
 def wrong_type(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType, str]]:
     """Columns of the normal form that have another type: name, type, and the type that is needed."""
     types = {field.name: field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in schema}
@@ -268,6 +276,7 @@ _TICKS: Final = {"s": (1, 1_000_000), "ms": (1, 1_000), "us": (1, 1), "ns": (1_0
 """How many ticks of a unit are how many microseconds."""
 _NAMES: Final = pa.dictionary(pa.int32(), pa.string())
 _HASHED: Final = {"int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_()}
+_NULLS: Final = {**_HASHED, "timestamp": pa.timestamp("us", "UTC"), "string": pa.string()}
 Hashes: TypeAlias = np.ndarray[tuple[int], np.dtype[np.uint64]]
 
 

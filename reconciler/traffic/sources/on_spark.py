@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.shuffle.on_spark import FrameRows, KeptRows, ReadRows, least_tasks, split_work
+from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import CLUSTER, LINE_KEYS, line_keys, mark_copies
@@ -36,6 +37,7 @@ from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, is_reques
 from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_batch, mapped_rows, normal_batch, require_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, canonical_rows, file_columns, require_columns
+from reconciler.traffic.sources.parquet_contents import LARGEST_FILE, contents_frame, contents_rows, largest_file
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, read_part
 from reconciler.traffic.sources.recorder_files import recorder_rows
 from reconciler.traffic.sources.request_log import parse_lines, schema
@@ -58,11 +60,15 @@ _ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
 _DAYS: Final = frozenset({"dt", "ds", "date", "day"})
 """Usual names of the columns by which a Hive layout is cut into days."""
 Found = TypeVar("Found")
+Together: TypeAlias = Sequence[Totals[pa.RecordBatch]]
 
 
-def normal_form_rows(spark: SparkSession, parts: Sequence[Part]) -> ReadRows[Part, pa.RecordBatch]:
-    """Rows of the canonical traffic schema of files in the normal form: workers read their columns anew for each pass."""
-    return ReadRows(spark, parts, [part.rows for part in parts], read_part, a_task=ROWS_A_PART)
+def normal_form_rows(spark: SparkSession, parts: Sequence[Part], together: Together = ()) -> ReadRows[Part, pa.RecordBatch]:
+    """Rows of the canonical traffic schema of files in the normal form: workers read their columns anew for each pass.
+
+    ``together``: totals for which one pass is enough.
+    """
+    return ReadRows(spark, parts, [part.rows for part in parts], read_part, a_task=ROWS_A_PART, together=together)
 
 
 def mapped_file_rows(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, with_file: bool = False) -> KeptRows:
@@ -194,16 +200,31 @@ def frame_rows(
     form: str | None,
     mapping: TrafficMapping | None,
     between: Between | None = None,
+    together: Together = (),
 ) -> FrameRows:
-    """Rows of tables, or of files of one format, in a stretch of time. Spark reads their columns anew for each pass.
+    """Rows of tables, or of files of one format, in a stretch of time. Spark reads them anew for each pass.
 
-    Raises ``TrafficError`` when a column is missing or has another type.
+    ``together``: as ``normal_form_rows``. Raises ``TrafficError`` when a column is missing or has another type.
     """
     frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
-    return rows_of_frame(frame, mapping, between, where=escaped(str(datasets[0])))
+    rows = rows_of_frame(frame, mapping, between, together, where=escaped(str(datasets[0])))
+    if mapping is not None or form != "parquet":
+        return rows
+    contents = _load(datasets[0], lambda: _contents(spark, datasets, between))
+    return rows if contents is None else contents_rows(contents, between, together)
 
 
-def rows_of_frame(frame: DataFrame, mapping: TrafficMapping | None, between: Between | None = None, *, where: str) -> FrameRows:
+def _contents(spark: SparkSession, datasets: Sequence[Dataset], between: Between | None) -> DataFrame | None:
+    """Whole Parquet files of the days of a stretch of time. ``None``: Spark's reader reads less, or is the only one that can."""
+    contents = contents_frame(spark, [dataset.name for dataset in datasets])
+    if contents is not None and between is not None:
+        contents = days_between(contents, between) if day_columns(contents) else None
+    return None if contents is None or largest_file(contents) > LARGEST_FILE else contents
+
+
+def rows_of_frame(
+    frame: DataFrame, mapping: TrafficMapping | None, between: Between | None = None, together: Together = (), *, where: str
+) -> FrameRows:
     """The same of a frame, on its own session. ``where`` names it in errors. Raises ``TrafficError``."""
     spark, names = frame.sparkSession, frame.columns
     if mapping is None:
@@ -212,14 +233,15 @@ def rows_of_frame(frame: DataFrame, mapping: TrafficMapping | None, between: Bet
         others = [pa.field(name, pa.null()) for name in names if name not in schema.names]
         require_columns(pa.schema([*schema, *others]), where)
         narrowed = frame if between is None else rows_between(frame, between)
-        return FrameRows(spark, narrowed, file_columns, canonical_rows)
+        return FrameRows(spark, narrowed, file_columns, lambda batch, columns: (canonical_rows(batch, columns),), together)
     require_mapped([where], [names], mapping)
     needed = tuple(name for name in mapping.columns if name in set(names))
 
-    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
-        return _narrowed(mapped_batch(batch, mapping), between).select(list(columns))
+    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        yield _narrowed(mapped_batch(batch, mapping), between).select(list(columns))
 
-    return FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: needed, convert)
+    narrowed = frame if between is None else days_between(frame, between)
+    return FrameRows(spark, narrowed, lambda _: needed, convert, together)
 
 
 def unconverted_rows(
@@ -237,13 +259,13 @@ def unconverted_rows(
     schema = _load(datasets[0], lambda: collect_table(frame.limit(0)).schema)
     if mapping is None:
         narrowed = frame if between is None or "ts" not in frame.columns else rows_between(frame, between)
-        return schema, FrameRows(spark, narrowed, lambda columns: columns, lambda batch, _: batch)
+        return schema, FrameRows(spark, narrowed, lambda columns: columns, lambda batch, _: (batch,))
     require_mapped([escaped(str(datasets[0]))], [frame.columns], mapping)
     names = tuple(name for name in mapping.columns if name in set(frame.columns))
 
-    def convert(batch: pa.RecordBatch, _: Sequence[str]) -> pa.RecordBatch:
+    def convert(batch: pa.RecordBatch, _: Sequence[str]) -> Iterator[pa.RecordBatch]:
         normal = normal_batch(batch, mapping)
-        return normal if between is None else between.rows_around(normal)
+        yield normal if between is None else between.rows_around(normal)
 
     return schema, FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: names, convert)
 
@@ -265,11 +287,11 @@ def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -
         names = file_columns(columns) if mapping is None else (name for name in mapping.columns if name in known)
         return (*names, SOURCE_COLUMN, CLUSTER)
 
-    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
+    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         own = [name for name in columns if name != "file"]
         rows = canonical_rows(batch, own) if mapping is None else mapped_batch(batch, mapping).select(own)
         rows = rows.append_column("file", batch.column(SOURCE_COLUMN))
-        return rows.append_column(CLUSTER, batch.column(CLUSTER).cast(pa.string())) if has_cluster else rows
+        yield rows.append_column(CLUSTER, batch.column(CLUSTER).cast(pa.string())) if has_cluster else rows
 
     return FrameRows(frame.sparkSession, frame, needed, convert)
 
@@ -298,10 +320,14 @@ def days_between(frame: DataFrame, between: Between) -> DataFrame:
     """
     day = datetime.timedelta(days=1)
     first, last = (datetime.datetime.fromtimestamp(us / 1e6, datetime.UTC).date() for us in (between.after_us, between.until_us))
-    for field in frame.schema.fields:
-        if field.name.lower() in _DAYS and isinstance(field.dataType, DateType):
-            frame = frame.where(F.col(field.name).between(first - day, last + day))
+    for name in day_columns(frame):
+        frame = frame.where(F.col(name).between(first - day, last + day))
     return frame
+
+
+def day_columns(frame: DataFrame) -> list[str]:
+    """The columns by which a Hive layout is cut into days."""
+    return [field.name for field in frame.schema.fields if field.name.lower() in _DAYS and isinstance(field.dataType, DateType)]
 
 
 def rows_between(frame: DataFrame, between: Between) -> DataFrame:

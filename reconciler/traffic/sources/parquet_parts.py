@@ -17,8 +17,8 @@ from reconciler.errors import TrafficError
 from reconciler.traffic.sources.normal_form import DELTA, canonical_rows, file_columns
 
 ROWS_A_PART: Final = 2_000_000
-_ROWS_A_BATCH: Final = 1 << 19
-_DICTIONARIES: Final = ("user", "client_id", "ip", "kind", "semantics")
+ROWS_A_BATCH: Final = 1 << 19
+DICTIONARIES: Final = ("user", "client_id", "ip", "kind", "semantics")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,18 @@ class Between:
     def covers(self, footer: pq.FileMetaData) -> bool:
         """Whether the statistics of a file show that all of its rows are of this time."""
         for group in range(footer.num_row_groups):
-            span = _span_us(footer, group)
+            span = span_us(footer, group)
             if span is None or span[0] <= self.after_us or span[1] > self.until_us:
                 return False
         return True
 
+    def may_cut(self, span: tuple[int, int] | None) -> bool:
+        """Whether rows between these times, in microseconds, may be of this time. ``None``: the times are not known."""
+        return span is None or (span[1] > self.after_us and span[0] <= self.until_us)
 
-def _span_us(footer: pq.FileMetaData, group: int) -> tuple[int, int] | None:
-    """The first and the last time of a row group."""
+
+def span_us(footer: pq.FileMetaData, group: int) -> tuple[int, int] | None:
+    """The first and the last time of a row group, in microseconds, as its statistics show them."""
     place = footer.schema.names.index("ts") if "ts" in footer.schema.names else -1
     statistics = footer.row_group(group).column(place).statistics if place >= 0 else None
     if statistics is None or not statistics.has_min_max:
@@ -94,10 +98,10 @@ class Part:
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
         present = [name for name in columns if name in self.columns]
-        names = [name for name in _DICTIONARIES if name in self.columns]
+        names = [name for name in DICTIONARIES if name in self.columns]
         with pq.ParquetFile(self.path, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
             groups = list(range(self.first, self.end))
-            batches = file.iter_batches(_ROWS_A_BATCH, row_groups=groups, columns=present, use_threads=False)
+            batches = file.iter_batches(ROWS_A_BATCH, row_groups=groups, columns=present, use_threads=False)
             yield from batches if self.between is None else map(self.between.rows_of, batches)
 
 
@@ -130,7 +134,7 @@ def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | N
         for group in range(footer.num_row_groups):
             held += footer.row_group(group).num_rows
             if held >= rows or group + 1 == footer.num_row_groups:
-                spans = [_span_us(footer, number) for number in range(first, group + 1)]
+                spans = [span_us(footer, number) for number in range(first, group + 1)]
                 parts.append(Part(path, first, group + 1, held, columns, chosen, _around(spans), deltas))
                 first, held = group + 1, 0
     return tuple(part for part in parts if part.rows)
