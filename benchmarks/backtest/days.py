@@ -71,7 +71,7 @@ def measured(folder: Path, traffic: str, chosen: datetime.date, timeout_s: float
     rows = json.loads(done.stdout)["provenance"]["requests"]
     read = [int(number) for number in _READ.findall(done.stderr)]
     return (
-        f"one day of {traffic}: {rows:,} requests judged, at most {max(read, default=0):,} rows read in a pass, "
+        f"one day of {traffic}: {rows:,} requests judged, at most {max(read, default=0):,} files or rows read in a pass, "
         f"processor time {done.processor_s:.0f} s"
     )
 

@@ -87,9 +87,9 @@ def logged_stages(log: logging.Logger, session: SparkSession, message: str, **da
     """Log one event at the end of the block, with figures of the stages that ran in it, as ``logs.timed_event`` does.
 
     Spark's own pages show its jobs by ``message``, and ``spent_times`` gets its seconds. Figures: ``tasks`` that ended,
-    ``read_rows`` of files by Spark's own readers, ``shuffled_blocks`` and ``shuffled_bytes`` written for other tasks, and
-    ``spilled_bytes`` written to disk for want of memory. A Spark Connect server gives none. Nothing is asked of Spark while the
-    level is off.
+    ``read_rows`` of files by Spark's own readers (a file of which Spark reads the bytes is one row), ``shuffled_blocks`` and
+    ``shuffled_bytes`` written for other tasks, and ``spilled_bytes`` written to disk for want of memory. A Spark Connect server
+    gives none. Nothing is asked of Spark while the level is off.
     """
     name = f"{message} ({data['what']})" if "what" in data else message
     if not log.isEnabledFor(logging.DEBUG):
