@@ -249,6 +249,10 @@ def count_means(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 MEAN_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
     name="means", columns=_MEAN_COLUMNS, count=count_means, schema=MEANS, keys=CLIENT, folds=MEAN_FOLDS
 )
+ONE_PASS: Final = (CLIENT_TOTALS, MINUTE_TOTALS)
+"""What one pass over the rows counts, wherever they are."""
+ONE_PASS_WITH_MEANS: Final = (*ONE_PASS, MEAN_TOTALS)
+"""The same with the totals of metrics, which need more columns."""
 
 
 def means_of_rows(rows: ChargedRows, interval: Integers, throttled: Integers, status: str) -> pa.Table:

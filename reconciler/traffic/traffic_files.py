@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
-from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS
+from reconciler.traffic.client_totals import ONE_PASS, ONE_PASS_WITH_MEANS
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recording_gaps import RecordingGap, read_gaps
 from reconciler.traffic.request_traffic import CONNECTION, open_rows
@@ -69,9 +69,6 @@ Opened = TypeVar("Opened", bound=TrafficSource)
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
 _ROWS_A_BATCH: Final = 1 << 16
-_IN_PROCESS: Final = (CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS)
-_ON_SPARK: Final = (CLIENT_TOTALS, MINUTE_TOTALS)
-"""Totals that one pass over the rows gives. Those of metrics would need more columns."""
 _SMALL_GAUGES: Final = 200_000_000
 """Rows: a gauge counts once, and is not sorted with all others. A day of 12,000 series every 15 s has a third of it."""
 _ROWS_A_SLICE: Final = 4_000_000
@@ -373,8 +370,8 @@ def _local_rows(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kin
         for part in parts:
             log_event(_log, "file opened", file=part.path, rows=part.rows)
         slices = [(sum(part.rows for part in some), _reader_of(some)) for some in time_slices(parts, _ROWS_A_SLICE)]
-        rows = LocalRows(_reader_of(parts), _IN_PROCESS, slices)
-        return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), _IN_PROCESS))
+        rows = LocalRows(_reader_of(parts), ONE_PASS_WITH_MEANS, slices)
+        return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), ONE_PASS_WITH_MEANS))
     batches = list(read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds))
     if traffic.source is Source.LOGS and batches:
         import pyarrow as pa
@@ -408,8 +405,8 @@ def _rows_on_spark(
 
     if traffic.source is Source.NORMAL_FORM:
         parts = parts_of(traffic.parquet, between=traffic.between)
-        rows = normal_form_rows(spark, parts, _ON_SPARK)
-        return _with_stored_totals(rows, parts, lambda rest: normal_form_rows(spark, rest, _ON_SPARK))
+        rows = normal_form_rows(spark, parts, ONE_PASS)
+        return _with_stored_totals(rows, parts, lambda rest: normal_form_rows(spark, rest, ONE_PASS))
     return keep_rows(traffic, spark, log_timezone=log_timezone, also=also, kinds=kinds)
 
 
@@ -426,7 +423,7 @@ def _dataset_rows(
 
     if listing.logs:
         return log_rows(spark, listing.logs, log_timezone=log_timezone, also=also, kinds=kinds, between=traffic.between)
-    return frame_rows(spark, traffic.datasets, listing.format, traffic.mapping, traffic.between, _ON_SPARK)
+    return frame_rows(spark, traffic.datasets, listing.format, traffic.mapping, traffic.between, ONE_PASS)
 
 
 def keep_rows(
