@@ -146,7 +146,7 @@ class ClusterChecks:
         except WrongClusterError as error:
             self._fail("identity", str(error), "Check the address, or correct clusterId in the Cluster manifest")
             return
-        message = f"{version}{brokers}, cluster id {escaped(identity.id or 'unknown')}."
+        message = f"{version}, {brokers}, cluster id {escaped(identity.id or 'unknown')}."
         if self._spec.name is not None and self._spec.cluster_id is None:
             remedy = f"Write clusterId: {escaped(identity.id or '')} into the Cluster manifest, so that no other one is changed"
             self._add("identity", CheckStatus.WARN, f"{message} The Cluster manifest does not state an id.", remedy)

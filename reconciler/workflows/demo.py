@@ -77,8 +77,12 @@ class Screen:
 def run_demo(screen: Screen, *, seconds: float, progress: Progress) -> None:
     """Run every step; ``seconds`` is how long the teams send.
 
-    Leaves no process and no folder behind, also when interrupted. Raises ``DemoError`` when a step does not end as it must.
+    Leaves no process and no folder behind, also when interrupted. Raises ``DemoError`` when a step does not end as it must, and
+    ``MissingDependencyError`` without what its backtest needs.
     """
+    from reconciler.traffic import require_packages
+
+    require_packages()  # the fifth step, a minute later, is a backtest
     logins = tuple(Login(name=team.user, password=f"{team.user}-secret") for team in (*TEAMS, READER))
     screen.heading("1. A real Kafka broker, with its request log on")
     with (

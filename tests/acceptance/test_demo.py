@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -70,6 +71,16 @@ def test_the_demo_walks_the_whole_road(tmp_path: Path) -> None:
     assert int(throttles[1]) > 0
     assert "No changes: the cluster has what the manifests declare (5 unchanged, 0 unmanaged)." in output
     assert_nothing_is_left(tmp_path)
+
+
+def test_without_the_extra_of_the_backtest_it_starts_no_broker(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['msgspec'] = None; from reconciler.cli.main import main; sys.exit(main(['demo']))"
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert "pip install 'kafka-quota-reconciler[traffic]'" in done.stderr
+    assert done.stdout == ""
 
 
 @pytest.mark.parametrize("moment", ["2. Three teams produce", pytest.param("$ kafka-quotas backtest", marks=pytest.mark.large)])
