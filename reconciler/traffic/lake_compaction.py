@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
+import os
+import urllib.parse
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -22,13 +24,13 @@ from reconciler.traffic.seconds.compact import END_BYTES, LONGEST_LINE, SourceFi
 from reconciler.traffic.seconds.day_folders import MANIFESTS, DayFolders
 from reconciler.traffic.seconds.day_ledger import LOG, TABLE, WHOLE, DayRange, LakeLedger, LakeSource, oldest_day
 from reconciler.traffic.seconds.day_table import DayTable, is_own
-from reconciler.traffic.seconds.day_writer import DayStore, SummedRows, WriteOptions, WrittenDays, write_days
+from reconciler.traffic.seconds.day_writer import DayStore, SourceRows, WriteOptions, WrittenDays, write_days
 from reconciler.traffic.seconds.lake_files import LakeFiles
 from reconciler.traffic.shuffle.on_spark import KeptRows, ReadRows
-from reconciler.traffic.sources.datasets import Dataset, address_of, parse_dataset
+from reconciler.traffic.sources.datasets import Dataset, address_of, local_path, parse_dataset
 from reconciler.traffic.sources.log_evidence import CLUSTER
 from reconciler.traffic.sources.log_files import BrokerFiles
-from reconciler.traffic.sources.normal_form import FILE
+from reconciler.traffic.sources.normal_form import FILE, require_columns
 from reconciler.traffic.sources.on_spark import (
     Listing,
     files_frame,
@@ -38,7 +40,7 @@ from reconciler.traffic.sources.on_spark import (
     sourced_rows,
     table_frame,
 )
-from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, parts_of, read_part
+from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, footers_of, parts_of, read_part
 from reconciler.traffic.sources.request_log import LOG_KINDS
 from reconciler.traffic.traffic_files import Traffic, keep_rows, look_first
 from reconciler.traffic.traffic_source import Source
@@ -102,7 +104,7 @@ def compact_days(spark: SparkSession, traffic: Traffic, request: LakeRequest) ->
         gone=listed.gone,
     )
     open_rows = functools.partial(listed.open_rows, spark, request.log_timezone)
-    written = write_days(spark, store, [*listed.sources.values()], open_rows, options)
+    written = write_days(store, [*listed.sources.values()], open_rows, options)
     return LakeResult(written=written, empty=listed.empty)
 
 
@@ -157,17 +159,43 @@ class ListedSources:
     @contextlib.contextmanager
     def open_rows(
         self, spark: SparkSession, log_timezone: str, chosen: Sequence[LakeSource]
-    ) -> Iterator[tuple[SummedRows, Mapping[str, LakeSource]]]:
+    ) -> Iterator[tuple[SourceRows, Mapping[str, LakeSource]]]:
         """Rows of these sources with their address as ``file``, for ``write_days``."""
         ids = {source.id for source in chosen}
         of_address = {address: source for address, source in self.sources.items() if source.id in ids}
-        rows = self._rows(spark, log_timezone, of_address)
+        if (paths := self._own_files(of_address)) is not None:
+            of_address = {Path(path).as_uri(): of_address[address] for path, address in paths.items()}
+            rows: SourceRows = _normal_form(spark, list(paths))
+        else:
+            rows = self._rows(spark, log_timezone, of_address)
         try:
             yield rows, of_address
         finally:
             rows.close()
 
-    def _rows(self, spark: SparkSession, log_timezone: str, chosen: Mapping[str, LakeSource]) -> SummedRows:
+    def _own_files(self, chosen: Collection[str]) -> Mapping[str, str] | None:
+        """The addresses by path of files that workers read without Spark's reader, which takes longer; ``None`` where it must.
+
+        It must for columns that are folders, for ids of clusters, and for files that it refuses with its own words.
+        """
+        traffic, listing = self.traffic, self.listing
+        folder = local_path(traffic.datasets[0]) if traffic.datasets else None
+        if folder is None or listing is None or listing.format != "parquet" or traffic.mapping is not None:
+            return None
+        paths = {_path_of(address): address for address in chosen}
+        if any("=" in os.path.relpath(path, folder) for path in paths):
+            return None
+        try:
+            for path, footer in footers_of(list(paths)):
+                columns = footer.schema.to_arrow_schema()
+                require_columns(columns, path)
+                if CLUSTER in columns.names:
+                    return None
+        except TrafficError:
+            return None
+        return paths
+
+    def _rows(self, spark: SparkSession, log_timezone: str, chosen: Mapping[str, LakeSource]) -> SourceRows:
         traffic, mapping = self.traffic, self.traffic.mapping
         if self.listing is None:
             part = traffic.only([Path(source.name) for source in chosen.values()])
@@ -184,6 +212,13 @@ class ListedSources:
             return _lines(spark, [log for log in logs if log.files], log_timezone)
         form = self.listing.format or "parquet"
         return sourced_rows(files_frame(spark, sorted(chosen), dataset, form, mapping), mapping, escaped(dataset.name))
+
+
+def _path_of(address: str) -> str:
+    """The path of a ``file:`` address, in which Spark encodes characters or does not."""
+    path = urllib.parse.urlsplit(address.replace("?", "%3F").replace("#", "%23")).path
+    plain = path.replace("%3F", "?").replace("%23", "#")
+    return plain if Path(plain).exists() else urllib.parse.unquote(path)
 
 
 def _lines(spark: SparkSession, logs: Sequence[BrokerFiles], log_timezone: str) -> KeptRows:

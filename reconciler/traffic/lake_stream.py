@@ -29,7 +29,7 @@ from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.traffic.lake_compaction import PROGRAM, LakeRequest, ListedSources, open_store, some_sources
 from reconciler.traffic.seconds.day_ledger import STREAM, LakeLedger, LakeSource, StreamPosition
-from reconciler.traffic.seconds.day_writer import DayStore, SummedRows, WriteOptions, WrittenDays, write_days
+from reconciler.traffic.seconds.day_writer import DayStore, SourceRows, WriteOptions, WrittenDays, write_days
 from reconciler.traffic.seconds.lake_files import LakeFiles
 from reconciler.traffic.sources.datasets import KAFKA, Dataset, KafkaTopic, address_of
 from reconciler.traffic.sources.log_evidence import CLUSTER
@@ -160,12 +160,12 @@ class _Batches:
         )
         if isinstance(self._source, KafkaTopic):
             source = LakeSource(id=self._stream.id, name=str(self._source), size=batch, kind=STREAM)
-            return write_days(self._spark, self._store, [source], functools.partial(_topic_rows, frame, source), options)
+            return write_days(self._store, [source], functools.partial(_topic_rows, frame, source), options)
         listed = self._listed(frame)
         if listed is None:
             return WrittenDays()
         open_rows = functools.partial(listed.open_rows, self._spark, request.log_timezone)
-        return write_days(self._spark, self._store, [*listed.sources.values()], open_rows, options)
+        return write_days(self._store, [*listed.sources.values()], open_rows, options)
 
     def _listed(self, frame: DataFrame) -> ListedSources | None:
         """The files of a batch that have traffic: other files may come to the same place."""
@@ -178,7 +178,7 @@ class _Batches:
 @contextlib.contextmanager
 def _topic_rows(
     frame: DataFrame, source: LakeSource, _: Sequence[LakeSource]
-) -> Iterator[tuple[SummedRows, Mapping[str, LakeSource]]]:
+) -> Iterator[tuple[SourceRows, Mapping[str, LakeSource]]]:
     fields = ", ".join(f"`{name}` {kind}" for name, kind in (*COLUMNS, (CLUSTER, "string")))
     record = F.from_json(F.col("value").cast("string"), fields)
     rows = frame.select(record.alias("record")).select("record.*").withColumn(SOURCE_COLUMN, F.lit(source.name))

@@ -67,6 +67,7 @@ def compact_into_lake(options: DaysOptions, *, progress: Progress) -> DaysResult
         LakeRequest,
         SessionOptions,
         find_traffic,
+        parse_dataset,
         parse_topic,
         read_mapping,
         read_spark_settings,
@@ -92,6 +93,8 @@ def compact_into_lake(options: DaysOptions, *, progress: Progress) -> DaysResult
         master=options.master,
         remote=options.remote,
         memory=options.memory,
+        # Else Spark's own readers work for minutes, and Java compiles them twice.
+        light=options.follow or not any(map(parse_dataset, options.traffic)),
         settings=read_spark_settings(options.spark_conf, options.spark_properties),
     )
     if options.follow:

@@ -1,11 +1,11 @@
-"""The columns of per-second totals in a lake, and recorded rows added up to them.
+"""The columns of per-second totals in a lake, and batches of recorded rows added up to them.
 
 A row is one second of a client, or the lines of one second and broker that a status keeps from being charged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 
 from reconciler.traffic.client_totals import COUNTED
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows
-from reconciler.traffic.shuffle.rows import PartialSums, Totals
 from reconciler.traffic.sources.log_evidence import CLUSTER
-from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, are_known, integers
+from reconciler.traffic.sources.normal_form import CHARGED, are_known, integers
 
 SCHEMA_VERSION: Final = "1.0"
 """Of the columns. The number before the dot changes when readers may break."""
@@ -33,38 +32,32 @@ NAMES: Final = tuple(name for name, _ in COLUMNS)
 KEYS: Final = tuple(name for name in NAMES if name not in FOLDS)
 SECOND_US: Final = 1_000_000
 DAY_S: Final = 86_400
-_SECOND_KEYS: Final = ("file", "cluster", "second", "status", *IDENTITY)
-_FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum", "first": "min", "last": "max"}
-_SCHEMA: Final = pa.schema(
+FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum", "first": "min", "last": "max"}
+SECOND_SCHEMA: Final = pa.schema(
     [
         ("file", pa.string()), ("cluster", pa.string()), ("second", pa.int64()), ("status", pa.string()), ("broker", pa.int32()),
         ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()), ("ip", pa.string()),
-        *((name, pa.int64()) for name in _FIGURES),
+        *((name, pa.int64()) for name in FIGURES),
     ]
 )  # fmt: skip
 
 
-def count_seconds(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Partial sums by file, second and client. Rows without a time have no second."""
-    sums = PartialSums(_SCHEMA, _SECOND_KEYS, _FIGURES)
-    for batch in batches:
-        for file in batch.column("file").unique().to_pylist():
-            rows = batch.filter(pc.equal(batch.column("file"), file)) if len(batch) else batch
-            sums.add(_charged(charged_rows(rows), rows, file))
-            sums.add(_others(rows, file))
-            sums.add(_clusters(rows, file))
-    yield from sums.table().to_batches()
+SECOND_COLUMNS: Final = (*COUNTED, "file")
+"""What ``count_batch`` reads."""
 
 
-SECOND_TOTALS: Final[Totals[pa.RecordBatch]] = Totals(
-    name="seconds", columns=(*COUNTED, "file"), count=count_seconds, schema=_SCHEMA, keys=_SECOND_KEYS, folds=_FIGURES
-)
-"""By file, so that it is known which days each file has."""
+def count_batch(batch: pa.RecordBatch) -> Iterator[pa.Table]:
+    """``SECOND_SCHEMA``: partial sums by file, second and client. Rows without a time have no second."""
+    for file in batch.column("file").unique().to_pylist():
+        rows = batch.filter(pc.equal(batch.column("file"), file)) if len(batch) else batch
+        yield _charged(charged_rows(rows), rows, file)
+        yield _others(rows, file)
+        yield _clusters(rows, file)
 
 
 def _charged(rows: ChargedRows, batch: pa.RecordBatch, file: str) -> pa.Table:
     if not len(rows.of):
-        return _SCHEMA.empty_table()
+        return SECOND_SCHEMA.empty_table()
     second = rows.ts_us // SECOND_US
     begin = int(second.min())
     span = int(second.max()) - begin + 1
@@ -99,7 +92,7 @@ def _others(batch: pa.RecordBatch, file: str) -> pa.Table:
     """The rows that are not charged, counted by status, broker and second; rows without a time by status alone."""
     rows = batch.filter(pc.not_equal(batch.column("status").cast(pa.string()), CHARGED))
     if not rows.num_rows:
-        return _SCHEMA.empty_table()
+        return SECOND_SCHEMA.empty_table()
     located = are_known(rows.column("ts_us")) & are_known(rows.column("broker"))
     ts_us = integers(rows.column("ts_us"))
     counted = pa.table(
@@ -134,6 +127,9 @@ def _clusters(batch: pa.RecordBatch, file: str) -> pa.Table:
 
 def _table(rows: int, **columns: pa.Array | pa.ChunkedArray) -> pa.Table:
     return pa.table(
-        [columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type) for field in _SCHEMA],
-        schema=_SCHEMA,
+        [
+            columns[field.name].cast(field.type) if field.name in columns else pa.nulls(rows, field.type)
+            for field in SECOND_SCHEMA
+        ],
+        schema=SECOND_SCHEMA,
     )

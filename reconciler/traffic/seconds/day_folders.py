@@ -12,16 +12,20 @@ is written meanwhile. What a manifest replaces is removed an hour later, for rea
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import logging
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.errors import TrafficError
 from reconciler.formats import document_text
@@ -37,6 +41,7 @@ from reconciler.traffic.seconds.day_ledger import (
     StreamPosition,
     changed_days,
 )
+from reconciler.traffic.shuffle.on_spark import run_on_workers
 from reconciler.traffic.sources.datasets import OWN_FOLDER
 from reconciler.traffic.sources.normal_form import CHARGED
 
@@ -54,6 +59,8 @@ _GRACE: Final = datetime.timedelta(hours=1)
 """How long a reader may go on with a manifest that is no longer the newest."""
 _LONGEST_RUN: Final = datetime.timedelta(hours=24)
 """What an unfinished run left is removed after this time."""
+_WRITERS: Final = "spark.sql.maxConcurrentOutputFileWriters"
+_ROWS_A_BATCH: Final = 1 << 19
 _ATTEMPTS: Final = 100
 _PATIENCE: Final = 5
 
@@ -114,9 +121,20 @@ class DayFolders:
         """Its present state. Raises ``TrafficError``."""
         return read_ledger(self.spark, self.files.root, self._shares) or LakeLedger()
 
-    def totals(self, ledger: LakeLedger, dates: Collection[str]) -> DataFrame:
-        """Rows of some of its days."""
-        return day_frame(self.spark, self.files.root, [ledger.days[date] for date in sorted(dates)]).select(*NAMES)
+    def made_of_totals(
+        self,
+        ledger: LakeLedger,
+        dates: Collection[str],
+        go: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> DataFrame:
+        """What ``go`` makes of rows of some of its days. Workers read files of their own file system without Spark's reader."""
+        days = [ledger.days[date] for date in sorted(dates)]
+        if (folder := self.files.local) is None:
+            rows = day_frame(self.spark, self.files.root, days).select(*NAMES)
+            return rows.mapInArrow(go, from_arrow_schema(schema))
+        files = [str(path) for day in days for path in sorted((folder / day.folder).glob("*.parquet"))]
+        return run_on_workers(self.spark, files, lambda file: go(_batches(file)), schema)
 
     def commit(self, ledger: LakeLedger, change: LakeChange, frame: DataFrame | None) -> LakeLedger:
         """Write the days of ``change``, whose rows ``frame`` has, and the manifest that names them.
@@ -138,7 +156,8 @@ class DayFolders:
     def _days(self, change: LakeChange, frame: DataFrame) -> dict[str, LakeDay]:
         staging = f"{_STAGING}/{change.run}"
         address = f"{self.files.root}/{staging}"
-        frame.write.partitionBy("date").parquet(address)
+        with _unsorted(self.spark):
+            frame.write.partitionBy("date").parquet(address)
         charged = F.col("status") == CHARGED
         written = self.spark.read.schema(ddl(", `date` string")).parquet(address)
         figures = F.count("*").alias("rows"), F.sum(F.when(charged, F.col("requests"))).alias("requests")
@@ -218,10 +237,26 @@ class DayFolders:
             log_event(_log, "leftovers of a run removed", run=run)
 
 
+@contextlib.contextmanager
+def _unsorted(spark: SparkSession) -> Iterator[None]:
+    """Rows are written as they are. Else Spark sorts them by day, which is the same for all rows of a partition."""
+    before = spark.conf.get(_WRITERS, "0")
+    spark.conf.set(_WRITERS, "1")
+    try:
+        yield
+    finally:
+        spark.conf.set(_WRITERS, before or "0")
+
+
 def day_frame(spark: SparkSession, root: str, days: Sequence[LakeDay]) -> DataFrame:
     """The rows of these days with their ``date``: Spark lists no other folder."""
     reader = spark.read.schema(ddl(", `date` date, `run` string")).option("basePath", root)
     return reader.parquet(*(f"{root}/{day.folder}" for day in days))
+
+
+def _batches(file: str) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(file) as opened:
+        yield from opened.iter_batches(_ROWS_A_BATCH, columns=list(NAMES), use_threads=False)
 
 
 def sources_of(folder: str) -> str:

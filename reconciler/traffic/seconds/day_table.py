@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
@@ -27,6 +28,7 @@ from reconciler.traffic.seconds.day_ledger import LakeDay, LakeLedger, SourceSha
 from reconciler.traffic.sources.normal_form import CHARGED
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _log: Final = logging.getLogger(__name__)
@@ -59,10 +61,17 @@ class DayTable:
         notes = self._at(snapshot).where(F.col("status").isin(*_NOTES)).select("status", F.to_date("ts").alias("date"), DETAIL)
         return _ledger(snapshot, [(row["status"], row["date"].isoformat(), json.loads(row[DETAIL])) for row in notes.collect()])
 
-    def totals(self, ledger: LakeLedger, dates: Collection[str]) -> DataFrame:
-        """Rows of some of its days."""
+    def made_of_totals(
+        self,
+        ledger: LakeLedger,
+        dates: Collection[str],
+        go: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> DataFrame:
+        """What ``go`` makes of rows of some of its days."""
         inside = F.to_date("ts").cast("string").isin(*dates)
-        return self.totals_from(ledger, min(dates), max(dates)).where(inside)
+        rows = self.totals_from(ledger, min(dates), max(dates)).where(inside)
+        return rows.mapInArrow(go, from_arrow_schema(schema))
 
     def totals_from(self, ledger: LakeLedger, first: str, last: str) -> DataFrame:
         """Rows of the days from ``first`` to ``last``."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
@@ -30,6 +32,7 @@ from reconciler.traffic.shuffle.on_spark import FrameRows
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, ROWS, UNREADABLE
 from reconciler.traffic.sources.parquet_parts import Between
+from reconciler.traffic.spark_jobs import reason
 from reconciler.traffic.spark_versions import collect_table
 from reconciler.traffic.traffic_source import Facts, Source
 
@@ -140,7 +143,10 @@ def find_days(
             return None
         ledger = table.load()
     else:
-        ledger = read_ledger(spark, dataset.name.rstrip("/"))
+        try:
+            ledger = read_ledger(spark, dataset.name.rstrip("/"))
+        except (PySparkException, Py4JError) as error:
+            raise TrafficError(f"recorded traffic {where} cannot be read: {escaped(reason(str(error)))}") from None
     if ledger is None:
         return None
     if others:

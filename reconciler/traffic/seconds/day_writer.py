@@ -9,20 +9,31 @@ import contextlib
 import datetime
 import logging
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark import StorageLevel
-from pyspark.sql import Row
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
 from reconciler.model import escaped
-from reconciler.traffic.seconds.day_columns import COLUMNS, FOLDS, KEYS, NAMES, SECOND_TOTALS, SECOND_US
+from reconciler.traffic.seconds.day_blocks import (
+    BLOCKS,
+    DAYS,
+    TOTALS_A_SLOT,
+    blocks_of_days,
+    count_blocks,
+    merge_blocks,
+    read_summaries,
+    slots_for,
+)
+from reconciler.traffic.seconds.day_columns import SECOND_COLUMNS
 from reconciler.traffic.seconds.day_folders import ChangedMeanwhileError, LakeChange, run_id
 from reconciler.traffic.seconds.day_ledger import (
+    STREAM,
     TABLE,
     DayPlan,
     DayRange,
@@ -40,17 +51,19 @@ from reconciler.traffic.seconds.day_ledger import (
 )
 from reconciler.traffic.sources.log_evidence import require_one
 from reconciler.traffic.sources.normal_form import DUPLICATE, OF_METRICS, UNREADABLE, require_readable
+from reconciler.traffic.spark_versions import repartition_by_number
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
-
-    from reconciler.traffic.shuffle.rows import Totals
+    from pyspark.sql import DataFrame
 
 _log: Final = logging.getLogger(__name__)
 _ATTEMPTS: Final = 5
-_ROWS_A_FILE: Final = 20_000_000
-_DAY: Final = "date"
+_TOTALS_A_FILE: Final = 2_000_000
+_BYTES_A_TOTAL: Final = 8
+"""Of a recorded file, so that there are slots enough for the totals of any."""
+_UNKNOWN_TOTALS: Final = 64_000_000
+"""Of a table or a batch of records, whose size is not known before it is read."""
 
 
 class DayStore(Protocol):
@@ -60,8 +73,14 @@ class DayStore(Protocol):
         """What there is now."""
         ...
 
-    def totals(self, ledger: LakeLedger, dates: Collection[str]) -> DataFrame:
-        """Rows of some days of a state, with the columns ``day_columns.NAMES``."""
+    def made_of_totals(
+        self,
+        ledger: LakeLedger,
+        dates: Collection[str],
+        go: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        schema: pa.Schema,
+    ) -> DataFrame:
+        """What ``go`` makes of rows of some days of a state, with the columns ``day_columns.NAMES``: batches of ``schema``."""
         ...
 
     def commit(self, ledger: LakeLedger, change: LakeChange, frame: DataFrame | None) -> LakeLedger:
@@ -69,10 +88,17 @@ class DayStore(Protocol):
         ...
 
 
-class SummedRows(Protocol):
-    """Rows that Spark adds up, with the address of their source as ``file``."""
+class SourceRows(Protocol):
+    """Rows with the address of their source as ``file``."""
 
-    def totals_frame(self, work: Totals[pa.RecordBatch], *, few: bool = True) -> DataFrame:
+    def made_of_shares(
+        self,
+        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        columns: Sequence[str],
+        schema: pa.Schema,
+        *,
+        few: bool,
+    ) -> DataFrame:
         """As ``shuffle.on_spark``."""
         ...
 
@@ -112,13 +138,11 @@ class WrittenDays:
     ledger: LakeLedger = field(default_factory=LakeLedger)
 
 
-OpenRows = Callable[[Sequence[LakeSource]], contextlib.AbstractContextManager[tuple[SummedRows, Mapping[str, LakeSource]]]]
+OpenRows = Callable[[Sequence[LakeSource]], contextlib.AbstractContextManager[tuple[SourceRows, Mapping[str, LakeSource]]]]
 """Opens rows of these sources, with the source of each ``file``. Of a table there is one file, and a source for each day."""
 
 
-def write_days(
-    spark: SparkSession, store: DayStore, given: Sequence[LakeSource], open_rows: OpenRows, options: WriteOptions
-) -> WrittenDays:
+def write_days(store: DayStore, given: Sequence[LakeSource], open_rows: OpenRows, options: WriteOptions) -> WrittenDays:
     """Bring the days of these sources up to date, and remove those that are too old.
 
     Another writer of the same days means another try. Raises ``TrafficError`` for sources that cannot be used, and
@@ -126,7 +150,7 @@ def write_days(
     """
     for attempt in range(_ATTEMPTS):
         try:
-            return _write_once(spark, store, given, open_rows, options)
+            return _write_once(store, given, open_rows, options)
         except ChangedMeanwhileError:
             log_event(_log, "days changed meanwhile", level=logging.INFO, attempt=attempt)
             if attempt == _ATTEMPTS - 1:
@@ -134,9 +158,7 @@ def write_days(
     raise AssertionError
 
 
-def _write_once(
-    spark: SparkSession, store: DayStore, given: Sequence[LakeSource], open_rows: OpenRows, options: WriteOptions
-) -> WrittenDays:
+def _write_once(store: DayStore, given: Sequence[LakeSource], open_rows: OpenRows, options: WriteOptions) -> WrittenDays:
     ledger = store.load()
     stream = options.stream
     if stream is not None and (done := ledger.streams.get(stream.id)) is not None and done.batch >= stream.batch:
@@ -151,12 +173,13 @@ def _write_once(
         if removed or stream is not None:
             ledger = store.commit(ledger, change, None)
         return WrittenDays(known=files.known, removed=removed, ledger=ledger)
-    with open_rows(files.read) as (rows, source_of), _kept(rows) as totals:
-        counted = _Counted.of(totals, source_of, ledger)
+    slots = _slots_of(files.read, ledger)
+    with open_rows(files.read) as (rows, source_of), _kept(rows, slots) as blocks:
+        counted = _Counted.of(blocks, source_of, ledger)
         counted.require_usable(options.max_unreadable)
         read = counted.shares()
         plan = plan_days(ledger, files, read, options.days, gone=options.gone(ledger), anew=options.replace)
-        frame = _frame(spark, store, ledger, plan, totals, source_of) if plan.writes else None
+        frame = _frame(store, ledger, plan, blocks, counted, slots) if plan.writes else None
         latest = max((0, *(row["last"] or 0 for row in counted.rows)))
         if stream is not None:
             earlier = ledger.streams.get(stream.id)
@@ -192,29 +215,38 @@ def _result(
     )
 
 
+def _slots_of(sources: Sequence[LakeSource], ledger: LakeLedger) -> int:
+    """Into how many slots the clients of a day are divided."""
+    unknown = any(source.kind in {STREAM, TABLE} for source in sources)
+    new = _UNKNOWN_TOTALS if unknown else sum(source.size for source in sources) // _BYTES_A_TOTAL
+    return slots_for(new + max((day.rows for day in ledger.days.values()), default=0))
+
+
 @contextlib.contextmanager
-def _kept(rows: SummedRows) -> Iterator[DataFrame]:
-    frame = rows.totals_frame(SECOND_TOTALS, few=False)
-    day = F.date_format(F.timestamp_micros(F.col("second") * SECOND_US), "yyyy-MM-dd")
-    totals = frame.withColumn(_DAY, day).persist(StorageLevel.MEMORY_AND_DISK)
+def _kept(rows: SourceRows, slots: int) -> Iterator[DataFrame]:
+    """``day_blocks.BLOCKS`` of all rows, which Spark makes once."""
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return count_blocks(batches, slots)
+
+    blocks = rows.made_of_shares(count, SECOND_COLUMNS, BLOCKS, few=False).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        yield totals
+        yield blocks
     finally:
-        totals.unpersist()
+        blocks.unpersist()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
     """Rows of each source, day and status, and the ids of clusters."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[Mapping[str, Any], ...]
     clusters: tuple[str, ...]
     source_of: Mapping[str, LakeSource]
 
     @classmethod
-    def of(cls, totals: DataFrame, source_of: Mapping[str, LakeSource], ledger: LakeLedger) -> _Counted:
-        sums = (F.sum("requests").alias("requests"), F.max("last").alias("last"))
-        rows = totals.groupBy("file", _DAY, "status", "cluster").agg(*sums).collect()
+    def of(cls, blocks: DataFrame, source_of: Mapping[str, LakeSource], ledger: LakeLedger) -> _Counted:
+        rows = read_summaries(bytes(row[0]) for row in blocks.where("slot < 0").select("rows").collect())
         named = {row["cluster"]: row["file"] for row in rows if row["cluster"] is not None}
         require_one(dict.fromkeys(ledger.clusters, "written earlier") | {name: escaped(file) for name, file in named.items()})
         return cls(
@@ -247,8 +279,8 @@ class _Counted:
         undated: dict[str, dict[str, int]] = {}
         for row in self.rows:
             statuses = undated.setdefault(row["file"], {})
-            if row[_DAY] is not None:
-                statuses = days.setdefault(row["file"], {}).setdefault(row[_DAY], {})
+            if row["date"] is not None:
+                statuses = days.setdefault(row["file"], {}).setdefault(row["date"], {})
             statuses[row["status"]] = statuses.get(row["status"], 0) + row["requests"]
         shares: dict[str, list[SourceShare]] = {}
         for file, of_file in sorted(days.items()):
@@ -270,36 +302,48 @@ def _of_table(source: LakeSource, date: str, rows: int) -> LakeSource:
 
 
 def _frame(
-    spark: SparkSession,
     store: DayStore,
     ledger: LakeLedger,
     plan: DayPlan,
-    totals: DataFrame,
-    source_of: Mapping[str, LakeSource],
+    blocks: DataFrame,
+    counted: _Counted,
+    slots: int,
 ) -> DataFrame:
-    """The rows of all days to write, each day in as many files as its size asks for, in the order of clients."""
-    pairs = [
+    """The rows of all days to write, each day in as many partitions as its size asks for, in the order of clients."""
+    wanted = {
         (file, write.date)
         for write in plan.writes
-        for file, source in source_of.items()
+        for file, source in counted.source_of.items()
         if (source.id if source.kind != TABLE else table_day(source.id, write.date)) in write.sources
-    ]
-    wanted = spark.createDataFrame(pairs, "file string, date string")
-    dated = totals.where(F.col("second").isNotNull()).join(F.broadcast(wanted), ["file", _DAY], "left_semi")
-    begin = F.col("second") * SECOND_US
-    new = dated.select(
-        F.timestamp_micros(begin).alias("ts"),
-        *(F.col(name) for name in ("broker", "kind", "user", "client_id", "ip", "status", "requests", "amount", "largest")),
-        F.col("throttled"),
-        (F.col("first") - begin).cast("int").alias("first_us"),
-        (F.col("last") - begin).cast("int").alias("last_us"),
-    ).select(*NAMES)
+    }
+    totals: dict[str, int] = {}
+    all_wanted = True
+    for row in counted.rows:
+        if (row["file"], row["date"]) in wanted:
+            totals[row["date"]] = totals.get(row["date"], 0) + row["totals"]
+        elif row["date"] is not None:
+            all_wanted = False
     added = [write.date for write in plan.writes if write.add]
-    whole = new.unionByName(store.totals(ledger, added)) if added else new
-    folds = [getattr(F, fold)(name).cast(dict(COLUMNS)[name]).alias(name) for name, fold in FOLDS.items()]
-    summed = whole.groupBy(*KEYS).agg(*folds).withColumn(_DAY, F.date_format("ts", "yyyy-MM-dd"))
-    most = max(sum(sum(share.statuses.values()) for share in write.shares) for write in plan.writes)
-    files = max(1, -(-most // _ROWS_A_FILE))
-    spread = summed.repartition(F.col(_DAY), F.pmod(F.hash("kind", "broker", "user", "client_id", "ip"), F.lit(files)))
-    order = ("kind", "broker", "user", "client_id", "ip", "ts", "status")
-    return spread.sortWithinPartitions(_DAY, *order).select(*NAMES, _DAY)
+    begin, files_of = 0, dict[str, tuple[int, int]]()
+    for write in plan.writes:
+        expected = totals.get(write.date, 0) + (ledger.days[write.date].rows if write.add else 0)
+        files = min(slots, slots_for(expected * TOTALS_A_SLOT // _TOTALS_A_FILE))
+        files_of[write.date] = begin, files
+        begin += files
+    partitions = F.create_map(*(F.lit(value) for date, (first, _) in files_of.items() for value in (date, first)))
+    counts = F.create_map(*(F.lit(value) for date, (_, files) in files_of.items() for value in (date, files)))
+    whole = blocks.where((F.col("slot") >= 0) & F.col("date").isin(*files_of))
+    if added:
+
+        def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return blocks_of_days(batches, slots)
+
+        whole = whole.unionByName(store.made_of_totals(ledger, added, cut, BLOCKS))
+    chosen = None if all_wanted else frozenset(wanted)
+
+    def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return merge_blocks(batches, chosen)
+
+    number = (partitions[F.col("date")] + F.col("slot") % counts[F.col("date")]).cast("int")
+    numbered = whole.withColumn("partition", number)
+    return repartition_by_number(numbered, begin, "partition").select("date", "rows").mapInArrow(merge, from_arrow_schema(DAYS))

@@ -46,6 +46,12 @@ class LakeFiles:
         with self._refusals(self.root):
             self._system = self._path("").getFileSystem(self._configuration)
 
+    @property
+    def local(self) -> Path | None:
+        """The root as a path, where all workers see it; ``None`` on any other file system."""
+        # Hadoop takes an address as it stands, without decoding it.
+        return Path(self.root.removeprefix("file:").removeprefix("//")) if self._scheme == "file" else None
+
     def head(self, address: str, most: int) -> bytes:
         """The first bytes of a file with a whole address."""
         return self._part(address, 0, most)
@@ -110,8 +116,8 @@ class LakeFiles:
             return self._put(name, content)
 
     def _linked(self, name: str, content: bytes) -> bool:
-        # Hadoop takes an address as it stands, without decoding it.
-        target = Path(f"{self.root}/{name}".removeprefix("file:").removeprefix("//"))
+        assert self.local is not None
+        target = self.local / name
         made = target.with_name(f".{uuid.uuid4().hex}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
