@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.shuffle.rows import Totals
 
+_LOGS: Final = frozenset({".gz", ".log"})
+"""Of single files. Some stores answer with an error when something is looked for below one."""
 _TEXTS: Final = ("kind", "user", "client_id", "ip", "status")
 
 
@@ -142,6 +145,8 @@ def find_days(
         if not is_own(table.columns()):
             return None
         ledger = table.load()
+    elif PurePosixPath(dataset.name).suffix in _LOGS:
+        return None
     else:
         try:
             ledger = read_ledger(spark, dataset.name.rstrip("/"))
