@@ -159,7 +159,7 @@ def _java() -> DoctorCheck:
     try:
         java = find_java()
     except MissingDependencyError as error:
-        remedy = "Install a Java runtime for backtests of more than 64 MB of traffic and for the sandbox. Nothing else needs it"
+        remedy = "Install a Java runtime for backtests of large traffic and for the sandbox. Nothing else needs it"
         return DoctorCheck(id="java", status=CheckStatus.WARN, message=str(error), remedy=remedy)
     return DoctorCheck(id="java", status=CheckStatus.PASSED, message=f"Java 17 or newer: {escaped(str(java))}.")
 

@@ -151,7 +151,7 @@ def _add(
         light=traffic.needs_little_jvm,
         settings=read_spark_settings(options.spark_conf, options.spark_properties),
     )
-    if traffic.stays_here(where):
+    if traffic.stays_here(where, compacting=True):
         progress.step(step)
         return compaction.in_process(read_batches(traffic, log_timezone=zone, also=also))
     with spark_with_progress(where, progress) as spark:
