@@ -1,12 +1,14 @@
-"""``compact --follow`` of Parquet files as they come, beside a daily run of ``compact`` over the same files.
+"""``compact --follow`` of Parquet files as they come, beside a daily run of ``compact``, and of the records of a topic.
 
-``python -m benchmarks.follow --rows 8000000``: whole processes on two threads. The second batch adds the last file to the day
-that the first one has written.
+``python -m benchmarks.follow --files 2``: whole processes on two threads. The second batch adds the last file to the day that the
+first one has written. ``--records 500000``: of a topic of a real broker, by PySpark 4.1 with its connector (needs Java 17).
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -16,32 +18,83 @@ from benchmarks.backtest.traffic import FILE_ROWS, Scene, write
 from benchmarks.measure import machine
 
 _SPARK = ("--master", "local[2]", "--memory", "2g")
+_TOPIC = "quota-traffic"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.follow", description=__doc__)
-    parser.add_argument("--rows", type=int, default=8_000_000, help=f"in files of {FILE_ROWS:,}")
+    parser.add_argument("--files", type=int, default=4, help=f"of {FILE_ROWS:,} requests each, two or more")
+    parser.add_argument("--records", type=int, default=0, help="of a topic, in place of files")
     parser.add_argument("--timeout", type=float, default=1800.0)
     args = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory(prefix="kafka-quotas-follow-") as name:
-        folder = Path(name)
-        write(folder / "made", Scene(rows=args.rows))
-        (folder / "traffic").mkdir()
-        *first, last = sorted((folder / "made").glob("*.parquet"))
-        follow = ("--follow", "--once", "--out", "followed", "--checkpoint", "checkpoint")
-        for file in first:
-            file.rename(folder / "traffic" / file.name)
-        early = args.rows - FILE_ROWS
-        print(measured(folder, "compact --follow, first batch", early, args.timeout, *follow), flush=True)
-        last.rename(folder / "traffic" / last.name)
-        print(measured(folder, "compact --follow, one more file", FILE_ROWS, args.timeout, *follow), flush=True)
-        print(measured(folder, "compact", args.rows, args.timeout, "--out", "at-once"), flush=True)
+        if args.records:
+            follow_topic(Path(name), args.records, args.timeout)
+        else:
+            follow_files(Path(name), args.files, args.timeout)
+
+
+def follow_files(folder: Path, files: int, timeout_s: float) -> None:
+    """All files but one, the last one, and all of them by a daily run."""
+    write(folder / "made", Scene(rows=files * FILE_ROWS))
+    (folder / "traffic").mkdir()
+    *first, last = sorted((folder / "made").glob("*.parquet"))
+    source = ("--traffic", "traffic")
+    follow = (*source, "--follow", "--once", "--out", "followed", "--checkpoint", "checkpoint")
+    for file in first:
+        file.rename(folder / "traffic" / file.name)
+    early = (files - 1) * FILE_ROWS
+    print(measured(folder, "compact --follow, first batch", early, timeout_s, *follow), flush=True)
+    last.rename(folder / "traffic" / last.name)
+    print(measured(folder, "compact --follow, one more file", FILE_ROWS, timeout_s, *follow), flush=True)
+    print(measured(folder, "compact", files * FILE_ROWS, timeout_s, *source, "--out", "at-once"), flush=True)
+
+
+def follow_topic(folder: Path, records: int, timeout_s: float) -> None:
+    """Records that are there already. The processor time of the broker is not in the figures."""
+    from reconciler.sandbox import SandboxSpec, running
+    from reconciler.sandbox.clients import create_topic
+    from tests.support.lake_tables import kafka_connector, pyspark_variables
+
+    os.environ.update(pyspark_variables())
+    settings = [argument for key, value in kafka_connector() for argument in ("--conf", f"{key}={value}")]
+    write(folder / "made", Scene(rows=records))
+    with running(SandboxSpec()) as sandbox:
+        servers = sandbox.bootstrap_servers
+        create_topic(servers, _TOPIC, partitions=4)
+        for count, begin in ((0, 0), (records, 0)):
+            send(servers, folder / "made", begin, count)
+            follow = (
+                "--traffic",
+                f"kafka://{servers}/{_TOPIC}",
+                "--follow",
+                "--once",
+                "--out",
+                "lake",
+                "--checkpoint",
+                "checkpoint",
+            )
+            print(measured(folder, "compact --follow of a topic", count, timeout_s, *follow, *settings), flush=True)
+
+
+def send(servers: str, folder: Path, begin: int, count: int) -> None:
+    """Produce requests as records."""
+    import pyarrow.parquet as pq
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=servers, linger_ms=50, batch_size=1 << 18)
+    rows = pq.read_table(folder).slice(begin, count).drop_columns(["tie"])
+    for batch in rows.to_batches(50_000):
+        for row in batch.to_pylist():
+            producer.send(_TOPIC, json.dumps(row | {"ts": row["ts"].isoformat()}).encode())
+    producer.flush(600)
+    producer.close(timeout=60)
 
 
 def measured(folder: Path, name: str, rows: int, timeout_s: float, *options: str) -> str:
     """One command, as a line."""
-    command = (sys.executable, "-m", "reconciler", "compact", "--traffic", "traffic", *options, *_SPARK)
+    command = (sys.executable, "-m", "reconciler", "compact", *options, *_SPARK)
     done = watch.run(["sh", "-c", 'cd "$0" && exec "$@"', str(folder), *command], timeout_s=timeout_s)
     if done.code:
         return f"{name}: ended with {done.code}: {done.stderr[-500:]}"

@@ -206,6 +206,8 @@ _KNOWN: Final = {
     r"(Connect to|Call From \S+ to) (?P<what>[^\s\[]+)[^\n]{0,200}Connection refused": "the server at {what} refuses connections",
     r"UNAVAILABLE|Connection refused|Socket closed|SparkConnectGrpcException": "the server ended, or cannot be reached any more",
     r"SparkContext (was|has been) shut ?down": "Spark was stopped while the job ran",
+    r"FILE_NOT_EXIST\][^\n]*? file (?P<what>\S+?)[.:]?\s": "{what} was there when it was listed, and Spark cannot find it now. "
+    "Run this again. Every machine that Spark runs on must see the files of --traffic under the same path",
     r"FAILED_READ_FILE|Path does not exist|FileNotFound(Exception|Error)": "Spark cannot read a file: every machine it runs on "
     "must see the files of --traffic under the same path",
 }

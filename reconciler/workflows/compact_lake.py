@@ -94,7 +94,7 @@ def compact_into_lake(options: DaysOptions, *, progress: Progress) -> DaysResult
         remote=options.remote,
         memory=options.memory,
         # Else Spark's own readers work for minutes, and Java compiles them twice.
-        light=options.follow or not any(map(parse_dataset, options.traffic)),
+        light=topic is None and (options.follow or not any(map(parse_dataset, options.traffic))),
         settings=read_spark_settings(options.spark_conf, options.spark_properties),
     )
     if options.follow:

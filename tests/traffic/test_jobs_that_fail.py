@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.errors import TrafficError
+from reconciler.traffic.client_totals import CLIENT_TOTALS
 from reconciler.traffic.seconds.folder import SegmentFolder
+from reconciler.traffic.sources.datasets import Dataset
+from reconciler.traffic.sources.on_spark import frame_rows
+from reconciler.traffic.spark_jobs import raise_as_sentences
 from tests.support.command import Command
 from tests.support.full_disk import run_with_room
+from tests.support.lake_days import rows_of
+from tests.support.recorded_parquet import SCHEMA
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 ROWS = 300_000
@@ -142,3 +154,68 @@ def workers_below(pid: int) -> list[int]:
         return False
 
     return [one for one in daemons if parents[one] in daemons and below(one)]
+
+
+def write_many_clients(folder: Path) -> None:
+    """One request of each client, whose names cannot be compressed: a verdict row each."""
+    chance = np.random.default_rng(7)
+    names = [f"user-{number:x}" for number in chance.integers(0, 2**62, 20_000).tolist()]
+    start = datetime.datetime(2026, 11, 20, 8, tzinfo=datetime.UTC)
+    times = [start + datetime.timedelta(milliseconds=10 * number) for number in range(len(names))]
+    folder.mkdir()
+    rows = [
+        {"ts": ts, "interval_ms": 0, "broker": 1, "user": user, "client_id": "app", "kind": "produce", "amount": 10**6}
+        for ts, user in zip(times, names, strict=True)
+    ]
+    table = pa.Table.from_pylist([row | {"semantics": "event", "throttled": False} for row in rows], schema=SCHEMA)
+    pq.write_table(table, folder / "0.parquet")
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ((), "cannot write verdicts: "),
+        pytest.param(
+            ("--master", "local[2]"), "Spark on local[2] could not finish: a disk is full", marks=pytest.mark.large, id="spark"
+        ),
+    ],
+)
+def test_rows_of_verdicts_are_whole_or_not_there_when_the_disk_is_full(
+    tmp_path: Path, warm_command: Command, where: tuple[str, ...], words: str
+) -> None:
+    write_many_clients(tmp_path / "rows")
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
+    backtest = ("backtest", "quotas.yaml", "--traffic", "rows", "--out", "parquet=verdicts", *where)
+    done = run_with_room(100_000, *backtest, cwd=tmp_path, timeout=400)
+    assert (done.code, done.out) == (1, "")
+    assert words in done.err.splitlines()[-1]
+    assert not [path for path in (tmp_path / "verdicts").rglob("*") if path.is_file()]
+    again = warm_command(*backtest, cwd=tmp_path)
+    assert again.code == 0, again.err
+    assert sum(pq.read_metadata(file).num_rows for file in (tmp_path / "verdicts").glob("*.parquet")) == 20_000
+
+
+@pytest.mark.large
+def test_days_of_a_lake_are_whole_or_not_there_when_the_disk_is_full(tmp_path: Path, warm_command: Command) -> None:
+    write_many_clients(tmp_path / "rows")
+    compact = ("compact", "--traffic", "rows", "--out", "lake", "--master", "local[2]")
+    done = run_with_room(100_000, *compact, cwd=tmp_path, timeout=400)
+    assert (done.code, done.out) == (1, "")
+    assert "a disk is full" in done.err.splitlines()[-1]
+    assert not [path for path in (tmp_path / "lake").rglob("*") if path.is_file()]
+    assert not [*(tmp_path / "lake" / "_kafka-quotas" / "staging").glob("*")]
+    again = warm_command(*compact, cwd=tmp_path)
+    assert (again.code, again.err) == (0, "")
+    assert sum(row["requests"] for row in rows_of(tmp_path / "lake")) == 20_000
+
+
+def test_a_file_that_vanishes_after_spark_listed_it_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    write_many_clients(tmp_path / "rows")
+    rows = frame_rows(spark, [Dataset(name=f"file://{tmp_path}/rows")], "parquet", None)
+    (tmp_path / "rows" / "0.parquet").unlink()
+    with pytest.raises(TrafficError) as failed, raise_as_sentences("local[2]"):
+        rows.total(CLIENT_TOTALS)
+    assert str(failed.value) == (
+        f"Spark on local[2] could not finish: file://{tmp_path}/rows/0.parquet was there when it was listed, and Spark cannot "
+        "find it now. Run this again. Every machine that Spark runs on must see the files of --traffic under the same path"
+    )

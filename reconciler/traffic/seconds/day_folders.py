@@ -141,8 +141,10 @@ class DayFolders:
 
         Raises ``ChangedMeanwhileError`` where another writer came first.
         """
-        days = self._days(change, frame) if frame is not None and change.writes else {}
+        days: dict[str, LakeDay] = {}
         try:
+            if frame is not None and change.writes:
+                days = self._days(change, frame)
             after = self._publish(ledger, change, days)
         except ChangedMeanwhileError:
             for day in days.values():
