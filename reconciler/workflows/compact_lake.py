@@ -60,6 +60,7 @@ class DaysResult:
 
 def compact_into_lake(options: DaysOptions, *, progress: Progress) -> DaysResult:
     """Bring a dataset up to date. Raises ``UsageError``, ``MissingDependencyError`` and ``TrafficError``."""
+    _require_options(options)
     from reconciler.traffic import require_packages
 
     require_packages()
@@ -73,7 +74,6 @@ def compact_into_lake(options: DaysOptions, *, progress: Progress) -> DaysResult
         read_spark_settings,
     )
 
-    _require_options(options)
     request = LakeRequest(
         out=options.out,
         now=_now(),
