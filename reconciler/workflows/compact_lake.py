@@ -93,8 +93,8 @@ def compact_into_lake(options: DaysOptions, *, progress: Progress) -> DaysResult
         master=options.master,
         remote=options.remote,
         memory=options.memory,
-        # Else Spark's own readers work for minutes, and Java compiles them twice.
-        light=topic is None and (options.follow or not any(map(parse_dataset, options.traffic))),
+        # Not where Spark's own readers work for long: what Java compiles twice is faster then.
+        light=options.once or (topic is None and (options.follow or not any(map(parse_dataset, options.traffic)))),
         settings=read_spark_settings(options.spark_conf, options.spark_properties),
     )
     if options.follow:
