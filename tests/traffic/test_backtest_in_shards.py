@@ -96,11 +96,11 @@ CHANGES = {"regrouped": (NOW, REGROUPED), "raised": (NOW, RAISED), "unknown": (N
 
 LARGE = pytest.mark.large
 CASES = (
-    ("regrouped", False, ROOM), ("regrouped", True, 64), ("unknown", False, ROOM), ("removed", True, ROOM),
+    ("regrouped", False, ROOM), ("regrouped", True, 512), ("unknown", False, ROOM), ("removed", True, ROOM),
     *(
         pytest.param(change, exact, room, marks=LARGE)
         for change, exact, room in (
-            ("regrouped", True, 1), ("regrouped", True, ROOM), ("unknown", True, 64), ("unknown", True, ROOM),
+            ("regrouped", True, 1), ("regrouped", True, 64), ("regrouped", True, ROOM), ("unknown", True, 64), ("unknown", True, ROOM),
             ("raised", False, ROOM), ("raised", True, 256), ("raised", True, ROOM), ("removed", True, 64),
             ("removed", False, ROOM),
         )

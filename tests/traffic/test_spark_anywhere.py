@@ -23,8 +23,9 @@ from tests.support.spark_servers import SPARK_BIN, connect_server, executors_bel
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.test_jobs_that_fail import write_traffic
 
-# On servers of their own, for minutes: not after the tests that share a session, but beside them.
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark-servers")]
+pytestmark = pytest.mark.spark
+SERVERS = pytest.mark.xdist_group("spark-servers")
+"""On servers of their own, for minutes: not after the tests that share a session, but beside them."""
 
 ROOT = Path(__file__).parents[2]
 LOG = str(RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz")
@@ -145,6 +146,7 @@ def expected(hostile: tuple[Path, Path], warm_command: Command) -> Callable[[str
     return report_of
 
 
+@SERVERS
 @pytest.mark.large
 @pytest.mark.parametrize("form", FORMS)
 def test_a_standalone_cluster_says_the_same_and_runs_no_module_of_the_working_directory(
@@ -153,6 +155,7 @@ def test_a_standalone_cluster_says_the_same_and_runs_no_module_of_the_working_di
     assert report(CONSOLE_SCRIPT, hostile, *standalone, form=form, env=spark_environment(folder)) == expected(form)
 
 
+@SERVERS
 @pytest.mark.large
 @pytest.mark.parametrize("form", FORMS)
 def test_spark_connect_says_the_same_and_runs_no_module_of_the_working_directory(
@@ -177,6 +180,7 @@ def test_no_module_of_the_working_directory_runs_when_python_is_given_ours(
     assert report(COMMAND, hostile, *where, form="seconds", env={}) == expected("seconds")
 
 
+@SERVERS
 @pytest.mark.large
 @pytest.mark.parametrize("where", ["local", "standalone"])
 def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_directory(
@@ -191,6 +195,7 @@ def test_spark_submit_runs_it_from_one_wheel_and_no_module_of_the_working_direct
     assert found == expected("seconds")
 
 
+@SERVERS
 @pytest.mark.large
 @pytest.mark.parametrize("server", ["standalone", "connect"])
 def test_cells_that_a_cluster_made_are_those_that_this_machine_makes(
@@ -236,6 +241,7 @@ def without_rows(report: dict[str, Any]) -> dict[str, Any]:
     return {**report, "verdicts": None, "notes": None}
 
 
+@SERVERS
 @pytest.mark.large
 def test_an_executor_that_is_lost_while_it_shuffles_changes_neither_report_nor_rows(
     judged_here: tuple[Path, dict[str, Any]], standalone: tuple[str, ...], cluster_folder: Path
@@ -296,6 +302,7 @@ def workers_removed_before_the_last_job(events: Sequence[dict[str, Any]]) -> set
     return worked & {event["Executor ID"] for event in before if event["Event"] == "SparkListenerExecutorRemoved"}
 
 
+@SERVERS
 @pytest.mark.large
 def test_executors_that_come_and_go_by_dynamic_allocation_change_neither_report_nor_rows(
     judged_here: tuple[Path, dict[str, Any]], standalone: tuple[str, ...]
@@ -317,6 +324,7 @@ def test_executors_that_come_and_go_by_dynamic_allocation_change_neither_report_
     assert without_rows(done.json()) == expected
 
 
+@SERVERS
 @pytest.mark.large
 def test_a_connect_server_keeps_the_rows_of_verdicts_and_writes_them(
     hostile: tuple[Path, Path], folder: Path, connect: tuple[str, ...], expected
