@@ -100,7 +100,8 @@ CASES = (
     *(
         pytest.param(change, exact, room, marks=LARGE)
         for change, exact, room in (
-            ("regrouped", True, 1), ("regrouped", True, 64), ("regrouped", True, ROOM), ("unknown", True, 64), ("unknown", True, ROOM),
+            ("regrouped", True, 1), ("regrouped", True, 64), ("regrouped", True, ROOM),
+            ("unknown", True, 64), ("unknown", True, ROOM),
             ("raised", False, ROOM), ("raised", True, 256), ("raised", True, ROOM), ("removed", True, 64),
             ("removed", False, ROOM),
         )
