@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS
+from reconciler.logs import event_data
+from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, ONE_PASS
+from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.normal_form import ROWS
 from reconciler.traffic.sources.on_spark import frame_rows, rows_of_frame
@@ -86,6 +89,25 @@ def test_totals_of_the_bytes_are_those_of_sparks_own_reader(tmp_path: Path, spar
         totals = by_bytes.total(work).sort_by(order)
         assert totals == own.total(work).cast(work.schema).sort_by(order)
         assert totals.num_rows > 1 or between is not None
+
+
+@pytest.mark.spark
+def test_minutes_alone_bring_no_clients_to_the_driver(
+    tmp_path: Path, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    contents = contents_frame(spark, [dataset(tmp_path / "lake").as_uri()])
+    assert contents is not None
+
+    def counted(*works: Totals[pa.RecordBatch]) -> list[str]:
+        rows = contents_rows(contents, None, ONE_PASS)
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG, "reconciler"):
+            for work in works:
+                rows.total(work)
+        return [str(event_data(record)["what"]) for record in caplog.records if record.message == "rows added up"]
+
+    assert counted(MINUTE_TOTALS) == ["minutes"]
+    assert counted(CLIENT_TOTALS, MINUTE_TOTALS) == ["clients, minutes"]
 
 
 @pytest.mark.spark

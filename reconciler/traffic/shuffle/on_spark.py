@@ -66,7 +66,7 @@ def least_tasks(spark: SparkSession) -> int:
 class SparkRows(ABC, Generic[Item]):
     """``Rows`` on Spark.
 
-    ``together``: totals that the first one asked for computes in the same pass, as ``LocalRows`` does.
+    ``together``: totals that the first of them computes in the same pass. The others alone bring no rows of the first one here.
     """
 
     def __init__(self, spark: SparkSession, together: Sequence[Totals[Item]] = ()) -> None:
@@ -95,11 +95,11 @@ class SparkRows(ABC, Generic[Item]):
         """As ``Rows.total``."""
         if work in self._together and self._known:
             return self._known[work.name]
-        works = self._together if work in self._together else (work,)
+        works = self._together if work in self._together[:1] else (work,)
         with logged_stages(_log, self._spark, "rows added up", what=names_of(works)) as event:
             totals = {work.name: collect_table(self.totals_frame(work))} if len(works) == 1 else self._total(works)
             event["results"] = totals[work.name].num_rows
-        if work in self._together:
+        if works is self._together:
             self._known = totals
         return totals[work.name]
 
