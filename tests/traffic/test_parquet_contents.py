@@ -104,7 +104,7 @@ def test_minutes_alone_bring_no_clients_to_the_driver(
         with caplog.at_level(logging.DEBUG, "reconciler"):
             for work in works:
                 rows.total(work)
-        return [str(event_data(record)["what"]) for record in caplog.records if record.message == "rows added up"]
+        return [str((event_data(record) or {})["what"]) for record in caplog.records if record.message == "rows added up"]
 
     assert counted(MINUTE_TOTALS) == ["minutes"]
     assert counted(CLIENT_TOTALS, MINUTE_TOTALS) == ["clients, minutes"]
