@@ -339,6 +339,25 @@ def test_a_connect_server_keeps_the_rows_of_verdicts_and_writes_them(
     assert json.loads(done.out)["findings"] == json.loads(expected("seconds")[0])["findings"]
 
 
+@SERVERS
+@pytest.mark.large
+def test_a_connect_server_hands_over_the_bytes_of_parquet_at_an_address(
+    tmp_path: Path, folder: Path, connect: tuple[str, ...]
+) -> None:
+    write_traffic(tmp_path / "lake")
+    shutil.copytree(folder / "quotas", tmp_path / "quotas")
+
+    def judged(traffic: str, *where: str) -> dict[str, Any]:
+        options = ("--traffic", traffic, "--format", "json", *where)
+        done = run("backtest", "quotas", *options, cwd=tmp_path, env=spark_environment(folder), timeout=PATIENCE_S)
+        assert done.code == 0, done.err
+        document: dict[str, Any] = done.json()
+        document["provenance"].pop("files")
+        return document
+
+    assert judged((tmp_path / "lake").as_uri(), *connect) == judged("lake")
+
+
 def rows_in(rows: Path) -> list[str]:
     return sorted(map(repr, pq.read_table(rows).to_pylist()))
 
