@@ -54,6 +54,7 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
 
     ``recording``: a folder, or the address of one, which Spark's own reader reads.
     """
+    from reconciler.model.backtest import Form
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.traffic_files import find_traffic, open_traffic
@@ -69,7 +70,9 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
     proposed = (
         {everybody: limits, Entity.of({"user": "team-007", "client-id": DEFAULT}): lower} if one_user else {everybody: lower}
     )
-    recorded = open_traffic(find_traffic([str(recording)]), session, log_timezone="UTC")
+    recorded = open_traffic(
+        find_traffic([str(recording)]), session, log_timezone="UTC", form=Form.EXACT if exact else Form.SECONDS
+    )
     return Backtest(
         recorded, BacktestRequest(current={everybody: limits}, proposed=proposed, declared=proposed, exact=exact)
     ).report()

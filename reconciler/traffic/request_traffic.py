@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.model import BucketVerdict, Waiting
+from reconciler.traffic.client_seconds import keyed_sums
 from reconciler.traffic.client_totals import (
     CLIENT_TOTALS,
     MEAN_TOTALS,
@@ -149,7 +150,13 @@ class SecondsTraffic:
         """As ``GroupJudge.by_seconds``."""
         index, expected = self._index(grouping, groups)
         return judge_seconds(
-            self._rows, lambda batches: keyed_seconds(batches, index), expected, grouping.groups, era, columns=NEEDED
+            self._rows,
+            functools.partial(keyed_seconds, groups=index),
+            expected,
+            grouping.groups,
+            era,
+            columns=NEEDED,
+            send_sums=functools.partial(keyed_sums, groups=index),
         )
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
@@ -217,7 +224,14 @@ class SecondsTraffic:
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """As ``TrafficSource.rates``."""
         index, expected = self._index(grouping, groups)
-        return plot_points(self._rows, lambda batches: keyed_seconds(batches, index), expected, lines, columns=NEEDED)
+        return plot_points(
+            self._rows,
+            functools.partial(keyed_seconds, groups=index),
+            expected,
+            lines,
+            columns=NEEDED,
+            send_sums=functools.partial(keyed_sums, groups=index),
+        )
 
     def between(self, start_us: int, end_us: int) -> Self:
         """The part of it from ``start_us`` on and before ``end_us``; ``close`` of this source closes both.

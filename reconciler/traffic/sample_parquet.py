@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MEAN_TOTALS, MINUTE_TOTALS, means_of_rows, minutes_of_rows
-from reconciler.traffic.columns.charged import ChargedRows, run_begins
+from reconciler.traffic.columns.charged import NAME_CODES, ChargedRows, run_begins
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import PartialSums, Totals
@@ -217,10 +217,10 @@ def _charged(rows: SampleRows, clients: SampledClients) -> ChargedRows:
         records=rows.amounts,
         overhead=np.zeros(rows.count, dtype=np.int64),
         broker=clients.brokers,
-        kind=clients.kind(every).dictionary_decode(),
-        user=clients.user(every).dictionary_decode(),
-        client_id=clients.client_id(every).dictionary_decode(),
-        ip=clients.ip(every).dictionary_decode(),
+        kind=clients.kind(every).cast(NAME_CODES),
+        user=clients.user(every).cast(NAME_CODES),
+        client_id=clients.client_id(every).cast(NAME_CODES),
+        ip=clients.ip(every).cast(NAME_CODES),
         rows=None,
         others={},
         begins=run_begins([rows.clients]),

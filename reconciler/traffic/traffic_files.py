@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
+from reconciler.model import Form
+from reconciler.traffic.client_seconds import sum_here, sum_on_spark
 from reconciler.traffic.client_totals import ONE_PASS, ONE_PASS_WITH_MEANS
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recording_gaps import RecordingGap, read_gaps
@@ -226,14 +228,15 @@ def open_traffic(
     log_timezone: str,
     in_process: bool = False,
     requests: bool = False,
-    connections: bool = False,
+    form: Form | None = None,
     kinds: Collection[Kind] = BYTES,
     max_unreadable: float = DEFAULT_MOST,
 ) -> TrafficSource:
     """Open it; ``session`` starts Spark, and is not called for per-second totals before they need it, nor with ``in_process``.
 
-    ``requests``: every single request will be asked for, which only logs can give. ``connections``: who sent what on which
-    connection will be asked for, where that is known. ``kinds``: what to read of logs, of ``LOG_KINDS``.
+    ``requests``: every single request will be asked for, which only logs can give. ``form``: how it will be judged, if it is.
+    Request by request, connections will be asked for, where they are known. By seconds, rows are added up as they are read.
+    ``kinds``: what to read of logs, of ``LOG_KINDS``.
 
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
@@ -245,8 +248,8 @@ def open_traffic(
         raise UsageError("--requests needs request logs: only they identify single requests")
     with timed_event(_log, "first rows read", source=traffic.source.value):
         look_first(traffic, log_timezone=log_timezone)
-    logs = traffic.source is Source.LOGS
-    also = IDENTITY_COLUMNS if requests else (CONNECTION,) if connections and logs else ()
+    logs, by_seconds = traffic.source is Source.LOGS, form is Form.SECONDS
+    also = IDENTITY_COLUMNS if requests else (CONNECTION,) if form is Form.EXACT and logs else ()
     recorded: TrafficSource
     if traffic.source is Source.VIOLATIONS:
         recorded = ViolationTraffic.read(traffic.logs, zone=log_timezone)
@@ -256,11 +259,12 @@ def open_traffic(
         columns = (*also, *SELF_EVIDENCE) if logs else ()
         rows: Rows[pa.RecordBatch]
         if listing is not None:
-            rows = _dataset_rows(traffic, listing, session(), log_timezone=log_timezone, also=columns, kinds=kinds)
+            of_dataset = _dataset_rows(traffic, listing, session(), log_timezone=log_timezone, also=columns, kinds=kinds)
+            rows = sum_on_spark(of_dataset) if by_seconds else of_dataset
         elif in_process:
-            rows = _local_rows(traffic, log_timezone=log_timezone, also=columns, kinds=kinds)
+            rows = _local_rows(traffic, log_timezone=log_timezone, also=columns, kinds=kinds, by_seconds=by_seconds)
         else:
-            rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=columns, kinds=kinds)
+            rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=columns, kinds=kinds, by_seconds=by_seconds)
         of_rows = open_rows(rows, source=traffic.source, files=traffic.files, columns=columns, has_sums=traffic.has_second_sums)
         of_rows.facts = replace(of_rows.facts, gaps=recorded_gaps(traffic))
         recorded = of_rows
@@ -361,13 +365,17 @@ def look_first(traffic: Traffic, *, log_timezone: str) -> None:
             require_columns(footer.schema.to_arrow_schema(), file)
 
 
-def _local_rows(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]) -> Rows[pa.RecordBatch]:
+def _local_rows(
+    traffic: Traffic, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind], by_seconds: bool
+) -> Rows[pa.RecordBatch]:
     if traffic.source is Source.NORMAL_FORM:
         parts = parts_of(traffic.parquet, between=traffic.between)
         for part in parts:
             log_event(_log, "file opened", file=part.path, rows=part.rows)
         slices = [(sum(part.rows for part in some), _reader_of(some)) for some in time_slices(parts, _ROWS_A_SLICE)]
         rows = LocalRows(_reader_of(parts), ONE_PASS_WITH_MEANS, slices)
+        if by_seconds and _has_only_events(parts):
+            return sum_here(rows, _reader_of(parts))
         return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), ONE_PASS_WITH_MEANS))
     batches = list(read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds))
     if traffic.source is Source.LOGS and batches:
@@ -375,6 +383,11 @@ def _local_rows(traffic: Traffic, *, log_timezone: str, also: Sequence[str], kin
 
         batches = mark_copies(pa.Table.from_batches(batches).combine_chunks()).to_batches(_ROWS_A_BATCH)
     return LocalRows(lambda _: batches)
+
+
+def _has_only_events(parts: Sequence[Part]) -> bool:
+    """Whether all rows are requests, as far as statistics show: metrics have totals of their own."""
+    return all(part.has_only_events for part in parts)
 
 
 def _reader_of(parts: Sequence[Part]) -> Callable[[Sequence[str]], Iterator[pa.RecordBatch]]:
@@ -395,7 +408,13 @@ def _with_stored_totals(
 
 
 def _rows_on_spark(
-    traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind]
+    traffic: Traffic,
+    spark: SparkSession,
+    *,
+    log_timezone: str,
+    also: Sequence[str],
+    kinds: Collection[Kind],
+    by_seconds: bool = False,
 ) -> Rows[pa.RecordBatch]:
     """Text is read once and kept; the columns of Parquet are read anew for each pass."""
     from reconciler.traffic.sources.on_spark import normal_form_rows
@@ -403,6 +422,8 @@ def _rows_on_spark(
     if traffic.source is Source.NORMAL_FORM:
         parts = parts_of(traffic.parquet, between=traffic.between)
         rows = normal_form_rows(spark, parts, ONE_PASS)
+        if by_seconds and _has_only_events(parts):
+            return sum_on_spark(rows)
         return _with_stored_totals(rows, parts, lambda rest: normal_form_rows(spark, rest, ONE_PASS))
     return keep_rows(traffic, spark, log_timezone=log_timezone, also=also, kinds=kinds)
 
@@ -415,7 +436,7 @@ def _dataset_rows(
     log_timezone: str,
     also: Sequence[str],
     kinds: Collection[Kind],
-) -> Rows[pa.RecordBatch]:
+) -> SparkRows[pa.RecordBatch]:
     from reconciler.traffic.sources.on_spark import frame_rows, log_rows
 
     if listing.logs:

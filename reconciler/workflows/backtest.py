@@ -18,6 +18,7 @@ from reconciler.model import (
     CurrentState,
     DesiredState,
     Entity,
+    Form,
     KnownOwner,
     LeaderSpread,
     ManifestCommit,
@@ -187,7 +188,7 @@ def run_backtest(proposal: Proposal, options: BacktestOptions, *, progress: Prog
     proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options), *notes))
     if store is not None:
         return _with_rows(proposal, question, options, store, progress)
-    with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
+    with open_recorded(proposal, options, form=_form(question), progress=progress) as recorded:
         run = Backtest(recorded, question)
         _step(progress, "judging")
         report = apply_rules(run.report(), proposal)
@@ -252,7 +253,7 @@ def _with_rows(
                 noted = replace(proposal, notes=(*proposal.notes, *_rows_note(report, str(store))))
                 return apply_rules(report, noted)
     _require_folder(store)
-    with open_recorded(proposal, options, connections=question.exact, progress=progress) as recorded:
+    with open_recorded(proposal, options, form=_form(question), progress=progress) as recorded:
         _step(progress, "judging")
         report = Backtest(recorded, question).report()
         _step(progress, f"writing {len(report.verdicts):,} rows of verdicts to {store}")
@@ -336,19 +337,23 @@ def fetch_samples(
     return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None), pages.notes
 
 
+def _form(question: BacktestRequest) -> Form:
+    return Form.EXACT if question.exact else Form.SECONDS
+
+
 @contextlib.contextmanager
 def open_recorded(
     proposal: Proposal,
     options: BacktestOptions,
     *,
-    connections: bool = False,
+    form: Form | None = None,
     throttles: bool = False,
     progress: Progress | None = None,
 ) -> Iterator[TrafficSource]:
     """The files that ``options`` name as traffic, closed at the end; Spark starts where they are large.
 
-    ``connections``: as ``open_traffic`` has it. ``throttles``: recorded throttle times will be asked for, where logs have
-    them. Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
+    ``form``: as ``open_traffic`` has it. ``throttles``: recorded throttle times will be asked for, where logs have them.
+    Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
     """
     from reconciler.traffic import Source, open_traffic, spark_with_progress
 
@@ -365,9 +370,9 @@ def open_recorded(
             log_timezone=options.log_timezone,
             in_process=traffic.stays_here(wanted),
             requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),
-            connections=connections,
             kinds=_limited_kinds(proposal),
             max_unreadable=options.max_unreadable,
+            form=form,
         )
         stack.callback(recorded.close)
         yield recorded

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Verdict
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.traffic.kinds import BYTES, Kind
@@ -75,7 +75,7 @@ class Client:
         question = BacktestRequest(current={}, proposed=proposed, declared=proposed, exact=exact, needs=needs)
         log = f"1={self._sandbox.nodes[0].request_log_file}"
         kinds = (*BYTES, Kind.REQUEST)
-        recorded = open_here(find_traffic([log]), connections=exact, kinds=kinds)
+        recorded = open_here(find_traffic([log]), form=Form.EXACT if exact else Form.SECONDS, kinds=kinds)
         try:
             report = Backtest(recorded, question).report()
         finally:

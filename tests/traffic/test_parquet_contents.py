@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +15,13 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.logs import event_data
+from reconciler.traffic.client_seconds import sum_on_spark
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, ONE_PASS
+from reconciler.traffic.shuffle.on_spark import SparkRows
 from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.normal_form import ROWS
-from reconciler.traffic.sources.on_spark import frame_rows, rows_of_frame
+from reconciler.traffic.sources.on_spark import frame_rows, normal_form_rows, rows_of_frame
 from reconciler.traffic.sources.parquet_contents import contents_frame, contents_rows, decode_file, largest_file
 from reconciler.traffic.sources.parquet_parts import Between, parts_of, read_part
 from tests.support.recorded_parquet import START, Flow, write_traffic
@@ -34,6 +37,7 @@ FLOWS = (
 MIDDLE_US = round((START + datetime.timedelta(seconds=25)).timestamp() * 1e6)
 CUT = Between(after_us=MIDDLE_US, until_us=MIDDLE_US + 10_000_000)
 NAMES = tuple(ROWS.names)
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 
 
 def rows_in(batches: Sequence[pa.RecordBatch]) -> pa.Table:
@@ -108,6 +112,41 @@ def test_minutes_alone_bring_no_clients_to_the_driver(
 
     assert counted(MINUTE_TOTALS) == ["minutes"]
     assert counted(CLIENT_TOTALS, MINUTE_TOTALS) == ["clients, minutes"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("form", ["files", "contents", "frame"])
+def test_rows_that_are_summed_are_read_once(tmp_path: Path, spark: SparkSession, form: str) -> None:
+    lake = dataset(tmp_path / "lake")
+    limit = spark.conf.get(BATCH_BYTES)
+    rows: SparkRows[pa.RecordBatch]
+    if form == "files":
+        rows = normal_form_rows(spark, parts_of(sorted(map(str, lake.rglob("*.parquet")))))
+    elif form == "contents":
+        contents = contents_frame(spark, [lake.as_uri()])
+        assert contents is not None
+        rows = contents_rows(contents)
+    else:
+        rows = rows_of_frame(spark.read.option("mergeSchema", "true").parquet(lake.as_uri()), None, where="lake")
+    expected = [sorted(rows.total(work).to_pylist(), key=repr) for work in (CLIENT_TOTALS, MINUTE_TOTALS)]
+
+    summed = sum_on_spark(rows)
+    shutil.rmtree(lake)
+
+    assert [sorted(summed.total(work).to_pylist(), key=repr) for work in (CLIENT_TOTALS, MINUTE_TOTALS)] == expected
+    assert spark.conf.get(BATCH_BYTES) == limit
+    summed.close()
+
+
+@pytest.mark.spark
+def test_the_limit_of_batches_is_back_after_a_file_that_cannot_be_decoded(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "all.parquet").write_bytes(b"PAR1 and nothing else PAR1")
+    limit = spark.conf.get(BATCH_BYTES)
+    contents = contents_frame(spark, [tmp_path.as_uri()])
+    assert contents is not None
+    with pytest.raises(Exception, match=r"all\.parquet is not a Parquet file, or was not finished"):
+        sum_on_spark(contents_rows(contents))
+    assert spark.conf.get(BATCH_BYTES) == limit
 
 
 @pytest.mark.spark

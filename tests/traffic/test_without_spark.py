@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.documents.backtest import backtest_to_json
+from reconciler.model.backtest import Form
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.kinds import Kind
 from tests.support import all_kinds
@@ -134,7 +135,7 @@ def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bo
         log_timezone="Europe/Berlin",
         in_process=in_process,
         requests=asked,
-        connections=exact,
+        form=Form.EXACT if exact else Form.SECONDS,
         kinds=tuple(Kind),
     )
     try:

@@ -18,6 +18,8 @@ from reconciler.traffic.sources.normal_form import CHARGED, are_known, integers
 
 NEEDED: Final = ("status", "broker", "kind", "user", "client_id", "ip", "ts_us", "records", "overhead")
 """The columns that ``charged_rows`` reads. Rows of request logs have no ``ip``."""
+NAME_CODES: Final = pa.dictionary(pa.int32(), pa.string())
+"""The type of names: each distinct one once, and its place for each client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,10 @@ class ChargedRows:
     records: Integers
     overhead: Integers
     broker: Integers
-    kind: pa.Array
-    user: pa.Array
-    client_id: pa.Array
-    ip: pa.Array
+    kind: pa.DictionaryArray
+    user: pa.DictionaryArray
+    client_id: pa.DictionaryArray
+    ip: pa.DictionaryArray
     rows: Integers | None
     others: Mapping[str, int]
     begins: Integers | None = None
@@ -81,8 +83,8 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
     place = dict(zip(named, of_client, strict=False))
     its_kind, its_broker = np.divmod(of_client[-1], max(1, len(brokers)))
 
-    def names_of(name: str) -> pa.Array:
-        return _taken(names[name][1], place[name] - 1) if name in place else pa.nulls(len(its_kind), pa.string())
+    def names_of(name: str) -> pa.DictionaryArray:
+        return names_at(names[name][1], place[name] - 1) if name in place else pa.nulls(len(its_kind), NAME_CODES)
 
     return ChargedRows(
         of=of if begins is None else np.repeat(of, np.diff(begins, append=len(broker))),
@@ -90,7 +92,7 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
         records=records,
         overhead=overhead,
         broker=brokers[its_broker] + lowest,
-        kind=kinds.take(pa.array(its_kind)),
+        kind=names_at(kinds, its_kind),
         user=names_of("user"),
         client_id=names_of("client_id"),
         ip=names_of("ip"),
@@ -152,8 +154,9 @@ def _codes(batch: pa.RecordBatch, name: str, rows: Integers | None) -> tuple[Int
     return codes if rows is None else codes[rows], column.dictionary
 
 
-def _taken(names: pa.Array, places: Integers) -> pa.Array:
-    return names.take(pa.array(places, mask=places < 0))
+def names_at(names: pa.Array, places: Integers) -> pa.DictionaryArray:
+    """``names`` at these places, null at those below 0."""
+    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32), mask=places < 0), names)
 
 
 _TABLE: Final = 16

@@ -50,12 +50,8 @@ class KnownClients:
         order = np.argsort(numbers, kind="stable")
         return cls(pools, numbers[order], order)
 
-    def of_rows(self, rows: ChargedRows) -> Integers:
-        """For each client of ``rows`` its number, -1 for a client that is not known."""
-        return self.of_names(rows.user, rows.client_id, rows.ip, rows.kind, pa.array(rows.broker))
-
     def of_names(self, *names: pa.Array) -> Integers:
-        """The same for columns in the order of ``pools``."""
+        """For each client its number, -1 for one that is not known. ``names``: columns in the order of ``pools``."""
         if not len(self.numbers):
             return np.full(len(names[0]), -1, dtype=np.int64)
         places = [_place(column, pool) for column, pool in zip(names, self.pools, strict=True)]
@@ -86,7 +82,11 @@ class GroupIndex:
 
     def of_rows(self, rows: ChargedRows) -> tuple[Integers, tuple[Integers, ...]]:
         """For each client of ``rows`` its series, and for each slot its group, -1 for none; no slots when none has a group."""
-        which = self.clients.of_rows(rows)
+        return self.of_names(rows.user, rows.client_id, rows.ip, rows.kind, pa.array(rows.broker))
+
+    def of_names(self, *names: pa.Array) -> tuple[Integers, tuple[Integers, ...]]:
+        """The same for columns in the order of ``KnownClients.pools``."""
+        which = self.clients.of_names(*names)
         known = which >= 0
         return (
             np.where(known, self.series[which], -1) if len(self.series) else which,
@@ -138,6 +138,10 @@ def slots_of(groups: Sequence[Sequence[int]]) -> tuple[Integers, ...]:
 
 
 def _place(column: pa.Array, pool: pa.Array) -> Integers:
+    if pa.types.is_dictionary(column.type):
+        # The last place is that of null, which has the index -1.
+        places_of = np.concatenate([_place(names, pool) for names in (column.dictionary, pa.nulls(1, pool.type))])
+        return places_of[np.asarray(pc.fill_null(column.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)]
     places = pc.fill_null(pc.index_in(column, value_set=pool), -1)
     return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
@@ -160,14 +164,20 @@ def keyed_seconds(batches: Iterable[pa.RecordBatch], groups: GroupIndex) -> Iter
         _, slots = groups.of_rows(rows)
         if not slots:
             continue
-        client, second, total = client_seconds(rows, np.logical_or.reduce([group >= 0 for group in slots]))
-        for of_client in slots:
-            group = of_client[client]
-            grouped = group >= 0
-            if grouped.all():
-                yield keys_of(group, second), total
-            else:
-                yield keys_of(group[grouped], second[grouped]), total[grouped]
+        yield from grouped_seconds(slots, *client_seconds(rows, np.logical_or.reduce([group >= 0 for group in slots])))
+
+
+def grouped_seconds(
+    slots: Sequence[Integers], client: Integers, second: Integers, amount: Integers
+) -> Iterator[tuple[Integers, Integers]]:
+    """Keys and amounts of the seconds of clients that are in a group. ``slots``: for each slot the group of each client."""
+    for of_client in slots:
+        group = of_client[client]
+        grouped = group >= 0
+        if grouped.all():
+            yield keys_of(group, second), amount
+        else:
+            yield keys_of(group[grouped], second[grouped]), amount[grouped]
 
 
 def keyed_requests(

@@ -11,7 +11,7 @@ import datetime
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from reconciler.traffic.kinds import SAMPLED
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 
 Item = TypeVar("Item")
+SendSums: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[Integers, Integers]]]
 _WIDTH: Final = len(SIDE_FIELDS)
 _WHOLE: Final = ("number", "active", "amount", *(f"{name}_{side}" for side in ("before", "after") for name in SIDE_FIELDS))
 _RATES: Final = ("peak_upper", "peak_expected", "p999")
@@ -69,10 +70,11 @@ def judge_seconds(
     era: Rule,
     *,
     columns: tuple[str, ...] = (),
+    send_sums: SendSums | None = None,
 ) -> dict[int, GroupVerdict]:
     """Verdicts by group, on both sides. ``send`` gives keys (``second_sums.keys_of``) and amounts; equal keys add up.
 
-    ``expected``: about how many rows each group has. ``columns``: those that ``send`` reads.
+    ``expected``: about how many rows each group has. ``columns``: those that ``send`` reads. ``send_sums``: as ``GroupWork``.
     """
     limits = SecondsLimits.of(groups, era)
 
@@ -80,7 +82,14 @@ def judge_seconds(
         yield judge_cells(((key, amount) for key, amount in pieces), limits)
 
     work = GroupWork(
-        name="verdicts by seconds", columns=columns, send=send, judge=judge, schema=SCHEMA, rows=expected, bits=SECOND_BITS
+        name="verdicts by seconds",
+        columns=columns,
+        send=send,
+        judge=judge,
+        schema=SCHEMA,
+        rows=expected,
+        bits=SECOND_BITS,
+        send_sums=send_sums,
     )
     return {verdict.group: verdict for verdict in verdicts_of(rows.judge(work))}
 
@@ -207,6 +216,7 @@ def plot_points(
     lines: Lines,
     *,
     columns: tuple[str, ...] = (),
+    send_sums: SendSums | None = None,
 ) -> dict[int, Points]:
     """Points by group; arguments as those of ``by_seconds.judge_seconds``."""
 
@@ -214,7 +224,14 @@ def plot_points(
         yield points_of(((key, amount) for key, amount in pieces), lines)
 
     work = GroupWork(
-        name="points of plots", columns=columns, send=send, judge=judge, schema=POINTS, rows=expected, bits=SECOND_BITS
+        name="points of plots",
+        columns=columns,
+        send=send,
+        judge=judge,
+        schema=POINTS,
+        rows=expected,
+        bits=SECOND_BITS,
+        send_sums=send_sums,
     )
     return by_group(rows.judge(work), lines.grid)
 

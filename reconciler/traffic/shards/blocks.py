@@ -25,7 +25,7 @@ from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import topic_columns
 from reconciler.traffic.shuffle.block import SCHEMA, cut_by_partition, unpack_columns
-from reconciler.traffic.shuffle.rows import add_up
+from reconciler.traffic.shuffle.rows import add_up, tables_of
 
 _MOST_ROWS: Final = 1 << 20
 """Rows of a task that are cut into blocks at a time."""
@@ -129,18 +129,6 @@ def request_columns(rows: ChargedRows, batch: pa.RecordBatch) -> list[Integers]:
 def _cut(form: RowForm, parts: Sequence[tuple[Integers, list[Integers]]]) -> pa.RecordBatch:
     columns = [np.concatenate(column) for column in zip(*(columns for _, columns in parts), strict=True)]
     return cut_by_partition(np.concatenate([shards for shards, _ in parts]), columns, first=int(form))
-
-
-def tables_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Batches put together, some 2^20 rows at a time."""
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(part.num_rows for part in held) >= _MOST_ROWS:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
 
 
 def pack_table(table: pa.Table) -> bytes:

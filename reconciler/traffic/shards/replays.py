@@ -36,9 +36,9 @@ from reconciler.traffic.shards.blocks import (
     request_columns,
     require_known,
     series_numbers,
-    tables_of,
 )
 from reconciler.traffic.shuffle.block import ROWS_A_PARTITION, SCHEMA, cut_by_partition, merge_blocks
+from reconciler.traffic.shuffle.rows import tables_of
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number
 

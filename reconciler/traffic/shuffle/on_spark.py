@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +25,13 @@ from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number
 
 _log: Final = logging.getLogger(__name__)
+Together: TypeAlias = Sequence[Totals[pa.RecordBatch]]
 Work = TypeVar("Work")
 Item = TypeVar("Item")
 _WORK: Final = "work"
+_BATCH_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
+_NO_LIMIT: Final = 2**31 - 1
+"""With it, Spark does not look at sizes (``BatchedPythonArrowInput`` of Spark 4.3)."""
 _KEPT = pa.schema([("rows", pa.binary())])
 _SPREAD = pa.schema([("partition", pa.int32()), ("rows", pa.binary())])
 
@@ -154,6 +159,29 @@ class SparkRows(ABC, Generic[Item]):
         """None: workers sort what they get, and not all of it at once."""
         return ()
 
+    def keep(
+        self,
+        name: str,
+        make: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]],
+        columns: Sequence[str],
+        together: Together = (),
+    ) -> KeptRows:
+        """What ``make`` gives of each share, read now and kept by Spark.
+
+        ``name``: what is kept, for the log. ``columns``: those that ``make`` reads. ``together``: as ``SparkRows``.
+        """
+
+        def pack(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
+            return map(_kept, make(items))
+
+        kept = KeptRows(self._spark, self._run(pack, columns, _KEPT, few=False), together)
+        try:
+            kept.read(name)
+        except BaseException:
+            kept.close()
+            raise
+        return kept
+
     def close(self) -> None:
         """Nothing is kept."""
 
@@ -271,9 +299,9 @@ class ConvertedSparkRows(SparkRows[pa.RecordBatch]):
 class KeptRows(SparkRows[pa.RecordBatch]):
     """Rows that take long to read, such as text: read once, and kept by Spark as blocks of Arrow batches until ``close``."""
 
-    def __init__(self, spark: SparkSession, blocks: DataFrame) -> None:
+    def __init__(self, spark: SparkSession, blocks: DataFrame, together: Together = ()) -> None:
         """``blocks``: batches, all of one schema, as binary values."""
-        super().__init__(spark)
+        super().__init__(spark, together)
         self._frame = blocks.persist(StorageLevel.MEMORY_AND_DISK)
 
     @classmethod
@@ -299,6 +327,11 @@ class KeptRows(SparkRows[pa.RecordBatch]):
     def close(self) -> None:
         """Forget the rows; safe to call twice."""
         self._frame.unpersist()
+
+    def read(self, name: str) -> None:
+        """Read the rows now. ``name``: what they are, for the log."""
+        with logged_stages(_log, self._spark, "rows kept", what=name) as event, _unlimited_batches(self._spark):
+            event["blocks"] = self._frame.count()
 
     def share_results(self, work: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: pa.Schema) -> pa.Table:
         """What ``work`` gives of each share, rows of ``schema``, in no order."""
@@ -352,6 +385,23 @@ class KeptRows(SparkRows[pa.RecordBatch]):
 
         frame = self._frame.coalesce(least_tasks(self._spark)) if few else self._frame
         return frame.mapInArrow(run, from_arrow_schema(schema))
+
+
+@contextmanager
+def _unlimited_batches(spark: SparkSession) -> Iterator[None]:
+    """Let batches for workers have any number of bytes: with a limit, Spark asks each column for its size after each row.
+
+    Rows of traffic are narrow, so their number limits a batch. Blocks need the limit.
+    """
+    before = spark.conf.get(_BATCH_BYTES, None)
+    spark.conf.set(_BATCH_BYTES, str(_NO_LIMIT))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_BATCH_BYTES)
+        else:
+            spark.conf.set(_BATCH_BYTES, before)
 
 
 def _kept(batch: pa.RecordBatch) -> pa.RecordBatch:

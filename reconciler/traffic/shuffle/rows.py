@@ -49,7 +49,8 @@ class GroupWork(Generic[Item]):
 
     ``send`` makes columns of a share whose first column has keys: a group's number above ``bits`` bits of a time. ``judge`` gets
     whole groups in the order of keys, in pieces of some 2^16 rows, and gives batches of ``schema``. ``rows``: the expected rows
-    of each group, by its number. ``columns``: those of an item that ``send`` reads.
+    of each group, by its number. ``columns``: those of an item that ``send`` reads. ``send_sums``: makes the same of batches of
+    ``client_seconds.SCHEMA``, for works to which only the amounts of whole seconds matter.
     """
 
     name: str
@@ -59,6 +60,7 @@ class GroupWork(Generic[Item]):
     schema: pa.Schema
     rows: Sequence[int]
     bits: int
+    send_sums: Callable[[Iterable[pa.RecordBatch]], Iterable[Columns]] | None = None
 
 
 class Rows(Protocol[Item]):
@@ -194,6 +196,21 @@ class RowsWithTotals(Generic[Item]):
         self._rows.close()
 
 
+_ROWS_TOGETHER: Final = 1 << 20
+
+
+def tables_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Batches put together, some 2^20 rows at a time."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= _ROWS_TOGETHER:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
 class PartialSums:
     """Adds up tables of one schema by keys. Memory does not grow with their number."""
 
@@ -261,7 +278,7 @@ class ConvertedRows:
         self._rows.close()
 
     def _converted_work(self, work: GroupWork[pa.RecordBatch]) -> GroupWork[pa.RecordBatch]:
-        return replace(work, columns=self._with_columns(work.columns), send=self._converted(work.send))
+        return replace(work, columns=self._with_columns(work.columns), send=self._converted(work.send), send_sums=None)
 
     def _with_columns(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*columns, *self._columns)))

@@ -13,7 +13,7 @@ import urllib.parse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,7 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.shuffle.on_spark import FrameRows, KeptRows, ReadRows, least_tasks, split_work
-from reconciler.traffic.shuffle.rows import Totals
+from reconciler.traffic.shuffle.on_spark import FrameRows, KeptRows, ReadRows, Together, least_tasks, split_work
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import CLUSTER, LINE_KEYS, line_keys, mark_copies
@@ -60,7 +59,6 @@ _ZIPPED: Final = (".gz", ".zst", ".lz4", ".snappy", ".bz2")
 _DAYS: Final = frozenset({"dt", "ds", "date", "day"})
 """Usual names of the columns by which a Hive layout is cut into days."""
 Found = TypeVar("Found")
-Together: TypeAlias = Sequence[Totals[pa.RecordBatch]]
 
 
 def normal_form_rows(spark: SparkSession, parts: Sequence[Part], together: Together = ()) -> ReadRows[Part, pa.RecordBatch]:

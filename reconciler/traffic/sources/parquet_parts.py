@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
-from reconciler.traffic.sources.normal_form import DELTA, canonical_rows, file_columns
+from reconciler.traffic.sources.normal_form import DELTA, EVENT, canonical_rows, file_columns
 
 ROWS_A_PART: Final = 2_000_000
 ROWS_A_BATCH: Final = 1 << 19
@@ -94,6 +94,8 @@ class Part:
     """The first and the last time, as statistics show them; ``None``: not known."""
     may_have_deltas: bool = True
     """As far as statistics show."""
+    has_only_events: bool = False
+    """As far as statistics show."""
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Its rows; columns that the file lacks are not there. Memory does not grow with the size of a row group."""
@@ -129,13 +131,13 @@ def parts_of(files: Sequence[str], rows: int = ROWS_A_PART, between: Between | N
     for path, footer in footers_of(files):
         columns = frozenset(footer.schema.to_arrow_schema().names)
         chosen = None if between is None or between.covers(footer) else between
-        deltas = not excludes_value(footer, "semantics", DELTA)
+        deltas, events = not excludes_value(footer, "semantics", DELTA), has_one_value(footer, "semantics", EVENT)
         first, held = 0, 0
         for group in range(footer.num_row_groups):
             held += footer.row_group(group).num_rows
             if held >= rows or group + 1 == footer.num_row_groups:
                 spans = [span_us(footer, number) for number in range(first, group + 1)]
-                parts.append(Part(path, first, group + 1, held, columns, chosen, _around(spans), deltas))
+                parts.append(Part(path, first, group + 1, held, columns, chosen, _around(spans), deltas, events))
                 first, held = group + 1, 0
     return tuple(part for part in parts if part.rows)
 
