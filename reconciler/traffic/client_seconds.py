@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reconciler.traffic.client_totals import CLIENT_TOTALS, COUNTED, MINUTE_TOTALS, MINUTES, count_batch, minutes_of_rows
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
@@ -20,9 +21,10 @@ from reconciler.traffic.columns.charged import NAME_CODES, charged_rows, moments
 from reconciler.traffic.columns.group_index import GroupIndex, client_seconds, grouped_seconds
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Rows, Totals, tables_of
+from reconciler.traffic.sources.normal_form import CHARGED
 
 if TYPE_CHECKING:
-    from reconciler.traffic.shuffle.on_spark import SparkRows
+    from reconciler.traffic.shuffle.on_spark import KeptRows, SparkRows
 
 _STRUCTS: Final = {
     "totals": pa.struct([pa.field(f.name, NAME_CODES if pa.types.is_string(f.type) else f.type) for f in TOTALS]),
@@ -81,10 +83,19 @@ ONE_PASS: Final = (replace(CLIENT_TOTALS, count=_clients_of_sums), replace(MINUT
 def keyed_sums(batches: Iterable[pa.RecordBatch], groups: GroupIndex) -> Iterator[tuple[Integers, Integers]]:
     """As ``group_index.keyed_seconds``. ``batches``: ``SCHEMA``."""
     for batch in batches:
-        totals = batch.column("totals").flatten()
-        names = (totals.field(name) for name in ("user", "client_id", "ip", "kind", "broker"))
-        client, second, amount = (np.asarray(batch.column(name).flatten().to_numpy()) for name in _SUMS)
-        yield from grouped_seconds(groups.of_names(*names)[1], client, second, amount)
+        clients, *columns = summed_seconds(batch)
+        names = (clients.column(name) for name in ("user", "client_id", "ip", "kind", "broker"))
+        yield from grouped_seconds(groups.of_names(*names)[1], *columns)
+
+
+def summed_seconds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Integers, Integers, Integers]:
+    """The clients of charged rows (``client_totals.SCHEMA``), and client, second and amount of each sum.
+
+    ``batch``: of ``SCHEMA``.
+    """
+    totals = pa.RecordBatch.from_struct_array(batch.column("totals").flatten())
+    client, second, amount = (np.asarray(batch.column(name).flatten().to_numpy(), dtype=np.int64) for name in _SUMS)
+    return totals.filter(pc.equal(totals.column("status"), CHARGED)), client, second, amount
 
 
 class SummedRows:
@@ -126,4 +137,9 @@ def sum_here(rows: Rows[pa.RecordBatch], read: Callable[[Sequence[str]], Iterabl
 
 def sum_on_spark(rows: SparkRows[pa.RecordBatch]) -> SummedRows:
     """The same of rows on Spark, which keeps the sums until they are closed."""
-    return SummedRows(rows, rows.keep("sums of seconds", add_up_seconds, READ, ONE_PASS))
+    return SummedRows(rows, keep_sums(rows))
+
+
+def keep_sums(rows: SparkRows[pa.RecordBatch]) -> KeptRows:
+    """The sums of rows, batches of ``SCHEMA``, which Spark keeps until they are closed."""
+    return rows.keep("sums of seconds", add_up_seconds, READ, ONE_PASS)

@@ -242,6 +242,7 @@ def _with_rows(
                 log_timezone=options.log_timezone,
                 kinds=_limited_kinds(proposal),
                 max_unreadable=options.max_unreadable,
+                by_seconds=not question.exact,
             )
             if sharded is not None:
                 run = ShardedBacktest(sharded, question, failing_rows(proposal))

@@ -120,7 +120,7 @@ def test_rows_and_report_are_those_of_one_process(
     asked = question(*CHANGES[change], exact=exact)
     expected = in_one_process(traffic, asked)
 
-    opened = open_sharded(traffic, spark, log_timezone="UTC")
+    opened = open_sharded(traffic, spark, log_timezone="UTC", by_seconds=not exact)
     assert opened is not None
     run = ShardedBacktest(opened, asked, room=room)
     with caplog.at_level(logging.DEBUG, "reconciler"):

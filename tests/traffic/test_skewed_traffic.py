@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.model import DEFAULT, Entity, Verdict
+from reconciler.model import DEFAULT, Entity, Form, Verdict
 from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.shards.opening import open_sharded
 from reconciler.traffic.shards.run import ShardedBacktest
@@ -72,7 +72,7 @@ LARGE = pytest.mark.large
     [
         ("adaptive", True),
         pytest.param("not adaptive", False, marks=LARGE),
-        pytest.param("adaptive", False, marks=LARGE),
+        ("adaptive", False),
         pytest.param("not adaptive", True, marks=LARGE),
     ],
 )
@@ -84,9 +84,11 @@ def test_skew_and_adaptive_plans_change_no_number(spark: SparkSession, traffic: 
     for name, value in SETTINGS[settings].items():
         session.conf.set(name, value)
 
-    on_workers = Backtest(open_traffic(traffic, lambda: session, log_timezone="UTC"), asked).report()
-    sharded = open_sharded(traffic, session, log_timezone="UTC")
+    form = Form.EXACT if exact else Form.SECONDS
+    on_workers = Backtest(open_traffic(traffic, lambda: session, log_timezone="UTC", form=form), asked).report()
+    sharded = open_sharded(traffic, session, log_timezone="UTC", by_seconds=not exact)
     assert sharded is not None
+    assert (sharded.sums is None) == exact
     run = ShardedBacktest(sharded, asked)
     in_shards = run.report()
     run.close()

@@ -50,6 +50,11 @@ class ChargedRows:
         return len(self.broker)
 
     @property
+    def names(self) -> tuple[pa.DictionaryArray, ...]:
+        """Kind, user, client-id and address of each client."""
+        return self.kind, self.user, self.client_id, self.ip
+
+    @property
     def amount(self) -> Integers:
         """What each row is charged."""
         return self.records + self.overhead

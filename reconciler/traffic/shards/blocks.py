@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
+from reconciler.traffic.client_seconds import summed_seconds
 from reconciler.traffic.client_totals import FOLDS, NAMES
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows
@@ -78,7 +79,7 @@ class ShardSender:
             rows = charged_rows(batch)
             if not len(rows.of):
                 continue
-            nodes, ids = clients_of_rows(self._nodes, rows)
+            nodes, ids = clients_of_names(self._nodes, rows.names, rows.broker)
             shards = self._shards.numbers(nodes[:, 0])
             needed = None
             if self._exact and len(self._large):
@@ -91,6 +92,15 @@ class ShardSender:
                     yield _cut(form, parts)
                     parts.clear()
         yield from (_cut(form, parts) for form, parts in held.items() if parts)
+
+    def sums(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Blocks of seconds. ``batches``: ``client_seconds.SCHEMA``."""
+        for batch in batches:
+            clients, of, *columns = summed_seconds(batch)
+            if len(of):
+                names, brokers = [clients.column(name) for name in _NAMES], clients.column("broker").to_numpy()
+                nodes, ids = clients_of_names(self._nodes, names, brokers)
+                yield _cut(RowForm.SECONDS, [(self._shards.numbers(nodes[:, 0])[of], [ids[of], *columns])])
 
     def _forms(
         self, rows: ChargedRows, batch: pa.RecordBatch, needed: Flags | None
@@ -113,10 +123,10 @@ class ShardSender:
             yield RowForm.REQUESTS, rows.of, request_columns(rows, batch)
 
 
-def clients_of_rows(nodes: ClientNodes, rows: ChargedRows) -> tuple[Integers, Integers]:
-    """The groups, as ``ClientNodes`` has them, and the number of each client of ``rows``."""
-    names = rows.kind.cast(pa.string()), *(column.cast(pa.string()) for column in (rows.user, rows.client_id, rows.ip))
-    return nodes.of_names(*names), ids_of_series(ids_of_names(*names), rows.broker)
+def clients_of_names(nodes: ClientNodes, names: Sequence[pa.Array], brokers: Integers) -> tuple[Integers, Integers]:
+    """The groups, as ``ClientNodes`` has them, and the number of each client. ``names``: kind, user, client-id and address."""
+    texts = [column.cast(pa.string()) for column in names]
+    return nodes.of_names(*texts), ids_of_series(ids_of_names(*texts), brokers)
 
 
 def request_columns(rows: ChargedRows, batch: pa.RecordBatch) -> list[Integers]:

@@ -12,12 +12,14 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F
 
 from reconciler.errors import UsageError
+from reconciler.traffic.client_seconds import ONE_PASS, keep_sums
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, SCHEMA, statuses
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
 from reconciler.traffic.seconds.day_traffic import DaysTraffic, find_days
 from reconciler.traffic.session_frames import FRAME_NAME, rows_of_session
-from reconciler.traffic.shuffle.on_spark import ConvertedSparkRows, SparkRows
+from reconciler.traffic.shuffle.on_spark import ConvertedSparkRows, KeptRows, SparkRows
+from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, OF_METRICS, SECOND_SUM
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table
@@ -41,6 +43,8 @@ class ShardedTraffic:
     rows: SparkRows[pa.RecordBatch]
     clients: DataFrame
     """``client_totals.SCHEMA``, kept by Spark."""
+    sums: KeptRows | None
+    """What the rows add up to, ``client_seconds.SCHEMA``, where whole seconds are judged; ``None``: the rows are read again."""
     facts_source: SecondsTraffic
     series: int
     unnamed: int
@@ -54,6 +58,8 @@ class ShardedTraffic:
     def close(self) -> None:
         """Release what Spark keeps; safe to call twice."""
         self.clients.unpersist()
+        if self.sums is not None:
+            self.sums.close()
         self.facts_source.close()
 
 
@@ -64,8 +70,11 @@ def open_sharded(
     log_timezone: str,
     kinds: Collection[Kind] = BYTES,
     max_unreadable: float = DEFAULT_MOST,
+    by_seconds: bool = False,
 ) -> ShardedTraffic | None:
     """``None``: it has metrics, or is not rows that Spark's workers read, so that all clients have to come to the driver.
+
+    ``by_seconds``: verdicts by seconds will be asked for, so that rows are added up when they are read first.
 
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
@@ -81,7 +90,8 @@ def open_sharded(
         kind = SecondsTraffic if chosen.has_second_sums or converted is not rows else RequestTraffic
         return kind(converted, source=chosen.source, files=chosen.files, columns=columns, counted=counted)
 
-    opened = _opened(rows, make, max_unreadable)
+    # Rows of text are kept already.
+    opened = _opened(rows, make, max_unreadable, by_seconds=by_seconds and not isinstance(rows, KeptRows))
     if opened is not None:
         facts = opened.facts_source.facts
         opened.facts_source.facts = replace(facts, gaps=recorded_gaps(chosen))
@@ -108,21 +118,26 @@ def _opened(
     rows: SparkRows[pa.RecordBatch],
     make: Callable[[SparkRows[pa.RecordBatch], pa.Table], SecondsTraffic],
     max_unreadable: float,
+    *,
+    by_seconds: bool = False,
 ) -> ShardedTraffic | None:
-    clients = _kept(rows)
+    sums = keep_sums(rows) if by_seconds else None
+    clients = _kept(rows, CLIENT_TOTALS) if sums is None else _kept(sums, ONE_PASS[0])
     try:
         counted = _in_brief(clients)
         lines = statuses(counted)
         converted = rows
         if lines.get(SECOND_SUM):
             clients.unpersist()
+            if sums is not None:
+                sums.close()
+            sums = None
             converted = ConvertedSparkRows(rows, charge_batches, ("status",))
-            clients = _kept(converted)
+            clients = _kept(converted, CLIENT_TOTALS)
             counted = _in_brief(clients)
             lines = statuses(counted)
         if any(lines.get(status) for status in OF_METRICS):
-            clients.unpersist()
-            rows.close()
+            _forget(clients, sums, rows)
             return None
         recorded = make(converted, counted)
         series, unnamed = _series(clients)
@@ -130,14 +145,20 @@ def _opened(
         recorded.facts = replace(recorded.facts, observations=tuple(of_series))
         require_usable(recorded, max_unreadable)
     except BaseException:
-        clients.unpersist()
-        rows.close()
+        _forget(clients, sums, rows)
         raise
-    return ShardedTraffic(rows=converted, clients=clients, facts_source=recorded, series=series, unnamed=unnamed)
+    return ShardedTraffic(rows=converted, clients=clients, sums=sums, facts_source=recorded, series=series, unnamed=unnamed)
 
 
-def _kept(rows: SparkRows[pa.RecordBatch]) -> DataFrame:
-    return rows.totals_frame(CLIENT_TOTALS, few=False).persist(StorageLevel.MEMORY_AND_DISK)
+def _kept(rows: SparkRows[pa.RecordBatch], work: Totals[pa.RecordBatch]) -> DataFrame:
+    return rows.totals_frame(work, few=False).persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def _forget(clients: DataFrame, *kept: SparkRows[pa.RecordBatch] | None) -> None:
+    clients.unpersist()
+    for rows in kept:
+        if rows is not None:
+            rows.close()
 
 
 def _in_brief(clients: DataFrame) -> pa.Table:

@@ -31,7 +31,7 @@ from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shards.blocks import (
     RowForm,
     ShardBlocks,
-    clients_of_rows,
+    clients_of_names,
     pack_table,
     request_columns,
     require_known,
@@ -132,7 +132,7 @@ class ReplaySender:
             rows = charged_rows(batch)
             if not len(rows.of):
                 continue
-            nodes, ids = clients_of_rows(self._nodes, rows)
+            nodes, ids = clients_of_names(self._nodes, rows.names, rows.broker)
             places = self._large.places(replay_keys(nodes, rows.broker, self._shards))
             for of_side in places.T:
                 chosen = np.flatnonzero(of_side[rows.of] >= 0)

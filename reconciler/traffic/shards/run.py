@@ -46,6 +46,7 @@ from reconciler.traffic.judging.report_parts import ReportParts
 from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.kinds import Kind
 from reconciler.traffic.quota_groups import needs_replay
 from reconciler.traffic.recording_gaps import gap_minutes
 from reconciler.traffic.second_frames import OF_GROUPS, publish_seconds
@@ -266,8 +267,16 @@ class ShardedBacktest:
         def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return sender().rows(batches)
 
-        needed = (*NEEDED, "tie", "strict", "part") if has_topics else NEEDED
-        sent = self._traffic.rows.made_of_shares(send, needed, SCHEMA, few=False)
+        def send_sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return sender().sums(batches)
+
+        sums = self._traffic.sums
+        topics = has_topics and any(client.kind is Kind.MUTATION for client in self._traffic.facts_source.series)
+        if sums is not None and not exact and not topics:
+            sent = sums.made_of_shares(send_sums, (), SCHEMA, few=False)
+        else:
+            needed = (*NEEDED, "tie", "strict", "part") if has_topics else NEEDED
+            sent = self._traffic.rows.made_of_shares(send, needed, SCHEMA, few=False)
         blocks = sent.unionAll(self._clients.mapInArrow(send_totals, from_arrow_schema(SCHEMA)))
         if exact and self._large:
             blocks = blocks.unionAll(replayed_blocks(self._traffic.rows, self._clients, rules, plan, self._large))
