@@ -20,6 +20,7 @@ from tests.support.command import COMMAND, Command, Done, environment, run
 from tests.support.manifests import quotas
 from tests.support.polling import wait_until
 from tests.support.spark_servers import SPARK_BIN, connect_server, executors_below, spark_environment, standalone_cluster
+from tests.support.wheels import build_wheel
 from tests.traffic.conftest import RECORDINGS
 from tests.traffic.test_jobs_that_fail import write_traffic
 
@@ -364,10 +365,7 @@ def rows_in(rows: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def wheel(folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir", str(folder)]
-    subprocess.run([*command, str(ROOT)], check=True, timeout=300)
-    (built,) = folder.glob("*.whl")
-    return built
+    return build_wheel(folder)
 
 
 @pytest.mark.parametrize(
