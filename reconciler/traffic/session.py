@@ -62,6 +62,8 @@ _ENVIRONMENT_PATHS: Final = {
     "YARN_CONF_DIR": None,
 }
 """Variables with paths that Java and its workers read, and the separator of those that are lists."""
+_THROWN: Final = re.compile(r'^(Exception in thread "main" )?org\.apache\.spark\.SparkException: ')
+"""In front of a sentence of Spark's launcher."""
 _MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[.+\]|(spark|k8s)://.+|yarn")
 
 
@@ -261,7 +263,7 @@ def _start(options: SessionOptions, folder: str, archive: ClassArchive) -> Spark
     except (PySparkException, OSError, RuntimeError) as error:
         lines = [*start_log.read_text(errors="replace").splitlines(), *str(error).splitlines()]
         reason = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else repr(error))
-        raise TrafficError(f"Spark does not start on {options.where}: {reason.strip()}") from error
+        raise TrafficError(f"Spark does not start on {options.where}: {_THROWN.sub('', reason.strip())}") from error
 
 
 def _started(options: SessionOptions, folder: str, archive: ClassArchive) -> SparkSession:

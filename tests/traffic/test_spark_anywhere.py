@@ -388,3 +388,12 @@ def test_a_server_that_is_not_there_is_a_sentence(folder: Path) -> None:
 
     assert done.code == 1
     assert "Spark does not start on sc://127.0.0.1:1" in done.err
+
+
+def test_yarn_without_the_settings_of_hadoop_is_a_sentence_that_names_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    done = run("backtest", "quotas", "--traffic", LOG, "--master", "yarn", cwd=folder)
+
+    assert done.code == 1
+    assert "Spark does not start on yarn: When running with master 'yarn' either HADOOP_CONF_DIR or YARN_CONF_DIR" in done.err
