@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,9 +59,9 @@ def hdfs_server(folder: Path) -> Iterator[HdfsServer]:
     (servers,) = ensure_jars(wanted, fetchers=lambda: available_fetchers(java))
     (port,) = free_ports(1)
     address = f"hdfs://{LOOPBACK}:{port}"
-    _write(folder / "core-site.xml", {"fs.defaultFS": address, "hadoop.tmp.dir": str(folder / "data")})
+    write_settings(folder / "core-site.xml", {"fs.defaultFS": address, "hadoop.tmp.dir": str(folder / "data")})
     local = ("namenode.http-address", "datanode.address", "datanode.http.address", "datanode.ipc.address")
-    _write(folder / "hdfs-site.xml", {"dfs.replication": "1"} | {f"dfs.{name}": f"{LOOPBACK}:0" for name in local})
+    write_settings(folder / "hdfs-site.xml", {"dfs.replication": "1"} | {f"dfs.{name}": f"{LOOPBACK}:0" for name in local})
     jars = Path(pyspark.__file__).parent / "jars"
     command = (str(java), "-Xmx256m", "-cp", os.pathsep.join([str(folder), str(servers), f"{jars}/*"]))
     name_node = (*command, f"{_PACKAGE}.server.namenode.NameNode")
@@ -87,6 +87,7 @@ def _writes(hdfs: HdfsServer) -> bool:
     return b"Live datanodes (1)" in subprocess.run(run, check=False, capture_output=True, timeout=300).stdout
 
 
-def _write(file: Path, settings: dict[str, str]) -> None:
+def write_settings(file: Path, settings: Mapping[str, str]) -> None:
+    """A file of settings as Hadoop reads it."""
     rows = "".join(f"<property><name>{name}</name><value>{escape(value)}</value></property>" for name, value in settings.items())
     file.write_text(f"<configuration>{rows}</configuration>", "utf-8")

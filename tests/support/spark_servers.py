@@ -74,12 +74,14 @@ def standalone_cluster(folder: Path) -> Iterator[str]:
 
 
 def executors_below(folder: Path) -> list[int]:
-    """The processes that workers of this folder have started, by where they work."""
+    """The processes of executors that work below this folder."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
             is_executor = entry.name.isdigit() and b"CoarseGrainedExecutorBackend" in (entry / "cmdline").read_bytes()
-            if is_executor and (entry / "cwd").readlink().is_relative_to(folder):
+            # On YARN, the shell that waits for the executor has its command line, too.
+            is_java = is_executor and (entry / "exe").readlink().name == "java"
+            if is_java and (entry / "cwd").readlink().is_relative_to(folder):
                 found.append(int(entry.name))
     return found
 
