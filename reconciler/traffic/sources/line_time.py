@@ -12,6 +12,7 @@ from reconciler.errors import UsageError
 _COMMON_LENGTH: Final = 23
 """Of ``2026-11-21 13:00:00,123``, which nearly every log has, in brackets at the very start."""
 _SECONDS: Final = slice(1, 20)
+_SECONDS_KEPT: Final = 1 << 12
 _DATE: Final = re.compile(rb"(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(?:[.,](\d{1,6})\d*)? ?(?:([+-]\d{2}):?(\d{2})|(Z))?")
 _COMMON: Final = re.compile(rb"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}")
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -35,24 +36,27 @@ class Moment(NamedTuple):
 
 
 class LineClock:
-    """Reads the times of lines; local times are of one zone. Lines of one second are read once."""
+    """Reads the times of lines; local times are of one zone. Each second of the usual layout is read once."""
 
     def __init__(self, zone: str) -> None:
         self._zone = zoneinfo.ZoneInfo(zone)
-        self._second = b""
-        self._moment: Moment | None = None
+        self._seconds: dict[bytes, Moment | None] = {}
 
     def read(self, raw: bytes, end: int) -> Moment | None:
         """The moment of a line whose message begins at ``end``; ``None`` without a time or a day of the calendar."""
-        if raw[0:1] == b"[" and raw[20:21] == b"," and raw[_COMMON_LENGTH + 1 : _COMMON_LENGTH + 2] == b"]":
+        if end > _COMMON_LENGTH + 1 and raw.startswith(b"[") and raw.startswith(b",", 20) and raw.startswith(b"]", 24):
             milliseconds = raw[21:24]
-            if end > _COMMON_LENGTH and milliseconds.isdigit():
-                second = raw[_SECONDS]
-                if second != self._second:
-                    self._second, self._moment = second, self._common(second)
-                moment = self._moment
+            if milliseconds.isdigit():
+                moment = self._of_second(raw[_SECONDS])
                 return moment and Moment(moment.micros + int(milliseconds) * 1000, moment.unclear)
         return self._any_layout(raw[:end])
+
+    def _of_second(self, second: bytes) -> Moment | None:
+        if second not in self._seconds:
+            if len(self._seconds) >= _SECONDS_KEPT:
+                self._seconds.clear()
+            self._seconds[second] = self._common(second)
+        return self._seconds[second]
 
     def _common(self, second: bytes) -> Moment | None:
         return self._any_layout(second) if _COMMON.fullmatch(second) else None
