@@ -29,6 +29,8 @@ _KEY: Final = re.compile(rb"\s*([0-9]+)")
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """Bytes of one record set: a broker counts them in 32 bits."""
+Milliseconds = Annotated[float, msgspec.Meta(ge=0, le=3_600_000)]
+"""At most an hour: no request takes longer, and a longer time is damaged."""
 
 
 class _Decoded(msgspec.Struct, rename="camel", gc=False):
@@ -49,11 +51,11 @@ class LogLine(_Decoded):
     request_header: Header
     connection: str
     principal: str
-    response_queue_time_ms: float
-    send_time_ms: float
-    throttle_time_ms: float | None = None
-    local_time_ms: float | None = None
-    remote_time_ms: float | None = None
+    response_queue_time_ms: Milliseconds
+    send_time_ms: Milliseconds
+    throttle_time_ms: Annotated[float, msgspec.Meta(ge=0, lt=2**31)] | None = None
+    local_time_ms: Milliseconds | None = None
+    remote_time_ms: Milliseconds | None = None
     is_forwarded: bool | None = None
 
 

@@ -6,9 +6,10 @@ rotation, one log under two names. The line that counts is that of the smallest 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -116,26 +117,24 @@ _LOW: Final = (1 << 32) - 1
 _CLIENTS_KEPT: Final = 100_000
 
 
-class RequestNumbers:
-    """The values of ``REQUEST_NUMBER``; hashes of the clients met last are kept."""
+def request_numbers(
+    connections: Sequence[str | None], client_ids: Sequence[str | None], correlation_ids: Sequence[int | None]
+) -> pa.Array:
+    """``REQUEST_NUMBER`` of requests; a line that was not decoded has no connection."""
+    clients = np.array([*map(_client_hash, connections, client_ids)], dtype=np.int64)
+    numbers = pa.array(correlation_ids, pa.int32())
+    low = pc.fill_null(numbers, 0).cast(pa.int64()).to_numpy() & _LOW
+    return pa.array(clients << 32 | low, mask=~numbers.is_valid().to_numpy(zero_copy_only=False))
 
-    def __init__(self) -> None:
-        self._hashes: dict[tuple[str, str], int] = {}
 
-    def of(self, connection: str, client_id: str, correlation_id: int | None) -> int | None:
-        """``connection``: as Kafka logs it, ``LOCAL:PORT-REMOTE:PORT-...``; the remote port does not identify the client."""
-        if correlation_id is None:
-            return None
-        key = connection, client_id
-        number = self._hashes.get(key)
-        if number is None:
-            if len(self._hashes) >= _CLIENTS_KEPT:
-                self._hashes.clear()
-            address = connection.split("-", 2)[1].rpartition(":")[0] if connection.count("-") else connection
-            text = f"{address}\0{client_id}".encode("utf-8", "surrogatepass")
-            digest = hashlib.blake2b(text, digest_size=4).digest()
-            number = self._hashes[key] = int.from_bytes(digest, "little", signed=True) << 32
-        return number | (correlation_id & _LOW)
+@functools.lru_cache(maxsize=_CLIENTS_KEPT)
+def _client_hash(connection: str | None, client_id: str | None) -> int:
+    """``connection``: as Kafka logs it, ``LOCAL:PORT-REMOTE:PORT-...``; the remote port does not identify the client."""
+    if connection is None:
+        return 0
+    address = connection.split("-", 2)[1].rpartition(":")[0] if connection.count("-") else connection
+    digest = hashlib.blake2b(f"{address}\0{client_id}".encode("utf-8", "surrogatepass"), digest_size=4).digest()
+    return int.from_bytes(digest, "little", signed=True)
 
 
 def usual_step(numbers: Integers) -> float | None:

@@ -7,13 +7,15 @@ client id), the charge time and the amount. A line that is charged for nothing h
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
 from reconciler.model import CONTROLLER, escaped
@@ -26,15 +28,16 @@ from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     NAMED_BROKERS,
     REQUEST_NUMBER,
-    RequestNumbers,
     cluster_id,
     named_brokers,
+    request_numbers,
 )
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, has_text, log_parts
 from reconciler.traffic.sources.normal_form import (
     END_US,
     FIRST_US,
     OTHER_API,
+    RECORDED_THROTTLE,
     UNCLEAR_TIME,
     UNREADABLE,
 )
@@ -63,8 +66,6 @@ _MUTATION: Final = Kind.MUTATION.value
 _SHOWN: Final = 200
 """Characters of a line that cannot be read, in ``detail``."""
 _CONNECTIONS_KEPT: Final = 100_000
-_LONGEST_MS: Final = 3_600_000.0
-"""An hour: no request takes longer, and what is longer than that is damaged."""
 NOT_A_LOG: Final = "no line has 'Completed request:'. Is the logger kafka.request.logger at DEBUG, and is this its file?"
 _PARTS_LOOKED_AT: Final = 20
 """Parts that are looked at, spread over all files."""
@@ -79,29 +80,20 @@ _BUFFER: Final = 1 << 20
 _DETAILS_SHOWN: Final = 3
 
 
-class _Row(NamedTuple):
-    """What differs from row to row of one file."""
+class _Request(NamedTuple):
+    """What the rows of one request share."""
 
-    status: str
     broker: int
-    kind: str
     user: str | None = None
     client_id: str | None = None
     ts_us: int | None = None
-    records: int = 0
-    overhead: int = 0
-    throttled: bool = False
-    connection_number: int = 0
-    detail: str | None = None
-    strict: bool | None = None
-    part: int | None = None
-    begins_line: bool = True
     connection: str | None = None
     correlation_id: int | None = None
-    recorded_throttle_ms: int | None = None
+    throttle_ms: float | None = None
+    strict: bool | None = None
     cluster: str | None = None
     named_brokers: str | None = None
-    request_number: int | None = None
+    detail: str | None = None
 
 
 def schema(also: Sequence[str] = ()) -> pa.Schema:
@@ -124,132 +116,152 @@ def parse_lines(
     ``kinds``: what to read, of ``LOG_KINDS``; lines of nothing else are ``OTHER_API``.
     """
     reader = _RowReader(broker, file, zone, kinds)
-    rows: list[_Row] = []
     for raw in lines:
         at = raw.find(MARKER)
         if at >= 0:
-            rows.extend(reader.rows(raw, at))
-            if len(rows) >= _ROWS_A_BATCH:
-                yield _batch(rows, file, also)
-                rows = []
-    if rows:
-        yield _batch(rows, file, also)
+            reader.read(raw, at)
+            if reader.rows >= _ROWS_A_BATCH:
+                yield reader.batch(also)
+    if reader.rows:
+        yield reader.batch(also)
 
 
 class _RowReader:
-    """Of the lines of one file."""
+    """Of the lines of one file. Requests, and the entries of all of them, wait in lists until they become columns of a batch."""
 
     def __init__(self, broker: int, file: str, zone: str, kinds: Collection[Kind]) -> None:
         self._broker = broker
         self._file = file
         self._clock = LineClock(zone)
         self._reader = LineReader(kinds)
-        self._numbers: dict[str, int] = {}
-        self._request_numbers = RequestNumbers()
+        self._requests: list[_Request] = []
+        self._counts: list[int] = []
+        self._entries: list[Entry] = []
 
-    def rows(self, raw: bytes, at: int) -> Iterable[_Row]:
+    @property
+    def rows(self) -> int:
+        """How many rows the next batch has so far."""
+        return len(self._entries)
+
+    def read(self, raw: bytes, at: int) -> None:
         """``at``: where the marker is; a name may contain another one, behind it."""
         start = at + len(MARKER)
         api = api_key(raw, start)
         if not self._reader.wants(api):
-            return (self._without_line(self._reader.unusable(api, OTHER_API), api=api, raw=raw),)
+            request = _Request(self._broker, cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
+            self._add(request, [self._reader.unusable(api, OTHER_API)])
+            return
         line = self._reader.decode(api, document_of(raw, start))
         moment = self._clock.read(raw, at)
-        user = _user_of(line.principal) if line else None
-        if api is None or line is None or moment is None or user is None or not _has_sane_times(line):
-            return (self._without_line(self._reader.unusable(api, UNREADABLE), detail=self._detail(raw)),)
+        if api is None or line is None or moment is None:
+            self._add_unreadable(api, raw)
+            return
+        _, colon, user = line.principal.partition(":")
         # The line's time is cut to whole milliseconds: half of one is the best guess for the rest.
-        waited = int((line.response_queue_time_ms + line.send_time_ms) * 1000 + 0.5)
-        answered_us = moment.micros + 500 - waited
-        if not FIRST_US <= answered_us < END_US:
-            return (self._without_line(self._reader.unusable(api, UNREADABLE), detail=self._detail(raw)),)
-        entries = [self._reader.unusable(api, UNCLEAR_TIME)] if moment.unclear else self._reader.entries(api, line)
-        cluster = cluster_id(api, raw), named_brokers(api, raw)
-        return [self._row(api, line, user, answered_us, entry, cluster) for entry in entries]
-
-    def _row(
-        self, api: int, line: LogLine, user: str, answered_us: int, entry: Entry, cluster: tuple[str | None, str | None]
-    ) -> _Row:
+        ts_us = moment.micros + 500 - int((line.response_queue_time_ms + line.send_time_ms) * 1000 + 0.5)
+        if not colon or not FIRST_US <= ts_us < END_US:
+            self._add_unreadable(api, raw)
+            return
         header = line.request_header
-        throttle_ms = line.throttle_time_ms or 0.0
-        topic = entry.kind == _MUTATION
-        ts_us, broker = answered_us, self._broker
-        if topic:
-            # Topics are charged when the request is begun, before the controller waits for others.
-            ts_us -= int((line.remote_time_ms or 0.0) * 1000 + 0.5)
-            broker = broker if line.is_forwarded else CONTROLLER
-        return _Row(
-            entry.status,
-            broker,
-            entry.kind,
+        request = _Request(
+            self._broker,
             user,
             header.client_id or "",
             ts_us,
-            entry.records,
-            entry.overhead,
-            # Once a line, whatever it is charged for.
-            throttle_ms > 0 and entry.begins_line,
-            self._number_of(line.connection),
-            None,
-            is_strict(api, header.request_api_version) if topic and api in MUTATING else None,
-            entry.part,
-            entry.begins_line,
             line.connection,
             header.correlation_id,
-            int(throttle_ms),
-            *cluster,
-            self._request_numbers.of(line.connection, header.client_id or "", header.correlation_id),
+            line.throttle_time_ms,
+            None,
+            cluster_id(api, raw),
+            named_brokers(api, raw),
         )
+        if moment.unclear:
+            self._add(request, [self._reader.unusable(api, UNCLEAR_TIME)])
+        elif api in MUTATING:
+            self._add_mutation(api, line, request)
+        else:
+            self._add(request, self._reader.entries(api, line))
 
-    def _without_line(self, entry: Entry, *, detail: str | None = None, api: int | None = None, raw: bytes = b"") -> _Row:
-        cluster, named = cluster_id(api, raw), named_brokers(api, raw)
-        return _Row(entry.status, self._broker, entry.kind, detail=detail, cluster=cluster, named_brokers=named)
+    def _add_mutation(self, api: int, line: LogLine, request: _Request) -> None:
+        """Topics are charged when the request is begun, before the controller waits for others."""
+        entries = self._reader.entries(api, line)
+        self._add(request, [entry for entry in entries if entry.kind != _MUTATION])
+        begun = request._replace(
+            broker=self._broker if line.is_forwarded else CONTROLLER,
+            ts_us=(request.ts_us or 0) - int((line.remote_time_ms or 0.0) * 1000 + 0.5),
+            strict=is_strict(api, line.request_header.request_api_version),
+        )
+        self._add(begun, [entry for entry in entries if entry.kind == _MUTATION])
 
-    def _detail(self, raw: bytes) -> str:
-        return f"{self._file}: {raw[: 4 * _SHOWN].decode('utf-8', 'replace')[:_SHOWN]}"
+    def _add_unreadable(self, api: int | None, raw: bytes) -> None:
+        detail = f"{self._file}: {raw[: 4 * _SHOWN].decode('utf-8', 'replace')[:_SHOWN]}"
+        self._add(_Request(self._broker, detail=detail), [self._reader.unusable(api, UNREADABLE)])
 
-    def _number_of(self, connection: str) -> int:
-        number = self._numbers.get(connection)
-        if number is None:
-            if len(self._numbers) >= _CONNECTIONS_KEPT:
-                self._numbers.clear()
-            digest = hashlib.blake2b(connection.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-            number = self._numbers[connection] = int.from_bytes(digest, "little", signed=True)
-        return number
+    def _add(self, request: _Request, entries: Sequence[Entry]) -> None:
+        self._requests.append(request)
+        self._counts.append(len(entries))
+        self._entries += entries
 
+    def batch(self, also: Sequence[str]) -> pa.RecordBatch:
+        """The rows of the lines since the last batch, of ``schema(also)``."""
+        requests: dict[str, Any] = dict(zip(_Request._fields, zip(*self._requests, strict=True), strict=True))
+        entries: dict[str, Any] = dict(zip(Entry._fields, zip(*self._entries, strict=True), strict=True))
+        request_of = pa.array(np.repeat(np.arange(len(self._counts)), self._counts))
+        rows = len(self._entries)
+        self._requests, self._counts, self._entries = [], [], []
 
-def _user_of(principal: str) -> str | None:
-    _, colon, name = principal.partition(":")
-    return name if colon else None
+        def column(name: str) -> pa.Array:
+            if name in entries:
+                return pa.array(entries[name], _TYPES[name])
+            if name == "file":
+                return pa.repeat(self._file, rows)
+            of_request = _OF_REQUEST[name](requests) if name in _OF_REQUEST else pa.array(requests[name], _TYPES[name])
+            made = of_request.take(request_of)
+            # A request was throttled once, whatever it is charged for.
+            return pc.and_(made, column("begins_line")) if name == "throttled" else made
 
-
-def _has_sane_times(line: LogLine) -> bool:
-    return (
-        0 <= line.response_queue_time_ms <= _LONGEST_MS
-        and 0 <= line.send_time_ms <= _LONGEST_MS
-        and 0 <= (line.local_time_ms or 0.0) <= _LONGEST_MS
-        and 0 <= (line.remote_time_ms or 0.0) <= _LONGEST_MS
-        and 0 <= (line.throttle_time_ms or 0.0) < 2**31
-    )
-
-
-def _batch(rows: Sequence[_Row], file: str, also: Sequence[str]) -> pa.RecordBatch:
-    columns: dict[str, Any] = dict(zip(_Row._fields, zip(*rows, strict=True), strict=True))
-    columns["tie"] = _ties(columns["connection_number"], columns["correlation_id"])
-    columns["file"] = [file] * len(rows)
-    columns[CLUSTER] = columns["cluster"]
-    arrow = schema(also)
-    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in arrow], schema=arrow)
+        arrow = schema(also)
+        return pa.RecordBatch.from_arrays([column(field.name) for field in arrow], schema=arrow)
 
 
-def _ties(connections: Sequence[int], correlations: Sequence[int | None]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _throttled(requests: Mapping[str, Any]) -> pa.Array:
+    return pc.fill_null(pc.greater(pa.array(requests["throttle_ms"], pa.float64()), 0), pa.scalar(value=False))
+
+
+def _recorded_throttle_ms(requests: Mapping[str, Any]) -> pa.Array:
+    throttle_ms = pc.trunc(pa.array(requests["throttle_ms"], pa.float64())).cast(pa.int64())
+    return pc.if_else(pa.array(requests["ts_us"], pa.int64()).is_valid(), pc.fill_null(throttle_ms, 0), None)
+
+
+def _ties(requests: Mapping[str, Any]) -> pa.Array:
     """A number of 64 bits for each request, the same wherever its line is: splitmix64 of its connection and number."""
-    mixed = np.array(connections, dtype=np.int64).view(np.uint64)
-    numbers = np.array([number or 0 for number in correlations], dtype=np.int64).view(np.uint64)
+    mixed = np.array([*map(_connection_hash, requests["connection"])], dtype=np.int64).view(np.uint64)
+    numbers = pc.fill_null(pa.array(requests["correlation_id"], pa.int64()), 0).to_numpy().view(np.uint64)
     mixed = mixed + numbers * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
+    return pa.array((mixed ^ (mixed >> np.uint64(31))).view(np.int64))
+
+
+@functools.lru_cache(maxsize=_CONNECTIONS_KEPT)
+def _connection_hash(connection: str | None) -> int:
+    if connection is None:
+        return 0
+    digest = hashlib.blake2b(connection.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _request_numbers(requests: Mapping[str, Any]) -> pa.Array:
+    return request_numbers(requests["connection"], requests["client_id"], requests["correlation_id"])
+
+
+_OF_REQUEST: Final[Mapping[str, Callable[[Mapping[str, Any]], pa.Array]]] = {
+    "throttled": _throttled,
+    "tie": _ties,
+    RECORDED_THROTTLE: _recorded_throttle_ms,
+    REQUEST_NUMBER: _request_numbers,
+}
+"""Columns that several values of a request decide."""
 
 
 def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
