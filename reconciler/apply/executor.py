@@ -118,8 +118,7 @@ class Executor:
             if stale := [result for result in results if result.stale]:
                 return Stop.of(StalePlanError(f"the cluster changed after planning: {stale[0].error}. Plan again"))
         if self._outcomes.having(ChangeStatus.FAILED):
-            message = "the cluster refused the change set. Nothing was written"
-            return Stop(reason="refused-by-cluster", message=message)
+            return Stop(reason="refused-by-cluster", message="the cluster refused the change set")
         return None
 
     def _write(self, requests: Sequence[tuple[Change, ...]]) -> Stop | None:

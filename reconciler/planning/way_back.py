@@ -42,12 +42,10 @@ def plan_way_back(report: ApplyReport, live: Mapping[Entity, Quotas], *, scope: 
     touched = [outcome for outcome in report.outcomes if _may_be_written(outcome)]
     outside = [str(outcome.change.entity) for outcome in touched if not scope.contains(outcome.change.entity)]
     if outside:
-        msg = f"the report changed what is outside the scope of the cluster: {list_some(outside, _SHOWN)}. Nothing was written"
-        raise OutOfScopeError(msg)
+        raise OutOfScopeError(f"the report changed what is outside the scope of the cluster: {list_some(outside, _SHOWN)}")
     foreign = [text for outcome in touched for text in _changed_since(outcome, live.get(outcome.change.entity, {}))]
     if foreign:
-        msg = f"another writer changed it since: {list_some(foreign, _SHOWN, between='. ')}. Nothing was written"
-        raise ChangedSinceError(msg)
+        raise ChangedSinceError(f"another writer changed it since: {list_some(foreign, _SHOWN, between='. ')}")
     changes = tuple(change for outcome in touched if (change := _back(outcome.change, live.get(outcome.change.entity, {}))))
     return WayBack(changes=changes, already_back=len(touched) - len(changes))
 

@@ -82,6 +82,8 @@ def test_a_change_since_refuses_with_both_values_and_writes_nothing(repository: 
     refused = repository.run(*REVERT, ".", "--audit", "audit.jsonl", "--format", "json")
     assert (refused.code, refused.json()["failure_reason"]) == (3, "changed-since")
     assert "user=bob producer_byte_rate is 77, the run left it at 1048576" in refused.err
+    shown = repository.run(*REVERT, ".")
+    assert (shown.code, shown.out.count("Nothing was written")) == (3, 1)
     assert repository.live() == {ALICE: 10 * MIB, BOB: 77.0}
     (line,) = repository.audit()
     assert (line["command"], line["result"], line["failure_reason"]) == ("revert", "refused", "changed-since")
