@@ -47,16 +47,16 @@ class LineClock:
         if end > _COMMON_LENGTH + 1 and raw.startswith(b"[") and raw.startswith(b",", 20) and raw.startswith(b"]", 24):
             milliseconds = raw[21:24]
             if milliseconds.isdigit():
-                moment = self._of_second(raw[_SECONDS])
+                second = raw[_SECONDS]
+                moment = self._seconds[second] if second in self._seconds else self._read_second(second)
                 return moment and Moment(moment.micros + int(milliseconds) * 1000, moment.unclear)
         return self._any_layout(raw[:end])
 
-    def _of_second(self, second: bytes) -> Moment | None:
-        if second not in self._seconds:
-            if len(self._seconds) >= _SECONDS_KEPT:
-                self._seconds.clear()
-            self._seconds[second] = self._common(second)
-        return self._seconds[second]
+    def _read_second(self, second: bytes) -> Moment | None:
+        if len(self._seconds) >= _SECONDS_KEPT:
+            self._seconds.clear()
+        moment = self._seconds[second] = self._common(second)
+        return moment
 
     def _common(self, second: bytes) -> Moment | None:
         return self._any_layout(second) if _COMMON.fullmatch(second) else None

@@ -7,6 +7,7 @@ off before. An unescaped quote cannot be part of a name, so a text such as ``,"r
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Annotated, Final, TypeVar
@@ -24,6 +25,7 @@ SHARE_FETCH: Final = 78
 _API_KEY: Final = b'"requestApiKey":'
 _REQUEST, _CONNECTION = b',"request":', b',"connection":'
 _LONGEST_KEY: Final = 8
+_BEGINNINGS_KEPT: Final = 1 << 10
 _KEY: Final = re.compile(rb"\s*([0-9]+)")
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
@@ -212,7 +214,12 @@ def api_key(raw: bytes, start: int) -> int | None:
     if begin < 0:
         return None
     begin += len(_API_KEY)
-    match = _KEY.match(raw, begin, begin + _LONGEST_KEY)
+    return _number(raw[begin : begin + _LONGEST_KEY])
+
+
+@functools.lru_cache(maxsize=_BEGINNINGS_KEPT)
+def _number(beginning: bytes) -> int | None:
+    match = _KEY.match(beginning)
     return int(match[1]) if match else None
 
 

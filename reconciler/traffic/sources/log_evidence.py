@@ -23,8 +23,8 @@ from reconciler.traffic.sources.normal_form import DUPLICATE
 
 CLUSTER: Final = "cluster"
 """The column of cluster ids: present on the few lines that name one."""
-_SAYING: Final = frozenset((3, 60, 62))
-"""Metadata, DescribeCluster, BrokerRegistration."""
+NAMING: Final = frozenset((3, 60, 62))
+"""Metadata, DescribeCluster, BrokerRegistration: requests whose lines name the cluster, and the first two its brokers."""
 NAMED_BROKERS: Final = "named_brokers"
 """The column: ids with commas between them, rising, on lines whose answer lists the brokers of the cluster."""
 _LISTING: Final = frozenset((3, 60))
@@ -39,7 +39,7 @@ _REQUEST: Final = ("tie", "ts_us", "kind", "part")
 
 def cluster_id(api: int | None, raw: bytes) -> str | None:
     """The id that a line names, else ``None``."""
-    if api not in _SAYING:
+    if api not in NAMING:
         return None
     begin = raw.rfind(_FIELD)
     end = raw.find(b'"', begin + len(_FIELD))

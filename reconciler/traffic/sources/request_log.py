@@ -27,6 +27,7 @@ from reconciler.traffic.sources.log_documents import MARKER, LogLine, api_key, d
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     NAMED_BROKERS,
+    NAMING,
     REQUEST_NUMBER,
     cluster_id,
     named_brokers,
@@ -171,10 +172,9 @@ class _RowReader:
             line.connection,
             header.correlation_id,
             line.throttle_time_ms,
-            None,
-            cluster_id(api, raw),
-            named_brokers(api, raw),
         )
+        if api in NAMING:
+            request = request._replace(cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
         if moment.unclear:
             self._add(request, [self._reader.unusable(api, UNCLEAR_TIME)])
         elif api in MUTATING:
