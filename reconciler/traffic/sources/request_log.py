@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.collector import pause_collector
 from reconciler.errors import TrafficError
 from reconciler.model import CONTROLLER, escaped
 from reconciler.text import list_some
@@ -117,14 +118,21 @@ def parse_lines(
     ``kinds``: what to read, of ``LOG_KINDS``; lines of nothing else are ``OTHER_API``.
     """
     reader = _RowReader(broker, file, zone, kinds)
-    for raw in lines:
+    unread = iter(lines)
+    while batch := _next_batch(reader, unread, also):
+        yield batch
+
+
+@pause_collector()
+def _next_batch(reader: _RowReader, unread: Iterator[bytes], also: Sequence[str]) -> pa.RecordBatch | None:
+    """``None``: there are no more rows."""
+    for raw in unread:
         at = raw.find(MARKER)
         if at >= 0:
             reader.read(raw, at)
             if reader.rows >= _ROWS_A_BATCH:
-                yield reader.batch(also)
-    if reader.rows:
-        yield reader.batch(also)
+                break
+    return reader.batch(also) if reader.rows else None
 
 
 class _RowReader:
