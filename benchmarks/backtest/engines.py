@@ -57,7 +57,8 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
     from reconciler.model.backtest import Form
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.opened_traffic import open_traffic
+    from reconciler.traffic.traffic_files import find_traffic
 
     def session() -> SparkSession:
         if spark is None:
@@ -96,7 +97,7 @@ def _groups(count: int) -> object:
     return {"groups": count}
 
 
-OURS = ("reconciler.traffic.backtest", "reconciler.traffic.traffic_files")
+OURS = ("reconciler.traffic.backtest", "reconciler.traffic.opened_traffic")
 ENGINES: dict[str, Engine] = {
     "spark scan": Engine(work=spark_scan, answer=lambda count: {"clients": count}),
     "duckdb": Engine(work=lambda _, folder: duckdb_verdict(folder), answer=answer, spark=False, imports=("duckdb",)),

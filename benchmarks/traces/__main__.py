@@ -94,7 +94,8 @@ def _judged(spark: SparkSession, file: Path, share: float) -> Outcome:
 def _report(spark: SparkSession, file: Path, limits: Limits, *, exact: bool) -> BacktestReport:
     from reconciler.model.entity import Entity
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.opened_traffic import open_traffic
+    from reconciler.traffic.traffic_files import find_traffic
 
     quotas: dict[Entity, dict[str, float]] = {}
     for (user, kind), limit in limits.items():

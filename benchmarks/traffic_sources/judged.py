@@ -125,7 +125,8 @@ def _limit(requests: Requests, share: float) -> float:
 
 def _verdicts(spark: SparkSession, file: Path, quotas: Mapping[Entity, Mapping[str, float]], *, exact: bool) -> _Rows:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic, open_traffic
+    from reconciler.traffic.opened_traffic import open_traffic
+    from reconciler.traffic.traffic_files import find_traffic
 
     recorded = open_traffic(find_traffic([str(file)]), lambda: spark, log_timezone="UTC")
     try:

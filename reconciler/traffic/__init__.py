@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.metric_targets import MetricTargets
     from reconciler.traffic.moved_traffic import move_traffic
+    from reconciler.traffic.opened_traffic import keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
     from reconciler.traffic.relocation import TrafficMoves
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
@@ -114,7 +115,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.traffic_files import Traffic, find_traffic, keep_rows, look_first, open_traffic, read_batches
+    from reconciler.traffic.traffic_files import Traffic, find_traffic
     from reconciler.traffic.traffic_source import Source, TrafficSource
     from reconciler.traffic.verdict_store import VerdictStore, parse_verdict_store
     from reconciler.traffic.violation_traffic import require_traffic

@@ -20,6 +20,7 @@ import reconciler
 from reconciler.errors import TrafficError, UsageError
 from reconciler.model import escaped
 from reconciler.text import list_some
+from reconciler.traffic.opened_traffic import keep_rows, look_first
 from reconciler.traffic.seconds.compact import END_BYTES, LONGEST_LINE, SourceFile, log_id, whole_id
 from reconciler.traffic.seconds.day_folders import MANIFESTS, DayFolders
 from reconciler.traffic.seconds.day_ledger import LOG, TABLE, WHOLE, DayRange, LakeLedger, LakeSource, oldest_day
@@ -42,7 +43,7 @@ from reconciler.traffic.sources.on_spark import (
 )
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, footers_of, parts_of, read_part
 from reconciler.traffic.sources.request_log import LOG_KINDS
-from reconciler.traffic.traffic_files import Traffic, keep_rows, look_first
+from reconciler.traffic.traffic_files import Traffic
 from reconciler.traffic.traffic_source import Source
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, Self
@@ -62,14 +61,14 @@ from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.judging.waiting import SCHEMA as WAITING
 from reconciler.traffic.judging.waiting import Player, waiting_of
 from reconciler.traffic.kernels.exact_stream import NOISE_MS
-from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, group_of, time_of
+from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, time_of
 from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
 from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
 from reconciler.traffic.kernels.sample_counts import count_samples
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.shuffle.rows import ConvertedRows, GroupWork, Pieces, Rows, RowsBetween, Totals, add_up
+from reconciler.traffic.shuffle.rows import ConvertedRows, GroupWork, Pieces, Rows, RowsBetween, Totals, add_up, whole_groups
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, OF_METRICS, SECOND_SUM, UNREADABLE, charge_second_sums
 from reconciler.traffic.traffic_source import Source
@@ -431,22 +430,6 @@ def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iter
                 texts_of[name] = set(sorted(texts, key=lambda note: note[1])[:SAMPLES])
     notes = [{"what": name, "broker": broker, "text": text} for name, texts in texts_of.items() for broker, text in texts]
     yield pa.RecordBatch.from_pylist(notes, schema=_NOTES)
-
-
-def whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
-    """The columns of one group after the other."""
-    held: list[list[Integers]] = []
-    for piece in pieces:
-        groups = group_of(piece[0])
-        cuts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
-        for begin, end in itertools.pairwise(cuts):
-            part = [column[begin:end] for column in piece]
-            if held and group_of(held[-1][0][:1])[0] != groups[begin]:
-                yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
-                held = []
-            held.append(part)
-    if held:
-        yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
 
 
 def _identified(columns: Sequence[Integers]) -> pa.RecordBatch:

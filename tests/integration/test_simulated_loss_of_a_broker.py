@@ -10,7 +10,8 @@ import pytest
 
 from reconciler.sandbox.spec import SandboxSpec
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.traffic_files import find_traffic, read_batches
+from reconciler.traffic.opened_traffic import read_batches
+from reconciler.traffic.traffic_files import find_traffic
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.partition_senders import SteadySender, create_placed_topic, sending

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 def open_here(traffic: Traffic, *, log_timezone: str = "UTC", **options: Any) -> TrafficSource:
     """As ``open_traffic`` with these options."""
-    from reconciler.traffic.traffic_files import open_traffic
+    from reconciler.traffic.opened_traffic import open_traffic
 
     return open_traffic(traffic, no_spark, log_timezone=log_timezone, in_process=True, **options)
 
 
 def open_anywhere(traffic: Traffic, spark: SparkSession | None, *, log_timezone: str = "UTC", **options: Any) -> TrafficSource:
     """On ``spark``, if it is given."""
-    from reconciler.traffic.traffic_files import open_traffic
+    from reconciler.traffic.opened_traffic import open_traffic
 
     if spark is None:
         return open_here(traffic, log_timezone=log_timezone, **options)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from reconciler.traffic.kinds import BYTES
-from reconciler.traffic.traffic_files import find_traffic, read_batches
+from reconciler.traffic.opened_traffic import read_batches
+from reconciler.traffic.traffic_files import find_traffic
 
 Client: TypeAlias = tuple[str, str | None, str | None]
 Seconds: TypeAlias = dict[int, int]

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.opened_traffic import read_batches
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.normal_form import FILE, ROWS
 from reconciler.traffic.spark_versions import frame_of_table
-from reconciler.traffic.traffic_files import Traffic, read_batches
+from reconciler.traffic.traffic_files import Traffic
 from reconciler.traffic.traffic_source import Source
 
 if TYPE_CHECKING:

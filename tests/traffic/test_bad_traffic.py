@@ -100,10 +100,11 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
 
 
 def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.opened_traffic import keep_rows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.log_evidence import CLUSTER
-    from reconciler.traffic.traffic_files import find_traffic, keep_rows
+    from reconciler.traffic.traffic_files import find_traffic
 
     def add(*names: str, into: str) -> SegmentFolder:
         folders = [tmp_path / name for name in names]

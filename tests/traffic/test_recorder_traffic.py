@@ -10,7 +10,8 @@ import jsonschema
 import pytest
 
 from reconciler.formats.schema_check import load_schema
-from reconciler.traffic.traffic_files import find_traffic, read_batches
+from reconciler.traffic.opened_traffic import read_batches
+from reconciler.traffic.traffic_files import find_traffic
 from tests.support.command import Command, run
 from tests.support.recorder_lines import write_members, write_sums
 from tests.traffic.conftest import RECORDINGS, recorded_snapshot

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.traffic.traffic_files import Traffic, look_first
+from reconciler.traffic.opened_traffic import look_first
+from reconciler.traffic.traffic_files import Traffic
 from reconciler.traffic.traffic_source import Source
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request, produce_response
 

@@ -125,7 +125,7 @@ def found(*paths: Path, mapping: Path | None = None) -> Traffic:
 
 def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bool, current: bool) -> tuple[str, list[str]]:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import open_traffic
+    from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.traffic_source import Source
 
     asked = exact and traffic.source is Source.LOGS
@@ -184,10 +184,10 @@ def test_both_ways_give_the_same_bytes(
 
 @pytest.mark.spark
 def test_a_world_of_odd_rows_is_read_alike(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.request_traffic import RequestTraffic
     from reconciler.traffic.shuffle.rows import LocalRows
     from reconciler.traffic.sources.normal_form import rows_of
-    from reconciler.traffic.traffic_files import open_traffic
     from reconciler.traffic.traffic_source import Source
     from tests.traffic.test_columns_of_the_normal_form import rows
 

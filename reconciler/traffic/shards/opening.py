@@ -15,6 +15,7 @@ from reconciler.errors import UsageError
 from reconciler.traffic.client_seconds import ONE_PASS, keep_sums
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, SCHEMA, statuses
 from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.opened_traffic import recorded_gaps, require_usable, rows_for_workers
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
 from reconciler.traffic.seconds.day_traffic import DaysTraffic, find_days
 from reconciler.traffic.session_frames import FRAME_NAME, rows_of_session
@@ -23,7 +24,7 @@ from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, OF_METRICS, SECOND_SUM
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table
-from reconciler.traffic.traffic_files import Traffic, recorded_gaps, require_usable, rows_for_workers
+from reconciler.traffic.traffic_files import Traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

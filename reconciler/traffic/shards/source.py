@@ -28,13 +28,12 @@ from reconciler.traffic.kernels.exact_totals import pack
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.request_traffic import whole_groups
 from reconciler.traffic.second_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.traffic.seconds.history import SecondTotals
 from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, require_known, series_numbers
 from reconciler.traffic.shards.replays import add_replayed
 from reconciler.traffic.shuffle.block import cut_into_pieces, sort_by_key
-from reconciler.traffic.shuffle.rows import LocalRows, Pieces
+from reconciler.traffic.shuffle.rows import LocalRows, Pieces, whole_groups
 
 FindLarge: TypeAlias = Callable[[Sequence[Series], Grouping], Mapping[int, int]]
 """By its number each group of a shard that was replayed outside it."""

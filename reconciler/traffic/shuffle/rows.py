@@ -8,15 +8,18 @@ way.
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.logs import timed_event
+from reconciler.traffic.kernels.exact_totals import group_of
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import Columns, cut_into_pieces, sort_by_key
 
@@ -85,6 +88,22 @@ class Rows(Protocol[Item]):
     def close(self) -> None:
         """Release what is kept; safe to call twice."""
         ...
+
+
+def whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
+    """The columns of one group after the other."""
+    held: list[list[Integers]] = []
+    for piece in pieces:
+        groups = group_of(piece[0])
+        cuts = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+        for begin, end in itertools.pairwise(cuts):
+            part = [column[begin:end] for column in piece]
+            if held and group_of(held[-1][0][:1])[0] != groups[begin]:
+                yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
+                held = []
+            held.append(part)
+    if held:
+        yield [np.concatenate(columns) for columns in zip(*held, strict=True)]
 
 
 def names_of(works: Sequence[Totals[Item]]) -> str:

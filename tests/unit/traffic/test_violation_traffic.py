@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from reconciler.errors import TrafficError, UsageError
 from reconciler.model import DEFAULT, BacktestReport, Entity, Verdict
 from reconciler.traffic.backtest import Backtest, BacktestRequest
-from reconciler.traffic.traffic_files import find_traffic, open_traffic, read_batches
+from reconciler.traffic.opened_traffic import open_traffic, read_batches
+from reconciler.traffic.traffic_files import find_traffic
 from reconciler.traffic.traffic_source import Source
 from reconciler.traffic.violation_traffic import ViolationTraffic
 
