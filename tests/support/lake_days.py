@@ -15,12 +15,14 @@ import jsonschema
 import pyarrow.parquet as pq
 
 from reconciler.formats.schema_check import load_schema
+from reconciler.traffic.seconds.day_columns import FOLDS, KEYS
 from tests.support.command import COMMAND, environment
 from tests.support.polling import wait_until
 from tests.support.recorded_parquet import Flow, write_traffic
 from tests.traffic.log_lines import line, produce_request
 
 DAY_S = 86_400
+_FOLDS: dict[str, Callable[[int, int], int]] = {"sum": int.__add__, "max": max, "min": min}
 
 
 def manifest(out: Path) -> dict[str, Any]:
@@ -35,11 +37,24 @@ def has_manifest(out: Path) -> bool:
     return any((out / "_kafka-quotas" / "manifests").glob("*.json"))
 
 
+def parts_of(out: Path) -> list[str]:
+    """The folders that the manifest names."""
+    return [part["folder"] for day in manifest(out)["days"] for part in day["parts"]]
+
+
 def rows_of(out: Path) -> list[dict[str, Any]]:
-    """The rows that the manifest names, in order."""
-    folders = [out / day["folder"] for day in manifest(out)["days"]]
-    files = [file for folder in folders for file in folder.glob("*.parquet")]
-    return sorted((row for file in files for row in pq.ParquetFile(file).read().to_pylist()), key=repr)
+    """The rows that the manifest names, in order. Those of one second of a client in several parts are added up."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for folder in parts_of(out):
+        in_part: set[tuple[Any, ...]] = set()
+        for row in (row for file in (out / folder).glob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()):
+            key = tuple(row[name] for name in KEYS)
+            assert key not in in_part, "a part has a second of a client twice"
+            in_part.add(key)
+            known = rows.setdefault(key, row)
+            if known is not row:
+                known |= {name: _FOLDS[fold](known[name], row[name]) for name, fold in FOLDS.items()}
+    return sorted(rows.values(), key=repr)
 
 
 def days_of_parquet(folder: Path, days: int = 3, *, user: str = "alice", file: str = "part-0") -> None:

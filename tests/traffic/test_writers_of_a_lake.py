@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.command import Command
-from tests.support.lake_days import compact_process, days_of_parquet, kill_when, log_of, manifest, rows_of
+from tests.support.lake_days import compact_process, days_of_parquet, kill_when, log_of, manifest, parts_of, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +63,7 @@ def test_two_writers_of_one_day_count_each_source_once(spark: SparkSession, tmp_
     assert rows_of(tmp_path / "lake") == rows_of(tmp_path / "one")
     folders = [path.relative_to(tmp_path / "lake") for path in (tmp_path / "lake").glob("date=*/run=*")]
     superseded = {part["folder"] for part in manifest(tmp_path / "lake")["superseded"]}
-    assert {str(folder) for folder in folders} == {day["folder"], *superseded}
+    assert {str(folder) for folder in folders} == {*parts_of(tmp_path / "lake"), *superseded}
     assert not list((tmp_path / "lake" / "_kafka-quotas" / "staging").iterdir())
 
 

@@ -1,25 +1,26 @@
 """Per-second totals as folders by day, on any file system that Spark reaches.
 
-    ROOT/date=2026-11-20/run=RUN/*.parquet           the totals of a day, written by one run and never changed
+    ROOT/date=2026-11-20/run=RUN/*.parquet           a part of a day's totals, written by one run and never changed
     ROOT/_kafka-quotas/sources/2026-11-20.RUN.json   of which sources they are
-    ROOT/_kafka-quotas/manifests/N.json              which folder is the day's: written last, and never changed
+    ROOT/_kafka-quotas/manifests/N.json              which folders are the day's: written last, and never changed
     ROOT/_kafka-quotas/staging/RUN                   what a run makes, or made when it was cut short
 
 The newest manifest is the dataset. A run adds the next one, and of two runs that add the same number one fails: it looks at what
 the other one wrote, and goes on where both wrote other days. So a reader of a manifest sees each day as one run left it, whatever
 is written meanwhile. What a manifest replaces is removed an hour later, for readers that still have an earlier one.
+
+A batch of a stream adds a part to its day, and takes some earlier parts in (``day_parts``). Any other run makes a day one part.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,12 +29,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from reconciler.errors import TrafficError
-from reconciler.formats import document_text
 from reconciler.logs import log_event
 from reconciler.model import escaped
-from reconciler.traffic.seconds.day_columns import COLUMNS, NAMES, SCHEMA_VERSION
+from reconciler.traffic.seconds.day_columns import COLUMNS, NAMES
 from reconciler.traffic.seconds.day_ledger import (
-    FORMAT_VERSION,
+    DayPart,
     DayWrite,
     LakeDay,
     LakeLedger,
@@ -41,6 +41,7 @@ from reconciler.traffic.seconds.day_ledger import (
     StreamPosition,
     changed_days,
 )
+from reconciler.traffic.seconds.day_manifest import manifest_text, parse_manifest, parse_sources, sources_text
 from reconciler.traffic.shuffle.on_spark import run_on_workers
 from reconciler.traffic.sources.datasets import OWN_FOLDER
 from reconciler.traffic.sources.normal_form import CHARGED
@@ -104,7 +105,7 @@ def read_ledger(spark: SparkSession, root: str, known: dict[str, tuple[SourceSha
             return None
         texts = _texts(spark, numbers[-1:])
         if texts:
-            ledger = _parsed(numbers[-1], next(iter(texts.values())))
+            ledger = parse_manifest(numbers[-1], next(iter(texts.values())))
             return _with_shares(spark, root, ledger, {} if known is None else known)
     raise TrafficError(f"per-second totals {escaped(root)}: the manifests change too fast to be read. Run this again")
 
@@ -115,6 +116,7 @@ class DayFolders:
 
     spark: SparkSession
     files: LakeFiles
+    adds_parts: ClassVar[bool] = True
     _shares: dict[str, tuple[SourceShare, ...]] = field(default_factory=dict)
 
     def load(self) -> LakeLedger:
@@ -124,16 +126,18 @@ class DayFolders:
     def made_of_totals(
         self,
         ledger: LakeLedger,
-        dates: Collection[str],
+        writes: Collection[DayWrite],
         go: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         schema: pa.Schema,
-    ) -> DataFrame:
-        """What ``go`` makes of rows of some of its days. Workers read files of their own file system without Spark's reader."""
-        days = [ledger.days[date] for date in sorted(dates)]
+    ) -> DataFrame | None:
+        """As ``DayStore``. Workers read files of their own file system without Spark's reader."""
+        parts = [part for write in writes for part in write.merged(ledger.days.get(write.date))]
+        if not parts:
+            return None
         if (folder := self.files.local) is None:
-            rows = day_frame(self.spark, self.files.root, days).select(*NAMES)
+            rows = _part_frame(self.spark, self.files.root, parts).select(*NAMES)
             return rows.mapInArrow(go, from_arrow_schema(schema))
-        files = [str(path) for day in days for path in sorted((folder / day.folder).glob("*.parquet"))]
+        files = [str(path) for part in parts for path in sorted((folder / part.folder).glob("*.parquet"))]
         return run_on_workers(self.spark, files, lambda file: go(_batches(file)), schema)
 
     def commit(self, ledger: LakeLedger, change: LakeChange, frame: DataFrame | None) -> LakeLedger:
@@ -141,21 +145,22 @@ class DayFolders:
 
         Raises ``ChangedMeanwhileError`` where another writer came first.
         """
-        days: dict[str, LakeDay] = {}
+        parts: dict[str, DayPart] = {}
         try:
             if frame is not None and change.writes:
-                days = self._days(change, frame)
-            after = self._publish(ledger, change, days)
+                parts = self._parts(change, frame)
+            after = self._publish(ledger, change, parts)
         except ChangedMeanwhileError:
-            for day in days.values():
-                self._remove_day(day.folder)
+            for part in parts.values():
+                self._remove_part(part.folder)
             raise
         finally:
             self.files.remove(f"{_STAGING}/{change.run}")
         self._tidy(after, change.now)
         return after
 
-    def _days(self, change: LakeChange, frame: DataFrame) -> dict[str, LakeDay]:
+    def _parts(self, change: LakeChange, frame: DataFrame) -> dict[str, DayPart]:
+        """By day the part that this run writes."""
         staging = f"{_STAGING}/{change.run}"
         address = f"{self.files.root}/{staging}"
         with _unsorted(self.spark):
@@ -165,34 +170,40 @@ class DayFolders:
         figures = F.count("*").alias("rows"), F.sum(F.when(charged, F.col("requests"))).alias("requests")
         counts = written.groupBy("date").agg(*figures)
         counted = {row["date"]: row for row in counts.collect()}
-        days = {}
+        parts = {}
         for write in change.writes:
             folder = f"date={write.date}/run={change.run}"
-            document: dict[str, Any] = {"format_version": FORMAT_VERSION, "sources": [share.to_json() for share in write.shares]}
-            self.files.write(sources_of(folder), document_text(document).encode())
+            self.files.write(sources_of(folder), sources_text(write.shares).encode())
             row = counted.get(write.date)
-            days[write.date] = LakeDay(
-                date=write.date,
+            parts[write.date] = DayPart(
                 folder=folder,
                 rows=row["rows"] if row else 0,
                 requests=(row["requests"] or 0) if row else 0,
-                late=write.late,
-                written=_moment(change.now),
-                program=change.program,
                 shares=write.shares,
             )
         for write in change.writes:
-            self.files.move(f"{staging}/date={write.date}", days[write.date].folder)
-        return days
+            self.files.move(f"{staging}/date={write.date}", parts[write.date].folder)
+        return parts
 
-    def _publish(self, ledger: LakeLedger, change: LakeChange, days: Mapping[str, LakeDay]) -> LakeLedger:
-        base = ledger
+    def _publish(self, ledger: LakeLedger, change: LakeChange, parts: Mapping[str, DayPart]) -> LakeLedger:
+        base, moment = ledger, _moment(change.now)
+        days = {
+            write.date: LakeDay.of_parts(
+                write.date,
+                (*write.kept, parts[write.date]),
+                late=write.late,
+                written=moment,
+                program=change.program,
+            )
+            for write in change.writes
+            if write.date in parts
+        }
         for _ in range(_ATTEMPTS):
             self._remove_superseded(base, change.now)
             after = _next(base, change, days)
             name = f"{MANIFESTS}/{after.sequence:010d}.json"
-            if self.files.create(name, _document(after, change).encode()):
-                self._shares.update({day.folder: day.shares for day in days.values()})
+            if self.files.create(name, manifest_text(after, written=moment, program=change.program).encode()):
+                self._shares.update({part.folder: part.shares for part in parts.values()})
                 log_event(
                     _log, "manifest written", level=logging.INFO, sequence=after.sequence, days=len(days), root=self.files.root
                 )
@@ -212,13 +223,13 @@ class DayFolders:
 
     def _remove_superseded(self, ledger: LakeLedger, now: datetime.datetime) -> None:
         """Remove what only manifests of an hour ago name."""
-        named = {day.folder for day in ledger.days.values()}
+        named = ledger.folders
         for folder, since in ledger.superseded:
             if folder not in named and is_over(since, now):
-                self._remove_day(folder)
+                self._remove_part(folder)
                 self.files.remove_empty(folder.partition("/")[0])
 
-    def _remove_day(self, folder: str) -> None:
+    def _remove_part(self, folder: str) -> None:
         self.files.remove(folder)
         self.files.remove(sources_of(folder))
 
@@ -227,14 +238,14 @@ class DayFolders:
         manifests = [name for name in self.files.names(MANIFESTS) if _MANIFEST.fullmatch(name)]
         for name in manifests[:-_MANIFESTS_KEPT]:
             self.files.remove(f"{MANIFESTS}/{name}")
-        named = {day.folder for day in ledger.days.values()} | {folder for folder, _ in ledger.superseded}
+        named = ledger.folders | {folder for folder, _ in ledger.superseded}
         for run in self.files.names(_STAGING):
             begun = run_moment(run)
             if begun is None or begun > now - _LONGEST_RUN:
                 continue
             for date in [name for name in self.files.names("") if name.startswith("date=")]:
                 if f"{date}/run={run}" not in named:
-                    self._remove_day(f"{date}/run={run}")
+                    self._remove_part(f"{date}/run={run}")
             self.files.remove(f"{_STAGING}/{run}")
             log_event(_log, "leftovers of a run removed", run=run)
 
@@ -251,9 +262,13 @@ def _unsorted(spark: SparkSession) -> Iterator[None]:
 
 
 def day_frame(spark: SparkSession, root: str, days: Sequence[LakeDay]) -> DataFrame:
-    """The rows of these days with their ``date``: Spark lists no other folder."""
+    """The rows of all parts of these days with their ``date``: Spark lists no other folder."""
+    return _part_frame(spark, root, [part for day in days for part in day.parts])
+
+
+def _part_frame(spark: SparkSession, root: str, parts: Iterable[DayPart]) -> DataFrame:
     reader = spark.read.schema(ddl(", `date` date, `run` string")).option("basePath", root)
-    return reader.parquet(*(f"{root}/{day.folder}" for day in days))
+    return reader.parquet(*(f"{root}/{part.folder}" for part in parts))
 
 
 def _batches(file: str) -> Iterator[pa.RecordBatch]:
@@ -262,7 +277,7 @@ def _batches(file: str) -> Iterator[pa.RecordBatch]:
 
 
 def sources_of(folder: str) -> str:
-    """Where the sources of a day's folder are listed, below the root."""
+    """Where the sources of a part's folder are listed, below the root."""
     return f"{OWN_FOLDER}/sources/{folder.removeprefix('date=').replace('/run=', '.')}.json"
 
 
@@ -284,7 +299,9 @@ def is_over(since: str, now: datetime.datetime) -> bool:
 
 def _next(base: LakeLedger, change: LakeChange, days: Mapping[str, LakeDay]) -> LakeLedger:
     kept = {date: day for date, day in base.days.items() if date not in change.removed}
-    replaced = [base.days[date].folder for date in sorted({*days, *change.removed}) if date in base.days]
+    before = (part for date in sorted({*days, *change.removed}) if date in base.days for part in base.days[date].parts)
+    named = {part.folder for day in days.values() for part in day.parts}
+    replaced = [part.folder for part in before if part.folder not in named]
     since = _moment(change.now)
     waiting = [(folder, at) for folder, at in base.superseded if not is_over(at, change.now)]
     streams = dict(base.streams) | ({} if change.stream is None else {change.stream.id: change.stream})
@@ -298,55 +315,8 @@ def _next(base: LakeLedger, change: LakeChange, days: Mapping[str, LakeDay]) -> 
     )
 
 
-def _document(ledger: LakeLedger, change: LakeChange) -> str:
-    days = [
-        {
-            "date": day.date, "folder": day.folder, "rows": day.rows, "requests": day.requests, "late": day.late,
-            "sources": len(day.shares), "written": day.written, "program": day.program,
-        }
-        for day in ledger.days.values()
-    ]  # fmt: skip
-    streams = [asdict(position) for _, position in sorted(ledger.streams.items())]
-    document: dict[str, Any] = {
-        "format_version": FORMAT_VERSION,
-        "schema_version": SCHEMA_VERSION,
-        "sequence": ledger.sequence,
-        "written": _moment(change.now),
-        "program": change.program,
-        "clusters": list(ledger.clusters),
-        "days": days,
-        "streams": streams,
-        "superseded": [{"folder": folder, "since": since} for folder, since in ledger.superseded],
-    }
-    return document_text(document)
-
-
-def _parsed(name: str, text: str) -> LakeLedger:
-    try:
-        document = json.loads(text)
-        version = str(document["format_version"])
-        if version.partition(".")[0] != FORMAT_VERSION.partition(".")[0]:
-            raise TrafficError(f"{escaped(name)} has format {escaped(version)}, of a newer version of this tool: update it")
-        days = {day["date"]: LakeDay(**{key: day[key] for key in _OF_DAY}) for day in document["days"]}
-        return LakeLedger(
-            sequence=document["sequence"],
-            days=days,
-            streams={stream["id"]: StreamPosition(**stream) for stream in document["streams"]},
-            clusters=tuple(document["clusters"]),
-            superseded=tuple((part["folder"], part["since"]) for part in document["superseded"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise TrafficError(
-            f"{escaped(name)} is not a manifest of per-second totals ({escaped(str(error))}). Restore it, or remove it: the "
-            "manifest before it is then in effect"
-        ) from error
-
-
-_OF_DAY: Final = ("date", "folder", "rows", "requests", "late", "written", "program")
-
-
 def _with_shares(spark: SparkSession, root: str, ledger: LakeLedger, known: dict[str, tuple[SourceShare, ...]]) -> LakeLedger:
-    wanted = {sources_of(day.folder): day.folder for day in ledger.days.values() if day.folder not in known}
+    wanted = {sources_of(folder): folder for folder in sorted(ledger.folders) if folder not in known}
     addresses = [f"{root}/{name}" for name in wanted]
     texts = {name.rpartition("/")[2]: text for name, text in _texts(spark, addresses).items()}
     for name, folder in wanted.items():
@@ -356,9 +326,8 @@ def _with_shares(spark: SparkSession, root: str, ledger: LakeLedger, known: dict
                 f"per-second totals {escaped(root)}: the file {escaped(name)} is missing, which the manifest needs. "
                 "Restore it, or compact into an empty place"
             )
-        known[folder] = tuple(map(SourceShare.from_json, json.loads(text)["sources"]))
-    days = {date: replace(day, shares=known[day.folder]) for date, day in ledger.days.items()}
-    return replace(ledger, days=days)
+        known[folder] = parse_sources(text)
+    return ledger.with_shares(known)
 
 
 def _listed(spark: SparkSession, folder: str) -> list[str]:

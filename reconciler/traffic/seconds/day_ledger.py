@@ -1,4 +1,4 @@
-"""What a lake of per-second totals covers: its days, the sources of each, and positions of streams. Pure.
+"""What a lake of per-second totals covers: its days with their parts and sources, and positions of streams. Pure.
 
 ``plan_files`` and ``plan_days`` decide what a run reads and which days it writes. A source counts once, and is known by what it
 contains. A day takes further sources as they come. A day of a source that has grown is computed anew from all of
@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-FORMAT_VERSION: Final = "1.0"
-"""Of the manifest. The number before the dot changes when readers may break."""
+from reconciler.traffic.seconds.day_parts import choose_merged
+
 LOG: Final = "log"
 """A request log: it may grow, and is known by its first line."""
 WHOLE: Final = "file"
@@ -66,8 +66,21 @@ class SourceShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DayPart:
+    """What one run wrote of a day. ``folder``: below the root of the dataset. ``shares``: of the sources whose rows it has."""
+
+    folder: str
+    rows: int
+    requests: int
+    shares: tuple[SourceShare, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LakeDay:
-    """A day of the dataset. ``folder``: below its root, where the dataset has folders. ``late``: requests added afterwards."""
+    """A day of the dataset. ``late``: requests added afterwards. ``parts``: where the dataset has folders.
+
+    Two parts may have rows of the same second of a client, which add up.
+    """
 
     date: str
     rows: int
@@ -75,8 +88,22 @@ class LakeDay:
     late: int
     written: str
     program: str
-    folder: str = ""
     shares: tuple[SourceShare, ...] = ()
+    parts: tuple[DayPart, ...] = ()
+
+    @classmethod
+    def of_parts(cls, date: str, parts: Sequence[DayPart], *, late: int, written: str, program: str) -> LakeDay:
+        """The day that these parts are."""
+        return cls(
+            date=date,
+            rows=sum(part.rows for part in parts),
+            requests=sum(part.requests for part in parts),
+            late=late,
+            written=written,
+            program=program,
+            shares=merge_shares(share for part in parts for share in part.shares),
+            parts=tuple(parts),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +133,20 @@ class LakeLedger:
     def newest(self) -> str:
         """The newest day; empty when there is none."""
         return max(self.days, default="")
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """Those of all parts of all days."""
+        return frozenset(part.folder for day in self.days.values() for part in day.parts)
+
+    def with_shares(self, shares: Mapping[str, tuple[SourceShare, ...]]) -> LakeLedger:
+        """The same with the sources of each folder."""
+        days = {}
+        for date, day in self.days.items():
+            parts = tuple(replace(part, shares=shares[part.folder]) for part in day.parts)
+            of_day = merge_shares(share for part in parts for share in part.shares)
+            days[date] = replace(day, parts=parts, shares=of_day)
+        return replace(self, days=days)
 
     def known_sources(self) -> dict[str, KnownSource]:
         """By id."""
@@ -199,13 +240,21 @@ class LateRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayWrite:
-    """A day to write. ``add``: to what the dataset has of it, else in its place. ``sources``: the ids whose rows count now."""
+    """A day to write. ``add``: to what the dataset has of it, else in its place. ``sources``: the ids whose rows count now.
+
+    ``kept``: parts of the day that stay as they are, beside the one to write. ``shares``: of the sources of what is written.
+    """
 
     date: str
     add: bool
     sources: frozenset[str]
     shares: tuple[SourceShare, ...]
     late: int
+    kept: tuple[DayPart, ...] = ()
+
+    def merged(self, day: LakeDay | None) -> tuple[DayPart, ...]:
+        """The parts of the day whose rows are written again."""
+        return () if day is None or not self.add else tuple(part for part in day.parts if part not in self.kept)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,10 +273,12 @@ def plan_days(
     *,
     gone: Collection[str] = (),
     anew: bool = False,
+    totals: Mapping[str, int] | None = None,
 ) -> DayPlan:
     """What to write of the shares that were ``read``, by day. ``gone``: names of files that are no longer where they were.
 
-    With ``anew``, all days are those of the shares alone. A file of a day that comes when another one of that day has gone is not
+    ``totals``: how many each day gets at most; a day then keeps its parts where it can. Without, a day becomes one part. With
+    ``anew``, all days are those of the shares alone. A file of a day that comes when another one of that day has gone is not
     added: a job may have written that day again.
     """
     writes: list[DayWrite] = []
@@ -250,21 +301,35 @@ def plan_days(
                 counted, whole = [share], True
         if not counted:
             continue
-        kept = () if day is None or whole else day.shares
-        added = sum(map(requests_of, counted)) if kept and date < ledger.newest else 0
+        base = None if whole or day is None or not day.shares else day
+        kept = () if base is None or totals is None else _kept_parts(base, totals.get(date, 0))
+        added = sum(map(requests_of, counted)) if base is not None and date < ledger.newest else 0
         writes.append(
             DayWrite(
                 date=date,
-                add=bool(kept),
+                add=base is not None,
                 sources=frozenset(share.source.id for share in counted),
-                shares=tuple(_merged((*kept, *counted))),
-                late=added + (day.late if day is not None and kept else 0),
+                shares=merge_shares((*_shares_beside(base, kept), *counted)),
+                late=added + (base.late if base is not None else 0),
+                kept=kept,
             )
         )
     return DayPlan(writes=tuple(writes), late=tuple(late))
 
 
-def _merged(shares: Iterable[SourceShare]) -> Iterable[SourceShare]:
+def _kept_parts(day: LakeDay, added: int) -> tuple[DayPart, ...]:
+    merged = choose_merged([part.rows for part in day.parts], added)
+    return tuple(part for place, part in enumerate(day.parts) if place not in merged)
+
+
+def _shares_beside(day: LakeDay | None, kept: Collection[DayPart]) -> tuple[SourceShare, ...]:
+    """What a day has of its sources, but for these parts."""
+    if day is None or not kept:
+        return () if day is None else day.shares
+    return tuple(share for part in day.parts if part not in kept for share in part.shares)
+
+
+def merge_shares(shares: Iterable[SourceShare]) -> tuple[SourceShare, ...]:
     """One share of each source: those of a stream are added up."""
     whole: dict[str, SourceShare] = {}
     for share in shares:
@@ -274,7 +339,7 @@ def _merged(shares: Iterable[SourceShare]) -> Iterable[SourceShare]:
             if earlier is None
             else replace(share, statuses=_sum(earlier.statuses, share.statuses), undated=_sum(earlier.undated, share.undated))
         )
-    return whole.values()
+    return tuple(whole.values())
 
 
 def _sum(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:

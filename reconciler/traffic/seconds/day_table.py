@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
@@ -24,7 +24,7 @@ from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.traffic.seconds.day_columns import COLUMNS, NAMES, SCHEMA_VERSION
 from reconciler.traffic.seconds.day_folders import ChangedMeanwhileError, LakeChange, ddl
-from reconciler.traffic.seconds.day_ledger import LakeDay, LakeLedger, SourceShare, StreamPosition
+from reconciler.traffic.seconds.day_ledger import DayWrite, LakeDay, LakeLedger, SourceShare, StreamPosition
 from reconciler.traffic.sources.normal_form import CHARGED
 
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ class DayTable:
 
     spark: SparkSession
     name: str
+    adds_parts: ClassVar[bool] = False
+    """Iceberg validates no append: of two writers that append the same rows, neither fails."""
 
     def load(self) -> LakeLedger:
         """What it covers. Raises ``TrafficError`` for a table that is not one of these."""
@@ -64,11 +66,14 @@ class DayTable:
     def made_of_totals(
         self,
         ledger: LakeLedger,
-        dates: Collection[str],
+        writes: Collection[DayWrite],
         go: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         schema: pa.Schema,
-    ) -> DataFrame:
-        """What ``go`` makes of rows of some of its days."""
+    ) -> DataFrame | None:
+        """As ``DayStore``. A day that is added to is written again whole."""
+        dates = [write.date for write in writes if write.add]
+        if not dates:
+            return None
         inside = F.to_date("ts").cast("string").isin(*dates)
         rows = self.totals_from(ledger, min(dates), max(dates)).where(inside)
         return rows.mapInArrow(go, from_arrow_schema(schema))

@@ -24,7 +24,7 @@ from reconciler.traffic.judging.verdicts import seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import SecondsTraffic
-from reconciler.traffic.seconds.day_columns import NAMES, SECOND_US
+from reconciler.traffic.seconds.day_columns import FOLDS, KEYS, NAMES, SECOND_US
 from reconciler.traffic.seconds.day_folders import day_frame, read_ledger
 from reconciler.traffic.seconds.day_ledger import LakeDay, LakeLedger
 from reconciler.traffic.seconds.day_table import DayTable, is_own
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _LOGS: Final = frozenset({".gz", ".log"})
 """Of single files. Some stores answer with an error when something is looked for below one."""
+_SPARK_FOLDS: Final = {"sum": F.sum, "max": F.max, "min": F.min}
 _TEXTS: Final = ("kind", "user", "client_id", "ip", "status")
 
 
@@ -102,6 +103,15 @@ class DaysTraffic(SecondsTraffic):
         super().__init__(rows, source=Source.CELLS, files=files, counted=counted)
         self.day_rows, self._days = rows, tuple(days)
         self.facts = _with_undated(self.facts, [share.undated for share in shares])
+
+    @property
+    def rows(self) -> DayRows:
+        """Each second of a client once, for callers that divide amounts: the parts of an amount round differently."""
+        if all(len(day.parts) <= 1 for day in self._days):
+            return self.day_rows
+        totals = self.day_rows.totals
+        folded = totals.groupBy(*KEYS).agg(*(_SPARK_FOLDS[fold](name).alias(name) for name, fold in FOLDS.items()))
+        return DayRows(totals.sparkSession, folded.select(*NAMES))
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, from whole seconds."""

@@ -37,6 +37,7 @@ from reconciler.traffic.seconds.day_ledger import (
     TABLE,
     DayPlan,
     DayRange,
+    DayWrite,
     FilePlan,
     LakeLedger,
     LakeSource,
@@ -49,6 +50,7 @@ from reconciler.traffic.seconds.day_ledger import (
     requests_of,
     table_day,
 )
+from reconciler.traffic.seconds.day_parts import count_mergeable
 from reconciler.traffic.sources.log_evidence import require_one
 from reconciler.traffic.sources.normal_form import DUPLICATE, OF_METRICS, UNREADABLE, require_readable
 from reconciler.traffic.spark_versions import repartition_by_number
@@ -69,6 +71,11 @@ _UNKNOWN_TOTALS: Final = 64_000_000
 class DayStore(Protocol):
     """Where the days are: ``DayFolders`` or ``DayTable``."""
 
+    @property
+    def adds_parts(self) -> bool:
+        """Whether a day can have several parts, so that a batch need not write its whole day again."""
+        ...
+
     def load(self) -> LakeLedger:
         """What there is now."""
         ...
@@ -76,11 +83,14 @@ class DayStore(Protocol):
     def made_of_totals(
         self,
         ledger: LakeLedger,
-        dates: Collection[str],
+        writes: Collection[DayWrite],
         go: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
         schema: pa.Schema,
-    ) -> DataFrame:
-        """What ``go`` makes of rows of some days of a state, with the columns ``day_columns.NAMES``: batches of ``schema``."""
+    ) -> DataFrame | None:
+        """What ``go`` makes of the rows of a state that are written again, ``None`` where none are.
+
+        The rows have the columns ``day_columns.NAMES``, and ``go`` makes batches of ``schema``.
+        """
         ...
 
     def commit(self, ledger: LakeLedger, change: LakeChange, frame: DataFrame | None) -> LakeLedger:
@@ -173,12 +183,14 @@ def _write_once(store: DayStore, given: Sequence[LakeSource], open_rows: OpenRow
         if removed or stream is not None:
             ledger = store.commit(ledger, change, None)
         return WrittenDays(known=files.known, removed=removed, ledger=ledger)
-    slots = _slots_of(files.read, ledger)
+    adds_parts = stream is not None and store.adds_parts
+    slots = _slots_of(files.read, ledger, adds_parts=adds_parts)
     with open_rows(files.read) as (rows, source_of), _kept(rows, slots) as blocks:
         counted = _Counted.of(blocks, source_of, ledger)
         counted.require_usable(options.max_unreadable)
         read = counted.shares()
-        plan = plan_days(ledger, files, read, options.days, gone=options.gone(ledger), anew=options.replace)
+        totals = counted.totals() if adds_parts else None
+        plan = plan_days(ledger, files, read, options.days, gone=options.gone(ledger), anew=options.replace, totals=totals)
         frame = _frame(store, ledger, plan, blocks, counted, slots) if plan.writes else None
         latest = max((0, *(row["last"] or 0 for row in counted.rows)))
         if stream is not None:
@@ -215,11 +227,13 @@ def _result(
     )
 
 
-def _slots_of(sources: Sequence[LakeSource], ledger: LakeLedger) -> int:
+def _slots_of(sources: Sequence[LakeSource], ledger: LakeLedger, *, adds_parts: bool) -> int:
     """Into how many slots the clients of a day are divided."""
     unknown = any(source.kind in {STREAM, TABLE} for source in sources)
     new = _UNKNOWN_TOTALS if unknown else sum(source.size for source in sources) // _BYTES_A_TOTAL
-    return slots_for(new + max((day.rows for day in ledger.days.values()), default=0))
+    days = ledger.days.values()
+    before = (count_mergeable([part.rows for part in day.parts]) if adds_parts else day.rows for day in days)
+    return slots_for(new + max(before, default=0))
 
 
 @contextlib.contextmanager
@@ -273,6 +287,14 @@ class _Counted:
                 )
             require_readable(statuses.get(UNREADABLE, 0), sum(statuses.values()), max_unreadable, files=[name])
 
+    def totals(self) -> dict[str, int]:
+        """By day how many totals the blocks have. A second of a client may be in several blocks."""
+        of_day: dict[str, int] = {}
+        for row in self.rows:
+            if row["date"] is not None:
+                of_day[row["date"]] = of_day.get(row["date"], 0) + row["totals"]
+        return of_day
+
     def shares(self) -> dict[str, list[SourceShare]]:
         """By day what each source has of it."""
         days: dict[str, dict[str, dict[str, int]]] = {}
@@ -323,22 +345,22 @@ def _frame(
             totals[row["date"]] = totals.get(row["date"], 0) + row["totals"]
         elif row["date"] is not None:
             all_wanted = False
-    added = [write.date for write in plan.writes if write.add]
     begin, files_of = 0, dict[str, tuple[int, int]]()
     for write in plan.writes:
-        expected = totals.get(write.date, 0) + (ledger.days[write.date].rows if write.add else 0)
+        before = ledger.days[write.date].rows - sum(part.rows for part in write.kept) if write.add else 0
+        expected = totals.get(write.date, 0) + before
         files = min(slots, slots_for(expected * TOTALS_A_SLOT // _TOTALS_A_FILE))
         files_of[write.date] = begin, files
         begin += files
     partitions = F.create_map(*(F.lit(value) for date, (first, _) in files_of.items() for value in (date, first)))
     counts = F.create_map(*(F.lit(value) for date, (_, files) in files_of.items() for value in (date, files)))
     whole = blocks.where((F.col("slot") >= 0) & F.col("date").isin(*files_of))
-    if added:
 
-        def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return blocks_of_days(batches, slots)
+    def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return blocks_of_days(batches, slots)
 
-        whole = whole.unionByName(store.made_of_totals(ledger, added, cut, BLOCKS))
+    earlier = store.made_of_totals(ledger, plan.writes, cut, BLOCKS)
+    whole = whole if earlier is None else whole.unionByName(earlier)
     chosen = None if all_wanted else frozenset(wanted)
 
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from reconciler.traffic.seconds.day_ledger import (
     STREAM,
     TABLE,
     WHOLE,
+    DayPart,
     DayRange,
     LakeDay,
     LakeLedger,
@@ -120,3 +121,49 @@ def test_old_days_are_those_before_the_oldest() -> None:
     ledger = ledger_of(dict.fromkeys(DAYS, ()))
     assert expired_days(ledger, "2026-11-22") == DAYS[:2]
     assert expired_days(ledger, "") == ()
+
+
+def day_of_parts(*sizes: int) -> LakeDay:
+    """Each part is of a log of its own."""
+    parts = [
+        DayPart(
+            folder=f"date={DAYS[0]}/run={number}",
+            rows=rows,
+            requests=rows,
+            shares=(share(LakeSource(id=f"{number}", name=f"{number}.log", size=1), rows, (DAYS[0],)),),
+        )
+        for number, rows in enumerate(sizes)
+    ]
+    return LakeDay.of_parts(DAYS[0], parts, late=0, written="", program="")
+
+
+def test_a_batch_adds_a_part_and_takes_in_those_of_a_full_tier() -> None:
+    log = LakeSource(id="new", name="new.log", size=1)
+    read = {DAYS[0]: [share(log, 7, (DAYS[0],))]}
+    for sizes, kept in (((5, 70), 2), ((5, 70, 5, 5, 5, 5, 5, 5), 1)):
+        day = day_of_parts(*sizes)
+        ledger = LakeLedger(sequence=1, days={DAYS[0]: day})
+        files = plan_files(ledger, [log], ALL, anew=False)
+        (write,) = plan_days(ledger, files, read, ALL, totals={DAYS[0]: 7}).writes
+        assert (len(write.kept), len(write.merged(day)), write.add) == (kept, len(sizes) - kept, True)
+        assert {s.source.id for s in write.shares} == {"new", *(s.source.id for part in write.merged(day) for s in part.shares)}
+
+
+def test_a_run_without_totals_takes_in_every_part() -> None:
+    log = LakeSource(id="new", name="new.log", size=1)
+    day = day_of_parts(5, 70)
+    ledger = LakeLedger(sequence=1, days={DAYS[0]: day})
+    files = plan_files(ledger, [log], ALL, anew=False)
+    read = {DAYS[0]: [share(log, 7, (DAYS[0],))]}
+    (write,) = plan_days(ledger, files, read, ALL).writes
+    assert (write.kept, write.merged(day), len(write.shares)) == ((), day.parts, 3)
+    (write,) = plan_days(ledger, files, read, ALL, anew=True, totals={DAYS[0]: 7}).writes
+    assert (write.kept, write.merged(day), write.add) == ((), (), False)
+
+
+def test_a_stream_has_one_share_of_a_day_of_several_parts() -> None:
+    stream = LakeSource(id="s", name="kafka://b/t", size=0, kind=STREAM)
+    parts = [DayPart(folder=f"f{n}", rows=1, requests=n, shares=(share(stream, n, (DAYS[0],)),)) for n in (2, 3)]
+    day = LakeDay.of_parts(DAYS[0], parts, late=0, written="", program="")
+    assert [(s.source.id, s.statuses) for s in day.shares] == [("s", {"charged": 5})]
+    assert (day.rows, day.requests) == (2, 5)
