@@ -9,7 +9,6 @@ import contextlib
 import datetime
 import functools
 import os
-import urllib.parse
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from reconciler.traffic.seconds.day_table import DayTable, is_own
 from reconciler.traffic.seconds.day_writer import DayStore, SourceRows, WriteOptions, WrittenDays, write_days
 from reconciler.traffic.seconds.lake_files import LakeFiles
 from reconciler.traffic.shuffle.on_spark import KeptRows, ReadRows
-from reconciler.traffic.sources.datasets import Dataset, address_of, local_path, parse_dataset
+from reconciler.traffic.sources.datasets import Dataset, address_of, local_path, parse_dataset, path_of
 from reconciler.traffic.sources.log_evidence import CLUSTER
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.normal_form import FILE, require_columns
@@ -183,7 +182,7 @@ class ListedSources:
         folder = local_path(traffic.datasets[0]) if traffic.datasets else None
         if folder is None or listing is None or listing.format != "parquet" or traffic.mapping is not None:
             return None
-        paths = {_path_of(address): address for address in chosen}
+        paths = {path: address for address in chosen if (path := path_of(address)) is not None}
         if any("=" in os.path.relpath(path, folder) for path in paths):
             return None
         try:
@@ -213,13 +212,6 @@ class ListedSources:
             return _lines(spark, [log for log in logs if log.files], log_timezone)
         form = self.listing.format or "parquet"
         return sourced_rows(files_frame(spark, sorted(chosen), dataset, form, mapping), mapping, escaped(dataset.name))
-
-
-def _path_of(address: str) -> str:
-    """The path of a ``file:`` address, in which Spark encodes characters or does not."""
-    path = urllib.parse.urlsplit(address.replace("?", "%3F").replace("#", "%23")).path
-    plain = path.replace("%3F", "?").replace("%23", "#")
-    return plain if Path(plain).exists() else urllib.parse.unquote(path)
 
 
 def _lines(spark: SparkSession, logs: Sequence[BrokerFiles], log_timezone: str) -> KeptRows:

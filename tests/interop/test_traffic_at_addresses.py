@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.command import run
+from tests.support.command import environment, run
 from tests.support.hdfs_server import HdfsServer, hdfs_server
 from tests.support.lake_days import days_of_parquet
 from tests.support.manifests import quotas
@@ -22,6 +24,18 @@ from tests.traffic.conftest import RECORDINGS
 pytestmark = pytest.mark.interop
 
 MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"}))
+
+
+WRITE_FILES = """
+import json, sys
+from pathlib import Path
+from reconciler.traffic.seconds.lake_files import LakeFiles
+from reconciler.traffic.session import SessionOptions, spark_session
+folder, address, settings = json.loads(sys.argv[1])
+with spark_session(SessionOptions(master="local[1]", settings=tuple(map(tuple, settings)))):
+    for path in sorted(Path(folder).rglob("*.parquet")):
+        LakeFiles(address).write(str(path.relative_to(folder)), path.read_bytes())
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +115,34 @@ def test_rows_of_verdicts_there_are_those_of_a_local_folder(store: Store, tmp_pa
     store.get("/verdicts/today/part-*.parquet", tmp_path / "copy")
     rows = [sorted(map(repr, pq.read_table(folder).to_pylist())) for folder in (tmp_path / "local", tmp_path / "copy")]
     assert rows[0] == rows[1] != []
+
+
+def test_names_there_may_have_spaces_percent_signs_and_any_letter(store: Store, tmp_path: Path) -> None:
+    name = "tëam 1%20+x%"
+    days_of_parquet(tmp_path / name, 2, file=f"part {name}")
+    # Hadoop's shell decodes names.
+    properties = [Path(file).read_text("utf-8").splitlines() for file in store.settings[1:]]
+    settings = [line.partition("=")[::2] for lines in properties for line in lines]
+    arguments = json.dumps([str(tmp_path / name), f"{store.address}/traffic/{name}", settings])
+    env = environment({"PYTHONPATH": str(Path(__file__).parents[2])})
+    subprocess.run([sys.executable, "-c", WRITE_FILES, arguments], env=env, check=True, capture_output=True, timeout=600)
+    traffic, out = f"{store.address}/traffic/{name}", f"{store.address}/out {name}"
+    compact = ("compact", "--traffic", traffic, "--master", "local[2]", "--format", "json", *store.settings)
+
+    def compacted(*arguments: str) -> dict[str, Any]:
+        done = run(*compact, *arguments, cwd=tmp_path)
+        assert done.code == 0, done.err
+        document: dict[str, Any] = done.json()
+        return document
+
+    first, again = (compacted("--out", out) for _ in range(2))
+    assert (first["requests"], again["compacted"], len(again["known"])) == (380, [], 2)
+    follow = ("--out", f"{out}2", "--follow", "--once", "--checkpoint", f"{store.address}/checkpoint {name}")
+    assert [compacted(*follow)["requests"] for _ in range(2)] == [380, 0]
+    assert compacted("--out", f"{out}2")["compacted"] == []
+    of_days = report_of(tmp_path, out, *store.settings)
+    assert of_days == report_of(tmp_path, f"{out}2", *store.settings)
+    assert of_days["provenance"]["requests"] == report_of(tmp_path, traffic, *store.settings)["provenance"]["requests"] == 380
 
 
 def test_access_that_is_denied_halfway_is_a_sentence_and_writes_nothing(hdfs: HdfsServer, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from py4j.protocol import Py4JJavaError
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.logs import log_event
 from reconciler.model import escaped
+from reconciler.traffic.sources.datasets import path_of
 from reconciler.traffic.spark_jobs import java_gateway, reason
 
 _log: Final = logging.getLogger(__name__)
@@ -49,8 +50,8 @@ class LakeFiles:
     @property
     def local(self) -> Path | None:
         """The root as a path, where all workers see it; ``None`` on any other file system."""
-        # Hadoop takes an address as it stands, without decoding it.
-        return Path(self.root.removeprefix("file:").removeprefix("//")) if self._scheme == "file" else None
+        path = path_of(self.root)
+        return None if path is None else Path(path)
 
     def head(self, address: str, most: int) -> bytes:
         """The first bytes of a file with a whole address."""

@@ -89,8 +89,20 @@ def parse_topic(argument: str) -> KafkaTopic | None:
 
 def local_path(dataset: Dataset) -> str | None:
     """The path of a ``file:`` address; ``None`` for any other dataset."""
-    parts = urllib.parse.urlsplit("" if dataset.is_table else dataset.name)
-    return urllib.parse.unquote(parts.path) if parts.scheme == "file" else None
+    return None if dataset.is_table else path_of(dataset.name)
+
+
+def path_of(address: str) -> str | None:
+    """The path of a ``file:`` address, of which Hadoop decodes nothing; ``None`` for any other address."""
+    scheme, _, rest = address.partition(":")
+    if scheme != "file":
+        return None
+    return f"/{rest[2:].partition('/')[2]}" if rest.startswith("//") else rest
+
+
+def address_of_file(file_path: str) -> str:
+    """The address of a file as its file system takes it. ``file_path``: as Spark encodes it in ``_metadata.file_path``."""
+    return urllib.parse.unquote(file_path)
 
 
 def require_one_kind(datasets: Sequence[Dataset], paths: Sequence[str]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 import itertools
 import logging
-import urllib.parse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -29,7 +28,7 @@ from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.shuffle.on_spark import FrameRows, KeptRows, ReadRows, Together, least_tasks, split_work
-from reconciler.traffic.sources.datasets import Dataset
+from reconciler.traffic.sources.datasets import Dataset, address_of_file
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import CLUSTER, LINE_KEYS, line_keys, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, is_request_log, log_parts, number_brokers
@@ -180,7 +179,7 @@ def listing_of(named: Sequence[tuple[Dataset, Sequence[str]]]) -> Listing:
 
 def root_of(dataset: Dataset, names: Sequence[str]) -> str:
     """The dataset's address as it stands in those of its files, where Spark may write ``file:`` with other slashes."""
-    path = urllib.parse.urlsplit(dataset.name).path.rstrip("/")
+    path = f"/{dataset.name.partition('://')[2].partition('/')[2]}".rstrip("/")
     before, same, _ = names[0].partition(path)
     return before + path if same else names[0].rpartition("/")[0]
 
@@ -269,11 +268,16 @@ def unconverted_rows(
 
 
 SOURCE_COLUMN: Final = "kafka_quotas_source"
-"""The column of a frame in which each row has the address of its file, or the name of its table."""
+"""The column of a frame in which each row has the name of its table or topic."""
+_FILE_COLUMN: Final = "kafka_quotas_file"
+"""The column of a frame in which each row has its file, as Spark writes it."""
 
 
 def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -> FrameRows:
-    """Rows of a frame with ``SOURCE_COLUMN``, which they get as ``file``; a column ``CLUSTER`` stays. Raises ``TrafficError``."""
+    """Rows of a frame from ``files_frame``, or with ``SOURCE_COLUMN``. Raises ``TrafficError``.
+
+    They have the address of their file, or what ``SOURCE_COLUMN`` has, as ``file``. A column ``CLUSTER`` stays.
+    """
     if mapping is None:
         require_columns(collect_table(frame.limit(0)).schema, where)
     else:
@@ -283,12 +287,13 @@ def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -
 
     def needed(columns: Sequence[str]) -> tuple[str, ...]:
         names = file_columns(columns) if mapping is None else (name for name in mapping.columns if name in known)
-        return (*names, SOURCE_COLUMN, CLUSTER)
+        return (*names, SOURCE_COLUMN, _FILE_COLUMN, CLUSTER)
 
     def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         own = [name for name in columns if name != "file"]
         rows = canonical_rows(batch, own) if mapping is None else mapped_batch(batch, mapping).select(own)
-        rows = rows.append_column("file", batch.column(SOURCE_COLUMN))
+        named = batch.column(SOURCE_COLUMN) if SOURCE_COLUMN in known else _addresses(batch.column(_FILE_COLUMN))
+        rows = rows.append_column("file", named)
         yield rows.append_column(CLUSTER, batch.column(CLUSTER).cast(pa.string())) if has_cluster else rows
 
     return FrameRows(frame.sparkSession, frame, needed, convert)
@@ -297,10 +302,15 @@ def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -
 def files_frame(
     spark: SparkSession, files: Sequence[str], dataset: Dataset, form: str, mapping: TrafficMapping | None
 ) -> DataFrame:
-    """The rows of some files of a dataset, with ``SOURCE_COLUMN``. Raises ``TrafficError`` for files that cannot be read."""
+    """The rows of some files of a dataset, for ``sourced_rows``. Raises ``TrafficError`` for files that cannot be read."""
     base = {} if dataset.name in files else {"basePath": dataset.name}
     reader = spark.read.format(form).options(**_options(form, mapping), **base)
-    return _load(dataset, lambda: reader.load(list(files)).withColumn(SOURCE_COLUMN, F.col(_PATH)))
+    return _load(dataset, lambda: reader.load(list(files)).withColumn(_FILE_COLUMN, F.col(_PATH)))
+
+
+def _addresses(file_paths: pa.Array) -> pa.Array:
+    encoded = file_paths.dictionary_encode()
+    return pa.array(map(address_of_file, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
 
 def table_frame(spark: SparkSession, dataset: Dataset, between: Between | None) -> DataFrame:
@@ -372,8 +382,8 @@ def log_rows(
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for file, part in itertools.groupby(_lines(batches), key=lambda line: line[0]):
-            texts = (line for _, line in part)
-            for batch in parse_lines(texts, broker=brokers[file], file=file, zone=zone, kinds=kinds, also=also):
+            texts, address = (line for _, line in part), address_of_file(file)
+            for batch in parse_lines(texts, broker=brokers[address], file=address, zone=zone, kinds=kinds, also=also):
                 yield _narrowed(batch, between)
 
     return mark_repeats(KeptRows.of_frame(spark, lines, read), also)
@@ -406,7 +416,7 @@ def file_names(spark: SparkSession, dataset: Dataset) -> list[str]:
     """The addresses of its files, sorted. A reader of whole files lists them, and opens none for their names alone."""
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     rows = _load(dataset, lambda: reader.load(dataset.name).select(_PATH).limit(_MOST_FILES).collect())
-    names = sorted(row[0] for row in rows)
+    names = sorted(address_of_file(row[0]) for row in rows)
     if not names:
         raise TrafficError(f"recorded traffic {escaped(dataset.name)}: there are no files")
     return names
@@ -426,7 +436,7 @@ def files_at(spark: SparkSession, address: str) -> list[str]:
     """Some of the files below an address; none where there is nothing."""
     try:
         frame = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(address).select(_PATH)
-        return [row[0] for row in frame.limit(100).collect()]
+        return [address_of_file(row[0]) for row in frame.limit(100).collect()]
     except AnalysisException:
         return []
 
