@@ -2,13 +2,17 @@
 
 ``python -m benchmarks.follow --files 2``: whole processes on two threads. The second batch adds the last file to the day that the
 first one has written. ``--records 500000``: of a topic of a real broker, by PySpark 4.1 with its connector (needs Java 17).
+``--batches 60``: one process, and a file for each batch that comes when the batch before is written. All are of one day.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
+import statistics
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -25,12 +29,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.follow", description=__doc__)
     parser.add_argument("--files", type=int, default=4, help=f"of {FILE_ROWS:,} requests each, two or more")
     parser.add_argument("--records", type=int, default=0, help="of a topic, in place of files")
+    parser.add_argument("--batches", type=int, default=0, help="of --batch-rows requests each, in place of files")
+    parser.add_argument("--batch-rows", type=int, default=200_000)
     parser.add_argument("--timeout", type=float, default=1800.0)
     args = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory(prefix="kafka-quotas-follow-") as name:
         if args.records:
             follow_topic(Path(name), args.records, args.timeout)
+        elif args.batches:
+            follow_steadily(Path(name), args.batches, args.batch_rows, args.timeout)
         else:
             follow_files(Path(name), args.files, args.timeout)
 
@@ -49,6 +57,64 @@ def follow_files(folder: Path, files: int, timeout_s: float) -> None:
     last.rename(folder / "traffic" / last.name)
     print(measured(folder, "compact --follow, one more file", FILE_ROWS, timeout_s, *follow), flush=True)
     print(measured(folder, "compact", files * FILE_ROWS, timeout_s, *source, "--out", "at-once"), flush=True)
+
+
+def follow_steadily(folder: Path, batches: int, rows: int, timeout_s: float) -> None:
+    """Processor time of each batch of one process, from the end of the batch before to its own."""
+    files = cut(folder, batches, rows)
+    (folder / "traffic").mkdir()
+    follow = ("--traffic", "traffic", "--follow", "--every", "0.1", "--out", "followed", "--checkpoint", "checkpoint")
+    command = (sys.executable, "-m", "reconciler", "compact", *follow, *_SPARK)
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        spent: list[float] = []
+        for file in files:
+            file.rename(folder / "traffic" / file.name)
+            wait_for_batch(folder / "followed", len(spent), process, timeout_s)
+            spent.append(watch.processor_s(process.pid))
+    finally:
+        process.terminate()
+        process.wait(120)
+    times = [after - before for before, after in itertools.pairwise(spent)]
+    few = max(1, len(times) // 4)
+    for name, some in (("first", times[:few]), ("last", times[-few:])):
+        mean = statistics.fmean(some)
+        print(
+            f"{name} {few} batches after the start: {mean:.2f} s of processor time each ({min(some):.2f} to {max(some):.2f}), "
+            f"{rows / mean:,.0f} rows/s",
+            flush=True,
+        )
+    print(f"last against first: {statistics.fmean(times[-few:]) / statistics.fmean(times[:few]):.2f} x")
+    print(f"all {len(times)} batches after the start: {sum(times):.1f} s, the start with its batch: {spent[0]:.1f} s")
+
+
+def cut(folder: Path, batches: int, rows: int) -> list[Path]:
+    """Files in the order of time, with a stretch of it each."""
+    import pyarrow.parquet as pq
+
+    write(folder / "made", Scene(rows=batches * rows))
+    (folder / "cut").mkdir()
+    files: list[Path] = []
+    for made in sorted((folder / "made").glob("*.parquet")):
+        table = pq.read_table(made)
+        for begin in range(0, table.num_rows, rows):
+            files.append(folder / "cut" / f"part-{len(files):05}.parquet")
+            pq.write_table(table.slice(begin, rows), files[-1])
+    return files
+
+
+def wait_for_batch(out: Path, batch: int, process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    """Return when the newest manifest has the batch. Ends the benchmark when the process has ended."""
+    from tests.support.polling import wait_until
+
+    def is_there() -> bool:
+        if process.poll() is not None:
+            sys.exit(f"the stream ended with {process.returncode}")
+        manifests = sorted((out / "_kafka-quotas" / "manifests").glob("*.json"))
+        streams = json.loads(manifests[-1].read_text("utf-8"))["streams"] if manifests else []
+        return any(stream["batch"] >= batch for stream in streams)
+
+    wait_until(is_there, within_s=timeout_s)
 
 
 def follow_topic(folder: Path, records: int, timeout_s: float) -> None:
