@@ -9,6 +9,7 @@ import argparse
 import datetime
 import json
 import re
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +22,9 @@ from benchmarks.backtest import series, watch
 from benchmarks.measure import machine
 
 _CLIENTS = 1_000
+_ROWS_A_FILE = 2_000_000
+_SPAN_US = 11 * 3_600_000_000
+"""From the first row of a day to the begin of its last file, each of which has an hour."""
 _FIRST = datetime.datetime.fromtimestamp(series.START_US / 1e6, datetime.UTC).date()
 _READ = re.compile(r"read_rows[=:]\s*(\d+)")
 
@@ -44,17 +48,22 @@ def main() -> None:
 
 def write(folder: Path, days: int, rows: int, chosen: datetime.date) -> int:
     """The folders ``whole`` with all days, and ``day`` with the one that is ``chosen``. The bytes of the first one."""
-    table = series.table(np.arange(_CLIENTS), max(1, rows // (_CLIENTS * series.BROKERS)), 1)
+    files = -(-rows // _ROWS_A_FILE)
+    table = series.table(np.arange(_CLIENTS), max(1, rows // files // (_CLIENTS * series.BROKERS)), 1)
     first = table.column("ts").cast(pa.int64()).to_numpy()
     stored = 0
     for number in range(days):
         date = _FIRST + datetime.timedelta(days=number)
-        moved = pa.array(first + number * 86_400_000_000).cast(pa.timestamp("us", "UTC"))
-        for root in ("whole", *(["day"] if date == chosen else [])):
-            file = folder / root / f"dt={date}" / "part-0.parquet"
-            file.parent.mkdir(parents=True)
-            pq.write_table(table.set_column(0, "ts", moved), file, compression="zstd")
-            stored += file.stat().st_size if root == "whole" else 0
+        parent = folder / "whole" / f"dt={date}"
+        parent.mkdir(parents=True)
+        for place in range(files):
+            moved = first + number * 86_400_000_000 + place * (_SPAN_US // files)
+            file = parent / f"part-{place}.parquet"
+            moments = pa.array(moved).cast(pa.timestamp("us", "UTC"))
+            pq.write_table(table.set_column(0, "ts", moments), file, compression="zstd", row_group_size=1_000_000)
+            stored += file.stat().st_size
+        if date == chosen:
+            shutil.copytree(parent, folder / "day" / parent.name)
     return stored
 
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from reconciler.traffic.client_totals import CLIENT_TOTALS, COUNTED, MINUTE_TOTALS, MINUTES, count_batch, minutes_of_rows
 from reconciler.traffic.client_totals import SCHEMA as TOTALS
-from reconciler.traffic.columns.charged import NAME_CODES, charged_rows, moments
+from reconciler.traffic.columns.charged import NAME_CODES, ChargedRows, charged_rows, moments
 from reconciler.traffic.columns.group_index import GroupIndex, client_seconds, grouped_seconds
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Rows, Totals, tables_of
@@ -33,6 +33,7 @@ _STRUCTS: Final = {
 _SUMS: Final = {"client": pa.int32(), "second": pa.int64(), "amount": pa.int64()}
 SCHEMA: Final = pa.schema([(name, pa.list_(kind)) for name, kind in (_STRUCTS | _SUMS).items()])
 """One row a share. ``totals``: ``client_totals.SCHEMA``, clients first. ``client``: their indexes, one item for each second."""
+SECOND_US: Final = 1_000_000
 READ: Final = COUNTED
 """The columns of rows that ``add_up_seconds`` reads."""
 
@@ -45,10 +46,15 @@ def add_up_seconds(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
             client, second, amount = client_seconds(rows, np.ones(rows.clients, dtype=np.bool_))
             columns = [
                 _as_item(count_batch(rows, batch), "totals"),
-                _as_item(minutes_of_rows(*moments(batch)), "minutes"),
+                _as_item(_minutes(rows, batch, client, second), "minutes"),
                 *(_item(pa.array(values, kind)) for values, kind in zip((client, second, amount), _SUMS.values(), strict=True)),
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _minutes(rows: ChargedRows, batch: pa.RecordBatch, client: Integers, second: Integers) -> pa.Table:
+    """``MINUTES`` of all rows. Of charged ones alone, their seconds have them, which are fewer."""
+    return minutes_of_rows(*moments(batch)) if rows.others else minutes_of_rows(second * SECOND_US, rows.broker[client])
 
 
 def _as_item(table: pa.Table, name: str) -> pa.Array:

@@ -224,10 +224,12 @@ def client_seconds(rows: ChargedRows, wanted: Flags) -> tuple[Integers, Integers
         of, ts_us, amount = of[chosen], ts_us[chosen], amount[chosen]
     if not len(of):
         return of, ts_us, amount
-    seconds = ts_us // 1_000_000
-    first = int(seconds.min())
-    span = int(seconds.max()) - first + 1
-    distinct, total = sum_by_code(of * span + (seconds - first), rows.clients * span, amount)
+    codes = ts_us // 1_000_000
+    first = int(codes.min())
+    span = int(codes.max()) - first + 1
+    codes += of * span
+    codes -= first
+    distinct, total = sum_by_code(codes, rows.clients * span, amount)
     return distinct // span, distinct % span + first, total
 
 

@@ -84,6 +84,10 @@ _ONE: Final = 512
 """The bin that begins at 1; the lowest begins at 2^-16 and counts everything below it, too."""
 
 
+_TABLE: Final = 16
+"""A table of all bins may have so many places for each rate; else rates are sorted."""
+
+
 NEARLY_ALL: Final = 0.999
 """The share of rates that a report's typical high rate is not below."""
 
@@ -112,9 +116,18 @@ class Histograms:
         self._counts: list[Integers] = []
 
     def add(self, groups: Integers, rates: Doubles) -> None:
-        """Count rates, each in its group."""
-        packed, counts = np.unique(groups * BINS + bins_of(rates), return_counts=True)
-        self._packed.append(packed)
+        """Count rates, each in its group; ``groups`` rise."""
+        if not len(groups):
+            return
+        first = np.diff(groups, prepend=groups[0] - 1) != 0
+        known, codes = groups[first], (np.cumsum(first) - 1) * BINS + bins_of(rates)
+        if len(known) * BINS <= _TABLE * len(codes):
+            every = np.bincount(codes, minlength=len(known) * BINS)
+            distinct = np.flatnonzero(every)
+            counts = every[distinct]
+        else:
+            distinct, counts = np.unique(codes, return_counts=True)
+        self._packed.append(known[distinct // BINS] * BINS + distinct % BINS)
         self._counts.append(counts)
 
     def quantiles(self, share: float) -> dict[int, float]:
@@ -126,9 +139,11 @@ class Histograms:
         """The same as groups, rising, and their rates."""
         if not self._packed:
             return np.empty(0, dtype=np.int64), np.empty(0)
-        packed, where = np.unique(np.concatenate(self._packed), return_inverse=True)
-        counts = np.zeros(len(packed), dtype=np.int64)
-        np.add.at(counts, where, np.concatenate(self._counts))
+        packed, counts = np.concatenate(self._packed), np.concatenate(self._counts)
+        # In order but for the groups on the borders of batches.
+        order = np.argsort(packed, kind="stable")
+        begins = np.flatnonzero(np.diff(packed[order], prepend=-1))
+        packed, counts = packed[order][begins], np.add.reduceat(counts[order], begins)
         groups, bins = packed // BINS, packed % BINS
         first = np.flatnonzero(np.diff(groups, prepend=-1))
         seen = np.cumsum(counts)
