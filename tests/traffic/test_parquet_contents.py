@@ -17,7 +17,7 @@ from reconciler.errors import TrafficError
 from reconciler.logs import event_data
 from reconciler.traffic.client_seconds import sum_on_spark
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, ONE_PASS
-from reconciler.traffic.shuffle.on_spark import SparkRows
+from reconciler.traffic.shuffle.on_spark import FrameRows, JoinedRows, SparkRows
 from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.normal_form import ROWS
@@ -177,13 +177,49 @@ def test_sparks_own_reader_stays_where_it_reads_less_or_has_to(tmp_path: Path, s
     finally:
         spark.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
-    def columns(folder: Path, between: Between | None) -> list[str]:
-        return frame_rows(spark, [Dataset(name=folder.as_uri())], "parquet", None, between).frame.columns
+    def has_bytes(folder: Path, between: Between | None) -> list[bool]:
+        rows = frame_rows(spark, [Dataset(name=folder.as_uri())], "parquet", None, between)
+        parts = rows.parts if isinstance(rows, JoinedRows) else [rows]
+        return ["content" in part.frame.columns for part in parts if isinstance(part, FrameRows)]
 
     flat = tmp_path / "flat"
     flat.mkdir()
     write_traffic(flat / "a.parquet", FLOWS)
-    assert "content" in columns(lake, None)
-    assert "content" in columns(lake, CUT)
-    assert "content" in columns(flat, None)
-    assert "content" not in columns(flat, CUT)
+    assert has_bytes(lake, None) == [True]
+    assert has_bytes(lake, CUT) == [True, False]
+    assert has_bytes(flat, None) == [True]
+    assert has_bytes(flat, CUT) == [False]
+
+
+HOUR = datetime.timedelta(hours=1)
+MIDNIGHT = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("zone", [-11, 0, 14])
+@pytest.mark.parametrize(
+    ("since", "until"),
+    [(MIDNIGHT, MIDNIGHT + 24 * HOUR), (MIDNIGHT - HOUR, MIDNIGHT), (MIDNIGHT - 30 * HOUR, MIDNIGHT + 3 * HOUR)],
+)
+def test_a_stretch_of_time_has_its_rows_wherever_days_begin(
+    tmp_path: Path, spark: SparkSession, zone: int, since: datetime.datetime, until: datetime.datetime
+) -> None:
+    """Folders of days that begin in another time zone; one row at the begin of each hour, with microseconds around it."""
+    moments = [MIDNIGHT + number * HOUR + datetime.timedelta(microseconds=us) for number in range(-60, 60) for us in (-1, 0, 1)]
+    rows = pq.read_table(write_traffic(tmp_path / "one.parquet", [Flow(user="alice", end_s=1)])).to_pylist()
+    days: dict[datetime.date, list[dict[str, object]]] = {}
+    for moment in moments:
+        days.setdefault((moment + zone * HOUR).date(), []).append({**rows[0], "ts": moment})
+    schema = pq.read_schema(tmp_path / "one.parquet")
+    for day, of_day in days.items():
+        (tmp_path / "lake" / f"dt={day}").mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(of_day, schema=schema), tmp_path / "lake" / f"dt={day}" / "a.parquet")
+
+    between = Between.of(since, until)
+    (counted,) = (
+        frame_rows(spark, [Dataset(name=(tmp_path / "lake").as_uri())], "parquet", None, between).total(CLIENT_TOTALS).to_pylist()
+    )
+
+    inside = [moment for moment in moments if since < moment <= until]
+    assert counted["lines"] == len(inside)
+    assert (counted["start_us"], counted["end_us"]) == tuple(round(at.timestamp() * 1e6) for at in (min(inside), max(inside)))

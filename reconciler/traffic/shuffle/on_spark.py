@@ -267,6 +267,29 @@ class FrameRows(SparkRows[pa.RecordBatch]):
         return chosen.mapInArrow(run, from_arrow_schema(schema))
 
 
+class JoinedRows(SparkRows[pa.RecordBatch]):
+    """The rows of several, which are on one session."""
+
+    def __init__(self, parts: Sequence[SparkRows[pa.RecordBatch]], together: Together = ()) -> None:
+        super().__init__(parts[0].spark, together)
+        self.parts = parts
+
+    def close(self) -> None:
+        """As ``Rows.close``."""
+        for rows in self.parts:
+            rows.close()
+
+    def _run(
+        self,
+        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
+        columns: Sequence[str],
+        schema: pa.Schema,
+        *,
+        few: bool,
+    ) -> DataFrame:
+        return reduce(DataFrame.unionAll, (rows.made_of_shares(go, columns, schema, few=few) for rows in self.parts))
+
+
 class ConvertedSparkRows(SparkRows[pa.RecordBatch]):
     """Rows as ``convert`` makes them of batches that have these columns beside those that a work reads."""
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import datetime
 import itertools
 import logging
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeVar
 
@@ -27,7 +29,16 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.shuffle.on_spark import FrameRows, KeptRows, ReadRows, Together, least_tasks, split_work
+from reconciler.traffic.shuffle.on_spark import (
+    FrameRows,
+    JoinedRows,
+    KeptRows,
+    ReadRows,
+    SparkRows,
+    Together,
+    least_tasks,
+    split_work,
+)
 from reconciler.traffic.sources.datasets import Dataset, address_of_file
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import CLUSTER, LINE_KEYS, line_keys, mark_copies
@@ -198,24 +209,32 @@ def frame_rows(
     mapping: TrafficMapping | None,
     between: Between | None = None,
     together: Together = (),
-) -> FrameRows:
+) -> SparkRows[pa.RecordBatch]:
     """Rows of tables, or of files of one format, in a stretch of time. Spark reads them anew for each pass.
 
-    ``together``: as ``normal_form_rows``. Raises ``TrafficError`` when a column is missing or has another type.
+    Workers decode plain Parquet files, of a stretch of time those of its days in UTC. Spark's own reader looks for rows of this
+    time in the days beside them, and reads the row groups that have some. ``together``: as ``normal_form_rows``. Raises
+    ``TrafficError`` when a column is missing or has another type.
     """
     frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
     rows = rows_of_frame(frame, mapping, between, together, where=escaped(str(datasets[0])))
     if mapping is not None or form != "parquet":
         return rows
     contents = _load(datasets[0], lambda: _contents(spark, datasets, between))
-    return rows if contents is None else contents_rows(contents, between, together)
+    if contents is None:
+        return rows
+    decoded = contents_rows(contents, between, together)
+    if between is None:
+        return decoded
+    beside = frame.where(~_of_utc_days(frame, between))
+    return JoinedRows([decoded, rows_of_frame(beside, mapping, between, where=escaped(str(datasets[0])))], together)
 
 
 def _contents(spark: SparkSession, datasets: Sequence[Dataset], between: Between | None) -> DataFrame | None:
-    """Whole Parquet files of the days of a stretch of time. ``None``: Spark's reader reads less, or is the only one that can."""
+    """Whole Parquet files of the UTC days of a stretch of time. ``None``: Spark's reader reads less, or alone can read them."""
     contents = contents_frame(spark, [dataset.name for dataset in datasets])
     if contents is not None and between is not None:
-        contents = days_between(contents, between) if day_columns(contents) else None
+        contents = contents.where(_of_utc_days(contents, between)) if day_columns(contents) else None
     return None if contents is None or largest_file(contents) > LARGEST_FILE else contents
 
 
@@ -331,6 +350,14 @@ def days_between(frame: DataFrame, between: Between) -> DataFrame:
     for name in day_columns(frame):
         frame = frame.where(F.col(name).between(first - day, last + day))
     return frame
+
+
+def _of_utc_days(frame: DataFrame, between: Between) -> Column:
+    """Whether a row is of the days of this time, in UTC. A day of which only its first moment counts is left out."""
+    first, last = (
+        datetime.datetime.fromtimestamp(us / 1e6, datetime.UTC).date() for us in (between.after_us + 1, between.until_us - 1)
+    )
+    return reduce(operator.and_, (F.col(name).between(first, last) for name in day_columns(frame)))
 
 
 def day_columns(frame: DataFrame) -> list[str]:
