@@ -174,7 +174,8 @@ class SparkRows(ABC, Generic[Item]):
         def pack(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
             return map(_kept, make(items))
 
-        kept = KeptRows(self._spark, self._run(pack, columns, _KEPT, few=False), together)
+        # Java's heap is for the files that are read: with sums of a billion rows in it, Spark ran out of it.
+        kept = KeptRows(self._spark, self._run(pack, columns, _KEPT, few=False), together, StorageLevel.DISK_ONLY)
         try:
             kept.read(name)
         except BaseException:
@@ -322,10 +323,16 @@ class ConvertedSparkRows(SparkRows[pa.RecordBatch]):
 class KeptRows(SparkRows[pa.RecordBatch]):
     """Rows that take long to read, such as text: read once, and kept by Spark as blocks of Arrow batches until ``close``."""
 
-    def __init__(self, spark: SparkSession, blocks: DataFrame, together: Together = ()) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        blocks: DataFrame,
+        together: Together = (),
+        level: StorageLevel = StorageLevel.MEMORY_AND_DISK,
+    ) -> None:
         """``blocks``: batches, all of one schema, as binary values."""
         super().__init__(spark, together)
-        self._frame = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+        self._frame = blocks.persist(level)
 
     @classmethod
     def of_shares(cls, spark: SparkSession, shares: Sequence[Work], read: Callable[[Work], Iterable[pa.RecordBatch]]) -> KeptRows:
