@@ -33,7 +33,7 @@ _STRUCTS: Final = {
 _SUMS: Final = {"client": pa.int32(), "second": pa.int64(), "amount": pa.int64()}
 SCHEMA: Final = pa.schema([(name, pa.list_(kind)) for name, kind in (_STRUCTS | _SUMS).items()])
 """One row a share. ``totals``: ``client_totals.SCHEMA``, clients first. ``client``: their indexes, one item for each second."""
-SECOND_US: Final = 1_000_000
+_SECOND_US: Final = 1_000_000
 READ: Final = COUNTED
 """The columns of rows that ``add_up_seconds`` reads."""
 
@@ -54,7 +54,7 @@ def add_up_seconds(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 def _minutes(rows: ChargedRows, batch: pa.RecordBatch, client: Integers, second: Integers) -> pa.Table:
     """``MINUTES`` of all rows. Of charged ones alone, their seconds have them, which are fewer."""
-    return minutes_of_rows(*moments(batch)) if rows.others else minutes_of_rows(second * SECOND_US, rows.broker[client])
+    return minutes_of_rows(*moments(batch)) if rows.others else minutes_of_rows(second * _SECOND_US, rows.broker[client])
 
 
 def _as_item(table: pa.Table, name: str) -> pa.Array:

@@ -99,7 +99,8 @@ def open_traffic(
         rows: Rows[pa.RecordBatch]
         if listing is not None:
             of_dataset = _dataset_rows(traffic, listing, session(), log_timezone=log_timezone, also=columns, kinds=kinds)
-            rows = sum_on_spark(of_dataset) if by_seconds else of_dataset
+            # Rows of text are kept already.
+            rows = sum_on_spark(of_dataset) if by_seconds and not listing.logs else of_dataset
         elif in_process:
             rows = _local_rows(traffic, log_timezone=log_timezone, also=columns, kinds=kinds, by_seconds=by_seconds)
         else:
@@ -255,7 +256,7 @@ def _rows_on_spark(
     kinds: Collection[Kind],
     by_seconds: bool = False,
 ) -> Rows[pa.RecordBatch]:
-    """Text is read once and kept; the columns of Parquet are read anew for each pass."""
+    """Text is read once and kept, Parquet by seconds is read once. Else its columns are read anew for each pass."""
     from reconciler.traffic.sources.on_spark import normal_form_rows
 
     if traffic.source is Source.NORMAL_FORM:

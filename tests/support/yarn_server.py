@@ -53,7 +53,7 @@ _SMALL: Final = {
     "yarn.nodemanager.vmem-check-enabled": "false",
     "yarn.nodemanager.pmem-check-enabled": "false",
 }
-"""More memory and cores than a small machine has: containers wait for nothing, and a disk that is almost full is no matter."""
+"""More memory and cores than a small machine has: containers start at once, also on a disk that is almost full."""
 _QUEUES: Final = {
     "yarn.scheduler.capacity.root.queues": "default",
     "yarn.scheduler.capacity.root.default.capacity": "100",

@@ -125,7 +125,7 @@ def parse_lines(
 
 @pause_collector()
 def _next_batch(reader: _RowReader, unread: Iterator[bytes], also: Sequence[str]) -> pa.RecordBatch | None:
-    """``None``: there are no more rows."""
+    """``None``: the file has no more rows."""
     for raw in unread:
         at = raw.find(MARKER)
         if at >= 0:
