@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
@@ -161,6 +162,10 @@ class Waiting:
     """From the begin of one to that of the next."""
 
 
+RowPlace: TypeAlias = tuple[str, int, str, str, tuple[tuple[str, str], ...], bool]
+"""Quota key, broker, user, client id and further tags of a row, and whether it is undecided."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketVerdict:
     """One bucket of the proposed quotas on one broker, for one key.
@@ -250,6 +255,11 @@ class BucketVerdict:
         return BucketName(user=self.user, client_id=self.client_id, other=self.tags)
 
     @property
+    def place(self) -> RowPlace:
+        """What identifies the row in a report."""
+        return self.key, self.broker, self.user, self.client_id, self.tags, self.undecided
+
+    @property
     def share_over(self) -> float:
         """Seconds over, of the active seconds, 0 to 1."""
         return self.seconds_over / self.active_seconds if self.active_seconds else 0.0
@@ -258,6 +268,23 @@ class BucketVerdict:
     def headroom(self) -> float | None:
         """The proposed limit, divided by the peak."""
         return None if self.limit_after is None or not self.peak else self.limit_after / self.peak
+
+
+_VALUES: Final = attrgetter(*(field.name for field in fields(BucketVerdict)))
+_SETTERS: Final = {field.name: BucketVerdict.__dict__[field.name].__set__ for field in fields(BucketVerdict)}
+
+
+def alter_verdict(verdict: BucketVerdict, /, **changes: object) -> BucketVerdict:
+    """As ``dataclasses.replace``, in a third of its time: a backtest alters most of its rows once or twice.
+
+    Raises ``KeyError`` for a field that there is not.
+    """
+    altered = object.__new__(BucketVerdict)
+    for put, value in zip(_SETTERS.values(), _VALUES(verdict), strict=True):
+        put(altered, value)
+    for name, value in changes.items():
+        _SETTERS[name](altered, value)
+    return altered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -466,5 +493,5 @@ def worst_of_buckets(verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, 
     """Of verdicts in the order of a report, the first of each bucket and key: brokers judge for themselves, people ask once."""
     worst: dict[tuple[object, ...], BucketVerdict] = {}
     for verdict in verdicts:
-        worst.setdefault((verdict.key, verdict.name, verdict.undecided), verdict)
+        worst.setdefault((verdict.key, verdict.user, verdict.client_id, verdict.tags, verdict.undecided), verdict)
     return tuple(worst.values())

@@ -82,12 +82,17 @@ def _minutes_of_sums(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 _OF_ROWS: Final = (CLIENT_TOTALS, MINUTE_TOTALS)
-ONE_PASS: Final = (replace(CLIENT_TOTALS, count=_clients_of_sums), replace(MINUTE_TOTALS, count=_minutes_of_sums))
+ONE_PASS: Final = (
+    replace(CLIENT_TOTALS, count=_clients_of_sums, columns=("totals",)),
+    replace(MINUTE_TOTALS, count=_minutes_of_sums, columns=("minutes",)),
+)
 """The same totals of rows that are added up already. One pass gives them."""
+KEYED: Final = ("totals", *_SUMS)
+"""The columns of ``SCHEMA`` that ``keyed_sums`` and ``summed_seconds`` read."""
 
 
 def keyed_sums(batches: Iterable[pa.RecordBatch], groups: GroupIndex) -> Iterator[tuple[Integers, Integers]]:
-    """As ``group_index.keyed_seconds``. ``batches``: ``SCHEMA``."""
+    """As ``group_index.keyed_seconds``. ``batches``: with the columns ``KEYED``."""
     for batch in batches:
         clients, *columns = summed_seconds(batch)
         names = (clients.column(name) for name in ("user", "client_id", "ip", "kind", "broker"))
@@ -97,7 +102,7 @@ def keyed_sums(batches: Iterable[pa.RecordBatch], groups: GroupIndex) -> Iterato
 def summed_seconds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Integers, Integers, Integers]:
     """The clients of charged rows (``client_totals.SCHEMA``), and client, second and amount of each sum.
 
-    ``batch``: of ``SCHEMA``.
+    ``batch``: with the columns ``KEYED``.
     """
     totals = pa.RecordBatch.from_struct_array(batch.column("totals").flatten())
     client, second, amount = (np.asarray(batch.column(name).flatten().to_numpy(), dtype=np.int64) for name in _SUMS)
@@ -119,7 +124,9 @@ class SummedRows:
 
     def judge(self, work: GroupWork[pa.RecordBatch]) -> pa.Table:
         """As ``Rows.judge``."""
-        return self._rows.judge(work) if work.send_sums is None else self._sums.judge(replace(work, send=work.send_sums))
+        if work.send_sums is None:
+            return self._rows.judge(work)
+        return self._sums.judge(replace(work, send=work.send_sums, columns=KEYED))
 
     def judge_in_order(self, works: Sequence[GroupWork[pa.RecordBatch]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""
@@ -148,4 +155,4 @@ def sum_on_spark(rows: SparkRows[pa.RecordBatch]) -> SummedRows:
 
 def keep_sums(rows: SparkRows[pa.RecordBatch]) -> KeptRows:
     """The sums of rows, batches of ``SCHEMA``, which Spark keeps until they are closed."""
-    return rows.keep("sums of seconds", add_up_seconds, READ, ONE_PASS)
+    return rows.keep("sums of seconds", add_up_seconds, READ, SCHEMA.names, ONE_PASS)

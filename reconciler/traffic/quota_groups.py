@@ -11,7 +11,7 @@ from reconciler.logs import timed_event
 from reconciler.model import BucketVerdict, Form
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series, groups_before
 from reconciler.traffic.judging.mutations import targets_of_account
-from reconciler.traffic.judging.verdicts import is_changed, request_verdicts, seconds_verdicts, worst_first
+from reconciler.traffic.judging.verdicts import is_changed, request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
@@ -49,8 +49,8 @@ class QuotaGroups:
 
     def judge(
         self, window: Window, controller_window: Window, *, exact: bool, unchanged: bool
-    ) -> tuple[Form, tuple[BucketVerdict, ...]]:
-        """The rows of all targets that were judged, worst first.
+    ) -> tuple[Form, dict[int, BucketVerdict]]:
+        """The rows of all targets that were judged, by target.
 
         ``exact``: request by request. ``unchanged``: judge limits that stay, too, where only sums of seconds are known.
         """
@@ -69,8 +69,7 @@ class QuotaGroups:
             form, verdicts = Form.SECONDS, seconds_verdicts(judged, source.series, grouping, window)
         if mutations:
             verdicts |= source.mutations(grouping, mutations, controller_window)
-        rows = (verdict for target, verdict in verdicts.items() if target not in self.accounted_twice)
-        return form, tuple(sorted(rows, key=worst_first))
+        return form, {target: verdict for target, verdict in verdicts.items() if target not in self.accounted_twice}
 
     def _touched(self) -> set[int]:
         """The groups of what changes; without known earlier quotas, of everything that is limited."""

@@ -401,6 +401,7 @@ def _start_settings(options: SessionOptions, folder: str, archive: ClassArchive)
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.local.dir": folder,
+            "spark.shuffle.compress": "false",  # blocks have narrow numbers, and packing them takes longer than writing them
             _JAVA_SETTING: " ".join(java),
             "spark.default.parallelism": str(_local_cores(options.where)),
         }

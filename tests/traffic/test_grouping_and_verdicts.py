@@ -29,7 +29,7 @@ from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.judged_quotas import unused_quotas
-from reconciler.traffic.judging.recommendations import add_recommendations, safe_byte_rate
+from reconciler.traffic.judging.recommendations import recommended_fields, safe_byte_rate
 from reconciler.traffic.judging.verdicts import request_verdicts, worth_a_plot
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.group_statistics import Episodes
@@ -102,7 +102,7 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
     found = request_verdicts(ExactResult(groups=groups, series={}), both, grouping)
-    assert {v.safe for v in add_recommendations(list(found.values()), days=30, censored=False)} == {9216.0}
+    assert [advice["safe"] for advice in recommended_fields(list(found.values()), days=30, censored=False)] == [9216.0] * 2
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.logs import event_data
-from reconciler.traffic.client_seconds import sum_on_spark
+from reconciler.traffic.client_seconds import KEYED, keep_sums, sum_on_spark
+from reconciler.traffic.client_seconds import SCHEMA as SUMS
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, ONE_PASS
 from reconciler.traffic.shuffle.on_spark import FrameRows, JoinedRows, SparkRows
 from reconciler.traffic.shuffle.rows import Totals
@@ -136,6 +137,25 @@ def test_rows_that_are_summed_are_read_once(tmp_path: Path, spark: SparkSession,
     assert [sorted(summed.total(work).to_pylist(), key=repr) for work in (CLIENT_TOTALS, MINUTE_TOTALS)] == expected
     assert spark.conf.get(BATCH_BYTES) == limit
     summed.close()
+
+
+@pytest.mark.spark
+def test_a_pass_over_sums_moves_the_columns_that_it_reads(tmp_path: Path, spark: SparkSession) -> None:
+    contents = contents_frame(spark, [dataset(tmp_path / "lake").as_uri()])
+    assert contents is not None
+    sums = keep_sums(contents_rows(contents))
+    seen = pa.schema([("columns", pa.string())])
+
+    def names(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([",".join(batch.schema.names)])], schema=seen)
+
+    try:
+        for columns, moved in ((("minutes",), "minutes"), (KEYED, ",".join(KEYED)), ((), ",".join(SUMS.names))):
+            frame = sums.made_of_shares(names, columns, seen, few=False)
+            assert {row[0] for row in frame.collect()} == {moved}
+    finally:
+        sums.close()
 
 
 @pytest.mark.spark

@@ -7,6 +7,7 @@ import datetime
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +35,9 @@ from reconciler.traffic.judging.by_seconds import (
 )
 from reconciler.traffic.judging.findings import report_findings, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
-from reconciler.traffic.judging.history_gaps import add_gaps, apply_history_needs, apply_logged_time, holes_of, may_have_gaps
+from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of, may_have_gaps
 from reconciler.traffic.judging.judged_quotas import unjudged_changes, unjudged_findings, unused_quotas
-from reconciler.traffic.judging.recommendations import add_recommendations, capacity_uses, margin_of, quota_fits
+from reconciler.traffic.judging.recommendations import capacity_uses, margin_of, quota_fits, recommended_fields
 from reconciler.traffic.judging.verdicts import regroupings
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
@@ -114,6 +115,12 @@ def test_a_sum_above_the_capacity_is_a_finding() -> None:
     assert list(report_findings((), capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 18.0}))) == []
 
 
+def advised(verdicts: list[BucketVerdict], **history: Any) -> list[BucketVerdict]:
+    """``verdicts`` with their recommendations. ``history``: as ``recommended_fields`` takes it."""
+    fields = recommended_fields(verdicts, **history)
+    return [dataclasses.replace(one, **recommended) for one, recommended in zip(verdicts, fields, strict=True)]
+
+
 def used(share: float, **given: object) -> BucketVerdict:
     return verdict(**{"limit_after": 100.0, "peak": 100 * share, "p999": 100 * share, **given})
 
@@ -140,7 +147,7 @@ def test_a_short_history_asks_for_a_larger_margin(days: float, margin: float) ->
 def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not() -> None:
     def advice(**given: object) -> BucketVerdict:
         fields = {"peak": 1024.0 * 1024, "p999": 1024.0 * 1024, **given}
-        (found,) = add_recommendations([verdict(**fields)], days=100, censored=False, brokers=3)
+        (found,) = advised([verdict(**fields)], days=100, censored=False, brokers=3)
         return found
 
     found = advice()
@@ -152,9 +159,9 @@ def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not(
 
 def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_that_throttles_nothing() -> None:
     one = verdict(key="controller_mutation_rate", peak=450.0, p999=450.0, least_safe=8.0)
-    (found,) = add_recommendations([one], days=100, censored=False)
+    (found,) = advised([one], days=100, censored=False)
     assert (found.safe, found.safe_p999, found.recommended) == (8.0, 8.0, 9.5)
-    (both, _) = add_recommendations([one, dataclasses.replace(one, broker=2, least_safe=None)], days=100, censored=False)
+    (both, _) = advised([one, dataclasses.replace(one, broker=2, least_safe=None)], days=100, censored=False)
     assert both.safe == 450.0
 
 
@@ -163,12 +170,12 @@ def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_t
     [("producer_byte_rate", 16_384.0), ("request_percentage", 1.0), ("controller_mutation_rate", 1.0)],
 )
 def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest: float) -> None:
-    (found,) = add_recommendations([verdict(key=key, peak=0.02, p999=0.02)], days=100, censored=False)
+    (found,) = advised([verdict(key=key, peak=0.02, p999=0.02)], days=100, censored=False)
     assert found.recommended == smallest
     assert found.safe is not None
     assert found.safe < smallest
     assert "Recommended values are" in str(found.recommended_reason)
-    (large,) = add_recommendations([verdict(key=key, peak=1e6, p999=1e6)], days=100, censored=False)
+    (large,) = advised([verdict(key=key, peak=1e6, p999=1e6)], days=100, censored=False)
     assert "Recommended values are" not in str(large.recommended_reason)
 
 
@@ -177,9 +184,7 @@ def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest:
 def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margin(
     key: QuotaKey, peak: float, brokers: int, days: float
 ) -> None:
-    (found,) = add_recommendations(
-        [verdict(key=key.value, peak=peak)], days=days, censored=False, brokers=brokers, source="request-log"
-    )
+    (found,) = advised([verdict(key=key.value, peak=peak)], days=days, censored=False, brokers=brokers, source="request-log")
     factor = 3.2 if key is QuotaKey.REQUEST_PERCENTAGE else 1.0
     assert found.safe is not None
     assert found.recommended is not None
@@ -189,28 +194,21 @@ def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margi
 
 
 @pytest.mark.parametrize(
-    ("source", "limit", "wanted"),
-    [
-        ("request-log", 31.9, Verdict.INCONCLUSIVE),
-        ("cells", 10.5, Verdict.INCONCLUSIVE),
-        ("request-log", 32.0, Verdict.CLEAR),
-        ("normal-form", 10.5, Verdict.CLEAR),
-    ],
+    ("source", "limit", "doubted"),
+    [("request-log", 31.9, True), ("cells", 10.5, True), ("request-log", 32.0, False), ("normal-form", 10.5, False)],
 )
-def test_logged_time_clears_no_limit_that_the_unlogged_time_may_reach(source: str, limit: float, wanted: Verdict) -> None:
+def test_logged_time_clears_no_limit_that_the_unlogged_time_may_reach(source: str, limit: float, doubted: bool) -> None:
+    doubt = doubts_of(provenance(source=source), HistoryNeeds(hours=8))
     one = verdict(key="request_percentage", peak=10.0, limit_after=limit)
-    (found,) = apply_logged_time([one], source)
-    assert found.verdict is wanted
-    assert (wanted is Verdict.INCONCLUSIVE) == ("a logged peak of 10 % may be 32 %" in str(found.reason))
+    assert ("a logged peak of 10 % may be 32 %" in str(doubt(one))) == doubted
     # A byte rate may be clear above its limit, where the throttle overflows.
-    assert apply_logged_time([found_clear := verdict(peak=1e9, limit_after=1.0)], source) == (found_clear,)
-    (over,) = apply_logged_time([dataclasses.replace(one, verdict=Verdict.THROTTLED)], source)
-    assert over.verdict is Verdict.THROTTLED
+    assert doubt(verdict(peak=1e9, limit_after=1.0)) is None
+    assert doubt(dataclasses.replace(one, verdict=Verdict.THROTTLED)) is None
 
 
 def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
     both = [verdict(peak=1000.0 * 1024, p999=600.0 * 1024, broker=1), verdict(peak=500.0, p999=400.0, broker=2)]
-    found = add_recommendations(both, days=10, censored=False)
+    found = advised(both, days=10, censored=False)
     assert {(one.safe, one.safe_p999, one.recommended, one.margin) for one in found} == {
         (1000.0 * 1024, 600.0 * 1024, 1.125 * 1024**2, 0.15)
     }
@@ -220,7 +218,7 @@ def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
 
 def test_few_seconds_know_no_share_of_one_in_a_thousand_and_censored_ones_only_a_lower_bound() -> None:
     both = [verdict(), verdict(broker=2, active_seconds=2999)]
-    found = add_recommendations(both, days=10, censored=True)
+    found = advised(both, days=10, censored=True)
     assert {one.safe_p999 for one in found} == {None}
     assert "both are lower bounds" in (found[0].recommended_reason or "")
 
@@ -284,24 +282,21 @@ def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> 
         verdict(broker=1, verdict=Verdict.POSSIBLE),
         verdict(broker=1, limit_after=None),
     ]
-    found = apply_history_needs(verdicts, history, HistoryNeeds(hours=8))
-    assert [one.verdict.value for one in found] == ["inconclusive", "clear", "throttled", "possible", "clear"]
-    assert found[0].reason == (
-        "broker 1 has no lines for 7 h of 8 h, first from 2026-11-20 08:00 UTC on, and 95 % are needed (history.coveragePercent)"
-    )
-    assert apply_history_needs(verdicts, history, HistoryNeeds(hours=8, coverage_percent=12.5))[0].verdict is Verdict.CLEAR
+    why = [doubts_of(history, HistoryNeeds(hours=8))(one) for one in verdicts]
+    assert why == [
+        "broker 1 has no lines for 7 h of 8 h, first from 2026-11-20 08:00 UTC on, and 95 % are needed (history.coveragePercent)",
+        *[None] * 4,
+    ]
+    assert doubts_of(history, HistoryNeeds(hours=8, coverage_percent=12.5))(verdicts[0]) is None
 
 
 def test_a_history_that_is_too_short_or_lacks_brokers_clears_nothing() -> None:
-    found = apply_history_needs([verdict()], provenance(), HistoryNeeds(hours=24))
-    assert (found[0].verdict, found[0].reason) == (
-        Verdict.INCONCLUSIVE,
-        "the history is 8.0 hours long, and 24 are needed (history.hours)",
-    )
-    assert apply_history_needs([verdict()], provenance(), HistoryNeeds(hours=8))[0].verdict is Verdict.CLEAR
+    needed = "the history is 8.0 hours long, and 24 are needed (history.hours)"
+    assert doubts_of(provenance(), HistoryNeeds(hours=24))(verdict()) == needed
+    assert doubts_of(provenance(), HistoryNeeds(hours=8))(verdict()) is None
     many = provenance(coverage=(covered(1, 0, 8),), cluster_brokers=tuple(range(1, 14)))
-    (short,) = apply_history_needs([verdict()], many, HistoryNeeds(hours=8))
-    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more), and traffic of 1 is given (1): give" in str(short.reason)
+    why = doubts_of(many, HistoryNeeds(hours=8))(verdict())
+    assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more), and traffic of 1 is given (1): give" in str(why)
 
 
 def test_inconclusive_buckets_are_one_finding_a_reason() -> None:

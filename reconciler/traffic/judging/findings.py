@@ -9,7 +9,7 @@ no record and stops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
@@ -26,6 +26,7 @@ from reconciler.model import (
     Severity,
     Span,
     Verdict,
+    alter_verdict,
     broker_words,
     compose,
     display_name,
@@ -282,10 +283,10 @@ class UnkeptLimits:
                     largest_of[number] = largest
         return cls(window, largest_of)
 
-    def verdicts(self, judged: Sequence[BucketVerdict], grouping: Grouping) -> tuple[BucketVerdict, ...]:
-        """The same with a reason where a limit is not kept. A consumer that may stop is not clear."""
-        number_of = target_numbers(grouping)
-        return tuple(self._verdict(verdict, None if verdict.undecided else number_of[row_of(verdict)]) for verdict in judged)
+    def verdicts(self, judged: Mapping[int, BucketVerdict]) -> dict[int, BucketVerdict]:
+        """The same with a reason where a limit is not kept. A consumer that may stop is not clear. ``judged``: by target."""
+        ratio = longest_throttle_ratio(self.window)
+        return {target: self._verdict(verdict, self._largest(verdict, target), ratio) for target, verdict in judged.items()}
 
     def findings(
         self, verdicts: Sequence[BucketVerdict], grouping: Grouping, sources: Mapping[tuple[Entity, str], Span]
@@ -295,24 +296,26 @@ class UnkeptLimits:
 
     def worst(self, verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict[UnkeptQuota, Unkept]:
         """By quota and way in which it is not kept the first of the verdicts, which are sorted worst first."""
-        number_of, unkept = target_numbers(grouping), dict[UnkeptQuota, Unkept]()
+        number_of = target_numbers(grouping) if self.largest_fetch else {}
+        ratio, unkept = longest_throttle_ratio(self.window), dict[UnkeptQuota, Unkept]()
         for verdict in verdicts:
-            target = None if verdict.undecided else number_of[row_of(verdict)]
-            stops = self.largest_fetch.get(target) if target is not None else None
-            for finding_id, words in ((CONSUMER_STOPS, self._stop(verdict, stops)), (OVERFLOW, self._overflow(verdict))):
+            stops = self._largest(verdict, number_of.get(row_of(verdict))) if number_of else None
+            for finding_id, words in ((CONSUMER_STOPS, self._stop(verdict, stops)), (OVERFLOW, _overflow(verdict, ratio))):
                 if words is not None:
                     unkept.setdefault((finding_id, quota_of(verdict), verdict.key), Unkept(verdict, words))
         return unkept
 
-    def _verdict(self, verdict: BucketVerdict, target: int | None) -> BucketVerdict:
-        stops = self.largest_fetch.get(target) if target is not None else None
-        reason = self._stop(verdict, stops) or self._overflow(verdict)
+    def _largest(self, verdict: BucketVerdict, target: int | None) -> int | None:
+        return None if target is None or verdict.undecided else self.largest_fetch.get(target)
+
+    def _verdict(self, verdict: BucketVerdict, stops: int | None, ratio: float) -> BucketVerdict:
+        reason = self._stop(verdict, stops) or _overflow(verdict, ratio)
         if reason is None or verdict.verdict is Verdict.INCONCLUSIVE:
             return verdict
         if stops is not None and verdict.verdict is Verdict.CLEAR:
             # It gets nothing from the first such batch on.
-            return replace(verdict, verdict=Verdict.POSSIBLE, seconds_possible=verdict.active_seconds, reason=reason)
-        return replace(verdict, reason=reason)
+            return alter_verdict(verdict, verdict=Verdict.POSSIBLE, seconds_possible=verdict.active_seconds, reason=reason)
+        return alter_verdict(verdict, reason=reason)
 
     def _stop(self, verdict: BucketVerdict, largest: int | None) -> str | None:
         if largest is None or verdict.limit_after is None:
@@ -325,12 +328,14 @@ class UnkeptLimits:
             f"every try without records and the consumer stops. {enough}/s is enough for such a batch"
         )
 
-    def _overflow(self, verdict: BucketVerdict) -> str | None:
-        limit, ratio = verdict.limit_after, longest_throttle_ratio(self.window)
-        if limit is None or verdict.key not in _BYTES or verdict.peak < limit * ratio:
-            return None
-        return (
-            f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic exceeds "
-            "2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "
-            f"{safe_byte_rate(verdict.peak / ratio)[1]}/s on"
-        )
+
+def _overflow(verdict: BucketVerdict, ratio: float) -> str | None:
+    """``ratio``: ``longest_throttle_ratio`` of the window."""
+    limit = verdict.limit_after
+    if limit is None or verdict.peak < limit * ratio or verdict.key not in _BYTES:
+        return None
+    return (
+        f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic exceeds "
+        "2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "
+        f"{safe_byte_rate(verdict.peak / ratio)[1]}/s on"
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -90,20 +90,18 @@ def add_gaps(coverage: Sequence[Coverage], holes: Mapping[int, Integers]) -> tup
     )
 
 
-def apply_history_needs(
-    verdicts: Sequence[BucketVerdict], provenance: Provenance, needs: HistoryNeeds
-) -> tuple[BucketVerdict, ...]:
-    """What is clear only because the history shows too little is inconclusive; what is seen to be throttled stays so."""
+def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVerdict], str | None]:
+    """Gives why a clear row is inconclusive after all: its history shows too little. What is seen to be throttled stays so."""
     short = _short(provenance, needs) or _brokers_missing(provenance) or _lines_missing(provenance)
     holes = {part.broker: why for part in provenance.coverage if (why := _hole(part, needs))}
-    return tuple(
-        replace(verdict, verdict=Verdict.INCONCLUSIVE, reason=why)
-        if verdict.verdict is Verdict.CLEAR
-        and verdict.limit_after is not None
-        and (why := short or holes.get(verdict.broker) or _throttled_then(verdict))
-        else verdict
-        for verdict in verdicts
-    )
+
+    def doubt(verdict: BucketVerdict) -> str | None:
+        if verdict.verdict is not Verdict.CLEAR or verdict.limit_after is None:
+            return None
+        unlogged = _unlogged_time(verdict, unlogged_factor(verdict.key, provenance.source))
+        return unlogged or short or holes.get(verdict.broker) or _throttled_then(verdict)
+
+    return doubt
 
 
 def _recorded(coverage: Coverage, minutes: Integers | None) -> Integers:
@@ -228,24 +226,11 @@ def unlogged_factor(key: str, source: str) -> float:
     return LARGEST_FACTOR if key == QuotaKey.REQUEST_PERCENTAGE.value and source in _LOGGED else 1.0
 
 
-def apply_logged_time(verdicts: Sequence[BucketVerdict], source: str) -> tuple[BucketVerdict, ...]:
-    """What the time that is not logged could carry above the limit is inconclusive."""
-    return tuple(_verdict(verdict, unlogged_factor(verdict.key, source)) for verdict in verdicts)
-
-
-def _verdict(verdict: BucketVerdict, factor: float) -> BucketVerdict:
-    if (
-        factor <= 1
-        or verdict.verdict is not Verdict.CLEAR
-        or verdict.limit_after is None
-        or verdict.peak * factor <= verdict.limit_after
-    ):
-        return verdict
-    return replace(
-        verdict,
-        verdict=Verdict.INCONCLUSIVE,
-        reason=(
-            f"the request log lacks the time of network threads. Brokers charged {LEAST_FACTOR:g} to {factor:g} times the logged "
-            f"time, so a logged peak of {verdict.peak:.3g} % may be {verdict.peak * factor:.3g} %"
-        ),
+def _unlogged_time(verdict: BucketVerdict, factor: float) -> str | None:
+    """What the time that is not logged could carry above the limit."""
+    if factor <= 1 or verdict.limit_after is None or verdict.peak * factor <= verdict.limit_after:
+        return None
+    return (
+        f"the request log lacks the time of network threads. Brokers charged {LEAST_FACTOR:g} to {factor:g} times the logged "
+        f"time, so a logged peak of {verdict.peak:.3g} % may be {verdict.peak * factor:.3g} %"
     )

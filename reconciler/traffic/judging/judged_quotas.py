@@ -9,7 +9,6 @@ from typing import Final, NamedTuple, TypeAlias
 from reconciler.model import (
     CLIENT_KEYS,
     NOT_RECORDED,
-    BucketName,
     BucketVerdict,
     Entity,
     EntityType,
@@ -17,6 +16,7 @@ from reconciler.model import (
     JudgedQuotas,
     NotJudged,
     QuotaKey,
+    RowPlace,
     Severity,
     Span,
     UnjudgedChange,
@@ -31,7 +31,6 @@ from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 
 Quota: TypeAlias = tuple[Entity, str]
-RowPlace: TypeAlias = tuple[str, int, BucketName, bool]
 _KNOWN: frozenset[Verdict] = frozenset({Verdict.THROTTLED, Verdict.POSSIBLE})
 
 
@@ -41,7 +40,7 @@ def rows_of_quotas(series: Sequence[Series], grouping: Grouping, tables: Sequenc
     for target in grouping.targets:
         key = KEY_OF_KIND[target.kind].value
         bucket = target.bucket
-        place = key, target.broker, BucketName(user=bucket.user, client_id=bucket.client_id, other=bucket.other), target.undecided
+        place = key, target.broker, bucket.user, bucket.client_id, bucket.other, target.undecided
         sides = [target.after, *(grouping.before_of_series[member] for member in target.members)]
         entities = {side.source for side in sides if side is not None and side.source is not None}
         if target.undecided:
@@ -78,7 +77,7 @@ def states_of_quotas(
     changed: Collection[Quota], rows: Mapping[Quota, Collection[RowPlace]], verdicts: Iterable[BucketVerdict]
 ) -> dict[Quota, frozenset[Verdict]]:
     """By changed quota what the rows are that it limits; those without a row are left out."""
-    verdict_of = {(verdict.key, verdict.broker, verdict.name, verdict.undecided): verdict.verdict for verdict in verdicts}
+    verdict_of = {verdict.place: verdict.verdict for verdict in verdicts}
     limiting = changed if len(changed) < len(rows) else (quota for quota in rows if quota in changed)
     states = {quota: frozenset(verdict_of[place] for place in rows.get(quota, ()) if place in verdict_of) for quota in limiting}
     return {quota: known for quota, known in states.items() if known}

@@ -22,10 +22,10 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from reconciler.model import BucketVerdict, Entity, Member, MetricSamples, MetricSemantics, PeakBound, Verdict
+from reconciler.model import BucketVerdict, Entity, Member, MetricSamples, MetricSemantics, PeakBound, RowPlace, Verdict
 from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, Candidate, Resolver
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
-from reconciler.traffic.judging.judged_quotas import Quota, RowPlace, rows_of_quotas
+from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
 from reconciler.traffic.judging.means import Mean, gauges_of, proven_by_sum
 from reconciler.traffic.judging.metric_advice import margin_factor
 from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
@@ -70,22 +70,21 @@ class MeanVerdicts:
     rows: Mapping[Quota, Collection[RowPlace]] = field(default_factory=dict)
 
     def merge_into(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
-        """All verdicts, worst first, one for each group, key and broker.
+        """All verdicts, worst first, one for each group, key and broker. ``verdicts``: worst first.
 
         What requests or whole seconds show of a group stays, unless only a metric proves a throttle.
         """
         if not self.verdicts:
-            return tuple(sorted(verdicts, key=worst_first))
-        merged = {(verdict.key, verdict.broker, verdict.name, verdict.undecided): verdict for verdict in verdicts}
+            return tuple(verdicts)
+        merged = {verdict.place: verdict for verdict in verdicts}
         for verdict in self.verdicts:
-            place = verdict.key, verdict.broker, verdict.name, verdict.undecided
-            known = merged.get(place)
+            known = merged.get(verdict.place)
             if known is None:
-                merged[place] = verdict
+                merged[verdict.place] = verdict
             elif verdict.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
-                merged[place] = replace(known, verdict=Verdict.THROTTLED, reason=verdict.reason, metrics=verdict.metrics)
+                merged[verdict.place] = replace(known, verdict=Verdict.THROTTLED, reason=verdict.reason, metrics=verdict.metrics)
             else:
-                merged[place] = replace(known, metrics=verdict.metrics)
+                merged[verdict.place] = replace(known, metrics=verdict.metrics)
         return tuple(sorted(merged.values(), key=worst_first))
 
 
@@ -312,7 +311,7 @@ def judge_violations(
         judged, entities = _judged(seconds, before, after, in_effect=in_effect)
         verdicts.append(judged)
         for entity in entities:
-            rows.setdefault((entity, judged.key), set()).add((judged.key, judged.broker, judged.name, judged.undecided))
+            rows.setdefault((entity, judged.key), set()).add(judged.place)
     return MeanVerdicts(verdicts=tuple(verdicts), rows=rows)
 
 

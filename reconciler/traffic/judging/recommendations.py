@@ -14,7 +14,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from reconciler.formats import BINARY_UNITS
-from reconciler.model import BucketName, BucketVerdict, CapacityUse, Entity, Fit, QuotaFit, QuotaKey, ValueType, Verdict
+from reconciler.model import (
+    BucketName,
+    BucketVerdict,
+    CapacityUse,
+    Entity,
+    Fit,
+    QuotaFit,
+    QuotaKey,
+    ValueType,
+    Verdict,
+)
 from reconciler.resolution import Bucket
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import unlogged_factor
@@ -39,7 +49,7 @@ SMALLEST: Final[Mapping[QuotaKey, tuple[float, str]]] = {
 and a limit below these values protects no broker.
 """
 
-_Place: TypeAlias = tuple[str, str, str, object]
+_Place: TypeAlias = tuple[str, str, str, object, bool]
 
 
 def margin_of(days: float) -> float:
@@ -52,10 +62,10 @@ def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
     return brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
 
 
-def add_recommendations(
+def recommended_fields(
     verdicts: Sequence[BucketVerdict], *, days: float, censored: bool, brokers: int = 1, source: str = ""
-) -> tuple[BucketVerdict, ...]:
-    """The same with ``safe``, ``safe_p999``, ``recommended`` and the reason: one value a bucket, good for all of its brokers.
+) -> Iterator[Mapping[str, Any]]:
+    """For each verdict ``safe``, ``safe_p999``, ``recommended`` and the reason: one value a bucket, good for all of its brokers.
 
     ``days``: the length of the history. ``censored``: quotas held it back when it was recorded. ``brokers``: how many there are.
     ``source``: as ``Provenance`` has it.
@@ -64,11 +74,11 @@ def add_recommendations(
     for verdict in verdicts:
         buckets.setdefault(_place(verdict), []).append(verdict)
     advice = {place: _advice(everywhere, days, brokers, source, censored=censored) for place, everywhere in buckets.items()}
-    return tuple(replace(verdict, **advice[_place(verdict)]) for verdict in verdicts)
+    return (advice[_place(verdict)] for verdict in verdicts)
 
 
 def _place(verdict: BucketVerdict) -> _Place:
-    return verdict.key, verdict.user, verdict.client_id, (verdict.tags, verdict.undecided)
+    return verdict.key, verdict.user, verdict.client_id, verdict.tags, verdict.undecided
 
 
 def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str, *, censored: bool) -> dict[str, Any]:

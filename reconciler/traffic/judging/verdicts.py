@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final, TypeAlias, TypedDict
 
 from reconciler.model import (
@@ -21,13 +20,14 @@ from reconciler.model import (
     Provenance,
     Regrouped,
     Verdict,
+    alter_verdict,
     worst_of_buckets,
 )
 from reconciler.resolution import Bucket, Resolved
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
-from reconciler.traffic.judging.history_gaps import apply_history_needs, apply_logged_time
-from reconciler.traffic.judging.recommendations import add_recommendations
+from reconciler.traffic.judging.history_gaps import doubts_of
+from reconciler.traffic.judging.recommendations import recommended_fields
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -66,7 +66,8 @@ class TargetFields(TypedDict):
 def target_fields(index: int, grouping: Grouping) -> TargetFields:
     """Of the target with this number; nothing is recommended yet."""
     target = grouping.targets[index]
-    limits = _earlier_limits([earlier for m in target.members if (earlier := grouping.before_of_series[m]) is not None])
+    before = [grouping.before_of_series[m] for m in target.members]
+    limits = _earlier_limits(before)
     return TargetFields(
         user=target.bucket.user,
         client_id=target.bucket.client_id,
@@ -77,7 +78,7 @@ def target_fields(index: int, grouping: Grouping) -> TargetFields:
         limit_before=limits[0] if limits else None,
         limits_before=limits,
         limit_after=target.after.value,
-        changed=is_changed(index, grouping),
+        changed=_is_changed(index, grouping, before),
         undecided=target.undecided,
         recommended=None,
         recommended_reason=None,
@@ -203,16 +204,21 @@ def moment(micros: int) -> datetime.datetime:
 
 def is_changed(index: int, grouping: Grouping) -> bool:
     """Whether a target's limit differs for a member, or who shares it does."""
+    return _is_changed(index, grouping, [grouping.before_of_series[m] for m in grouping.targets[index].members])
+
+
+def _is_changed(index: int, grouping: Grouping, before: Sequence[Resolved | None]) -> bool:
     target = grouping.targets[index]
     if target.undecided:
         return target.reconsidered
-    earlier = [grouping.before_of_series[m] for m in target.members]
-    return _changed(target, earlier, same_members=grouping.groups[index].before is not None)
+    return _changed(target, before, same_members=grouping.groups[index].before is not None)
 
 
-def _earlier_limits(earlier: Sequence[Resolved]) -> tuple[float | None, ...]:
+def _earlier_limits(before: Sequence[Resolved | None]) -> tuple[float | None, ...]:
     """Distinct limits, lowest first and unlimited last."""
-    values = {e.value for e in earlier}
+    values = {earlier.value for earlier in before if earlier is not None}
+    if len(values) < 2:
+        return tuple(values)
     limited: list[float | None] = [*sorted(v for v in values if v is not None)]
     return (*limited, None) if None in values else tuple(limited)
 
@@ -234,7 +240,10 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping, amoun
     total = sum(series[m].amount for m in target.members)
     excess = sum(amount_over.values())
     members = []
-    for index in sorted(target.members, key=lambda m: (-series[m].amount, series[m].sort_key)):
+    largest_first = target.members
+    if len(largest_first) > 1:
+        largest_first = tuple(sorted(largest_first, key=lambda m: (-series[m].amount, series[m].sort_key)))
+    for index in largest_first:
         client, earlier = series[index], grouping.before_of_series[index]
         members.append(
             Member(
@@ -260,29 +269,34 @@ def worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
 
 
 def enrich_verdicts(
-    verdicts: Sequence[BucketVerdict], grouping: Grouping, provenance: Provenance, needs: HistoryNeeds
+    verdicts: Mapping[int, BucketVerdict], grouping: Grouping, provenance: Provenance, needs: HistoryNeeds
 ) -> tuple[BucketVerdict, ...]:
-    """The same verdicts with every field of the report, worst first."""
-    target_of, moved = target_numbers(grouping), regroupings(grouping)
-    named = []
-    for verdict in verdicts:
-        how = None if verdict.undecided else moved.get(target_of[row_of(verdict)])
-        named.append(verdict if how is None else replace(verdict, regrouped=how[0], buckets_before=how[1]))
+    """The same verdicts with every field of the report, worst first. ``verdicts``: by target."""
+    moved, doubt = regroupings(grouping), doubts_of(provenance, needs)
     days = (provenance.end - provenance.start).total_seconds() / _DAY_S
     held_back = provenance.throttled_then + provenance.censored
-    advised = add_recommendations(
-        named,
+    advice = recommended_fields(
+        tuple(verdicts.values()),
         days=days,
         censored=held_back > _CENSORED_SHARE * provenance.requests,
         brokers=sum(part.broker != CONTROLLER for part in provenance.coverage),
         source=provenance.source,
     )
-    logged = apply_logged_time(advised, provenance.source)
-    return tuple(sorted(apply_history_needs(logged, provenance, needs), key=worst_first))
+    rows = []
+    for (target, verdict), recommended in zip(verdicts.items(), advice, strict=True):
+        changes: dict[str, object] = dict(recommended)
+        if not verdict.undecided and (how := moved.get(target)) is not None:
+            changes["regrouped"], changes["buckets_before"] = how
+        if (why := doubt(verdict)) is not None:
+            changes["verdict"], changes["reason"] = Verdict.INCONCLUSIVE, why
+        rows.append(alter_verdict(verdict, **changes))
+    return tuple(sorted(rows, key=worst_first))
 
 
 def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVerdict, ...]:
     """The rows, on all brokers, of the worst quota groups that the change touches or that are over a limit."""
+    if not most:
+        return ()
     shown = [verdict for verdict in verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
     known = [verdict for verdict in shown if not verdict.undecided]
     chosen = {(verdict.key, verdict.name) for verdict in worst_of_buckets(known)[:most]}

@@ -28,6 +28,7 @@ from reconciler.model import (
     Verdict,
 )
 from reconciler.traffic.backtest import BacktestRequest, provenance_of
+from reconciler.traffic.client_seconds import KEYED
 from reconciler.traffic.columns.charged import NEEDED
 from reconciler.traffic.judging.findings import hit_findings, reason_findings, unkept_findings
 from reconciler.traffic.judging.grouping import Series
@@ -273,7 +274,7 @@ class ShardedBacktest:
         sums = self._traffic.sums
         topics = has_topics and any(client.kind is Kind.MUTATION for client in self._traffic.facts_source.series)
         if sums is not None and not exact and not topics:
-            sent = sums.made_of_shares(send_sums, (), SCHEMA, few=False)
+            sent = sums.made_of_shares(send_sums, KEYED, SCHEMA, few=False)
         else:
             needed = (*NEEDED, "tie", "strict", "part") if has_topics else NEEDED
             sent = self._traffic.rows.made_of_shares(send, needed, SCHEMA, few=False)

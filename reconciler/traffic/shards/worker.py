@@ -122,7 +122,7 @@ def judge_shard(source: GroupJudge, rules: ShardRules, plan: ShardPlan) -> tuple
     _, decided = groups.judge(question.window, question.controller_window, exact=question.exact, unchanged=question.unchanged)
     grouping = groups.grouping
     unkept = UnkeptLimits.of(source.series, grouping, question.window)
-    verdicts = enrich_verdicts(unkept.verdicts(decided, grouping), grouping, plan.provenance, question.needs)
+    verdicts = enrich_verdicts(unkept.verdicts(decided), grouping, plan.provenance, question.needs)
     parts = ReportParts.of(
         verdicts,
         unkept,

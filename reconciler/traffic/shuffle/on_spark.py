@@ -164,18 +164,24 @@ class SparkRows(ABC, Generic[Item]):
         name: str,
         make: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]],
         columns: Sequence[str],
+        made: Sequence[str],
         together: Together = (),
     ) -> KeptRows:
         """What ``make`` gives of each share, read now and kept by Spark.
 
-        ``name``: what is kept, for the log. ``columns``: those that ``make`` reads. ``together``: as ``SparkRows``.
+        ``name``: what is kept, for the log. ``columns``: those that ``make`` reads. ``made``: those that it gives. Each is kept
+        for itself, so that a pass gets those that it needs. ``together``: as ``SparkRows``.
         """
+        schema = pa.schema([(column, pa.binary()) for column in made])
 
         def pack(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
-            return map(_kept, make(items))
+            for batch in make(items):
+                packed = [_kept(batch.select([column])).column(0) for column in made]
+                yield pa.RecordBatch.from_arrays(packed, schema=schema)
 
         # Java's heap is for the files that are read: with sums of a billion rows in it, Spark ran out of it.
-        kept = KeptRows(self._spark, self._run(pack, columns, _KEPT, few=False), together, StorageLevel.DISK_ONLY)
+        frame = self._run(pack, columns, schema, few=False)
+        kept = KeptRows(self._spark, frame, together, StorageLevel.DISK_ONLY, columns=made)
         try:
             kept.read(name)
         except BaseException:
@@ -329,10 +335,12 @@ class KeptRows(SparkRows[pa.RecordBatch]):
         blocks: DataFrame,
         together: Together = (),
         level: StorageLevel = StorageLevel.MEMORY_AND_DISK,
+        columns: Sequence[str] = (),
     ) -> None:
-        """``blocks``: batches, all of one schema, as binary values."""
+        """``blocks``: batches, all of one schema, as binary values: a value a batch, or one for each of its ``columns``."""
         super().__init__(spark, together)
         self._frame = blocks.persist(level)
+        self._columns = tuple(columns)
 
     @classmethod
     def of_shares(cls, spark: SparkSession, shares: Sequence[Work], read: Callable[[Work], Iterable[pa.RecordBatch]]) -> KeptRows:
@@ -408,12 +416,13 @@ class KeptRows(SparkRows[pa.RecordBatch]):
         *,
         few: bool,
     ) -> DataFrame:
-        del columns  # the batches are kept whole
+        chosen = [name for name in self._columns if name in columns]
 
         def run(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from go(batch for block in blocks for batch in _batches(block.column(0)))
+            yield from go(batch for block in blocks for batch in _unpacked(block))
 
-        frame = self._frame.coalesce(least_tasks(self._spark)) if few else self._frame
+        frame = self._frame.select(*chosen) if chosen else self._frame
+        frame = frame.coalesce(least_tasks(self._spark)) if few else frame
         return frame.mapInArrow(run, from_arrow_schema(schema))
 
 
@@ -442,6 +451,13 @@ def _kept(batch: pa.RecordBatch) -> pa.RecordBatch:
     with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_batch(batch)
     return pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], schema=_KEPT)
+
+
+def _unpacked(block: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The batches of rows whose values are batches, or columns of batches."""
+    for parts in zip(*map(_batches, block.columns), strict=True):
+        names = [name for part in parts for name in part.schema.names]
+        yield pa.RecordBatch.from_arrays([column for part in parts for column in part.columns], names=names)
 
 
 def _batches(blocks: pa.Array) -> Iterator[pa.RecordBatch]:
