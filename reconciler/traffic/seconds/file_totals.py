@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -129,7 +129,8 @@ class FileTotals:
 
     def __init__(self, number: Callable[[Client], int] = client_number) -> None:
         self._number = number
-        self._clients: dict[Client, int] = {}
+        self._place_of: dict[tuple[Any, ...], int] = {}
+        self._clients: list[Client] = []
         self._totals, self._counts = _Totals(), PartialSums(SCHEMA, NAMES, FOLDS)
         self._minutes: dict[int, set[int]] = {}
         self._clusters: set[str] = set()
@@ -151,8 +152,7 @@ class FileTotals:
     def save(self, folder: Path) -> str:
         """Write what was added to a new folder, and return its summary for ``add_saved``."""
         folder.mkdir(parents=True)
-        names = [*self._clients]
-        columns = [pa.array([client[place] for client in names], kind) for place, kind in enumerate(_IDENTITY_TYPES)]
+        columns = [pa.array([client[place] for client in self._clients], kind) for place, kind in enumerate(_IDENTITY_TYPES)]
         pq.write_table(pa.table(columns, names=list(IDENTITY)), folder / _CLIENTS_OF_PART)
         pq.write_table(pa.table(list(self._totals.summed()), names=["client", "second", "amount"]), folder / _TOTALS_OF_PART)
         counted = self._counts.table()
@@ -180,23 +180,29 @@ class FileTotals:
         counted = self._counts.table()
         charged = counted.filter(pc.field("status") == CHARGED)
         if charged.num_rows:
-            numbers = np.asarray(number_clients([*self._clients], self._number), dtype=np.int64)
+            numbers = np.asarray(number_clients(self._clients, self._number), dtype=np.int64)
             for place, table in enumerate(self._totals.tables(numbers)):
                 _write(table, target / TOTALS, place)
             _write(self._series(charged, numbers), target / SERIES, 0)
         return self._summary(counted)
 
     def _add(self, rows: ChargedRows, batch: pa.RecordBatch) -> None:
-        names = (rows.broker.tolist(), *(column.to_pylist() for column in (rows.kind, rows.user, rows.client_id, rows.ip)))
-        place = self._places(zip(*names, strict=True))
+        # Of dictionaries, to_pylist takes ten times as long.
+        names = (names.cast(pa.string()).to_pylist() for names in rows.names)
+        place = self._places(zip(rows.broker.tolist(), *names, strict=True))
         client, second, amount = client_seconds(rows, np.ones(rows.clients, dtype=np.bool_))
         self._totals.add(place[client], second, amount)
         self._counts.add(count_batch(rows, batch))
 
-    def _places(self, clients: Iterator[tuple[int, str, str | None, str | None, str | None]]) -> Integers:
-        known = self._clients
-        places = [known.setdefault(Client(*client), len(known)) for client in clients]
+    def _places(self, clients: Iterator[tuple[Any, ...]]) -> Integers:
+        known = self._place_of
+        places = [known[client] if client in known else self._place_of_new(client) for client in clients]
         return np.asarray(places, dtype=np.int64)
+
+    def _place_of_new(self, client: tuple[Any, ...]) -> int:
+        self._clients.append(Client(*client))
+        self._place_of[client] = len(self._place_of)
+        return self._place_of[client]
 
     def _series(self, charged: pa.Table, numbers: Integers) -> pa.Table:
         place = self._places(zip(*(charged.column(name).to_pylist() for name in IDENTITY), strict=True))
