@@ -29,7 +29,7 @@ def test_an_altered_row_is_one_that_was_replaced(changes: dict[str, Any]) -> Non
     assert altered == dataclasses.replace(row, **changes)
     assert (type(altered), dataclasses.astuple(row)) == (BucketVerdict, before)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        altered.margin = 1.0  # type: ignore[misc] - it is what the test is about
+        altered.margin = 1.0  # type: ignore[misc]  # it is what the test is about
 
 
 def test_a_row_has_no_field_that_rows_do_not_have() -> None:
