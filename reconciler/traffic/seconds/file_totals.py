@@ -130,7 +130,6 @@ class FileTotals:
     def __init__(self, number: Callable[[Client], int] = client_number) -> None:
         self._number = number
         self._place_of: dict[tuple[Any, ...], int] = {}
-        self._clients: list[Client] = []
         self._totals, self._counts = _Totals(), PartialSums(SCHEMA, NAMES, FOLDS)
         self._minutes: dict[int, set[int]] = {}
         self._clusters: set[str] = set()
@@ -152,7 +151,7 @@ class FileTotals:
     def save(self, folder: Path) -> str:
         """Write what was added to a new folder, and return its summary for ``add_saved``."""
         folder.mkdir(parents=True)
-        columns = [pa.array([client[place] for client in self._clients], kind) for place, kind in enumerate(_IDENTITY_TYPES)]
+        columns = [pa.array([client[place] for client in self._place_of], kind) for place, kind in enumerate(_IDENTITY_TYPES)]
         pq.write_table(pa.table(columns, names=list(IDENTITY)), folder / _CLIENTS_OF_PART)
         pq.write_table(pa.table(list(self._totals.summed()), names=["client", "second", "amount"]), folder / _TOTALS_OF_PART)
         counted = self._counts.table()
@@ -180,7 +179,8 @@ class FileTotals:
         counted = self._counts.table()
         charged = counted.filter(pc.field("status") == CHARGED)
         if charged.num_rows:
-            numbers = np.asarray(number_clients(self._clients, self._number), dtype=np.int64)
+            clients = [Client(*client) for client in self._place_of]
+            numbers = np.asarray(number_clients(clients, self._number), dtype=np.int64)
             for place, table in enumerate(self._totals.tables(numbers)):
                 _write(table, target / TOTALS, place)
             _write(self._series(charged, numbers), target / SERIES, 0)
@@ -196,13 +196,7 @@ class FileTotals:
 
     def _places(self, clients: Iterator[tuple[Any, ...]]) -> Integers:
         known = self._place_of
-        places = [known[client] if client in known else self._place_of_new(client) for client in clients]
-        return np.asarray(places, dtype=np.int64)
-
-    def _place_of_new(self, client: tuple[Any, ...]) -> int:
-        self._clients.append(Client(*client))
-        self._place_of[client] = len(self._place_of)
-        return self._place_of[client]
+        return np.asarray([known.setdefault(client, len(known)) for client in clients], dtype=np.int64)
 
     def _series(self, charged: pa.Table, numbers: Integers) -> pa.Table:
         place = self._places(zip(*(charged.column(name).to_pylist() for name in IDENTITY), strict=True))
