@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         RuleOutcome,
         Verdict,
         Waiting,
-        alter_verdict,
         broker_words,
         worst_of_buckets,
     )
@@ -439,7 +438,6 @@ __all__ = [
     "WithheldOwner",
     "WrittenQuota",
     "WrittenUnit",
-    "alter_verdict",
     "any_matches",
     "broker_words",
     "by_owner",

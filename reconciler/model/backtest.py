@@ -5,8 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from reconciler.model.entity import Entity
@@ -260,6 +259,11 @@ class BucketVerdict:
         return self.key, self.broker, self.user, self.client_id, self.tags, self.undecided
 
     @property
+    def group(self) -> tuple[object, ...]:
+        """What identifies the quota group, which has a row for each broker."""
+        return self.key, self.user, self.client_id, self.tags, self.undecided
+
+    @property
     def share_over(self) -> float:
         """Seconds over, of the active seconds, 0 to 1."""
         return self.seconds_over / self.active_seconds if self.active_seconds else 0.0
@@ -268,23 +272,6 @@ class BucketVerdict:
     def headroom(self) -> float | None:
         """The proposed limit, divided by the peak."""
         return None if self.limit_after is None or not self.peak else self.limit_after / self.peak
-
-
-_VALUES: Final = attrgetter(*(field.name for field in fields(BucketVerdict)))
-_SETTERS: Final = {field.name: BucketVerdict.__dict__[field.name].__set__ for field in fields(BucketVerdict)}
-
-
-def alter_verdict(verdict: BucketVerdict, /, **changes: object) -> BucketVerdict:
-    """As ``dataclasses.replace``, in a third of its time: a backtest alters most of its rows once or twice.
-
-    Raises ``KeyError`` for a field that there is not.
-    """
-    altered = object.__new__(BucketVerdict)
-    for put, value in zip(_SETTERS.values(), _VALUES(verdict), strict=True):
-        put(altered, value)
-    for name, value in changes.items():
-        _SETTERS[name](altered, value)
-    return altered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -493,5 +480,5 @@ def worst_of_buckets(verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, 
     """Of verdicts in the order of a report, the first of each bucket and key: brokers judge for themselves, people ask once."""
     worst: dict[tuple[object, ...], BucketVerdict] = {}
     for verdict in verdicts:
-        worst.setdefault((verdict.key, verdict.user, verdict.client_id, verdict.tags, verdict.undecided), verdict)
+        worst.setdefault(verdict.group, verdict)
     return tuple(worst.values())

@@ -22,6 +22,7 @@ from reconciler.model import (
     JudgedQuotas,
     Provenance,
     RateSeries,
+    RowPlace,
     Span,
     UnjudgedChange,
     UnusedQuota,
@@ -54,7 +55,6 @@ from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
 from reconciler.traffic.judging.verdicts import (
     enrich_verdicts,
     moment,
-    row_of,
     target_numbers,
     worth_a_plot,
 )
@@ -238,25 +238,24 @@ class Backtest:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
         shown = worth_a_plot(verdicts, self._question.plots)
         series = self.rates(shown, Grid.over(self._recorded.facts.coverage)) if shown else {}
-        rates = (None if verdict.undecided or not series else series.get(row_of(verdict)) for verdict in verdicts)
         return tuple(
-            verdict if of_time is None else replace(verdict, rates=of_time)
-            for verdict, of_time in zip(verdicts, rates, strict=True)
+            verdict if (of_time := series.get(verdict.place)) is None else replace(verdict, rates=of_time) for verdict in verdicts
         )
 
-    def rates(self, shown: Sequence[BucketVerdict], grid: Grid) -> dict[tuple[object, ...], RateSeries | None]:
-        """By ``row_of`` the rates of these verdicts over time; nothing where whole seconds prove nothing."""
+    def rates(self, shown: Sequence[BucketVerdict], grid: Grid) -> dict[RowPlace, RateSeries | None]:
+        """By place the rates of these verdicts over time; nothing where whole seconds prove nothing."""
         recorded, grouping, window = self._recorded, self._grouping, self._question.window
         if not shown or not proves(window):
             return {}
         number_of = target_numbers(grouping)
         # What only means show has no seconds.
-        targets = {row: number_of[row] for row in map(row_of, shown) if row in number_of}
+        targets = {place: number_of[place] for verdict in shown if (place := verdict.place) in number_of}
         groups = groups_to_plot(grouping, set(targets.values()))
         points = recorded.rates(grouping, groups, Lines.of(grouping, window, grid))
-        brokers = {row: grouping.targets[target].broker for row, target in targets.items()}
+        brokers = {place: grouping.targets[target].broker for place, target in targets.items()}
         return {
-            row: rate_series(grouping, target, points, grid, self._holes.get(brokers[row])) for row, target in targets.items()
+            place: rate_series(grouping, target, points, grid, self._holes.get(brokers[place]))
+            for place, target in targets.items()
         }
 
 

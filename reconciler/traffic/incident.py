@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from reconciler.model import BacktestReport, BucketVerdict, RateSeries
 from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.judging.by_seconds import Grid
-from reconciler.traffic.judging.verdicts import row_of
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.history import SecondsSource
@@ -65,7 +64,7 @@ def group_timelines(
     start = int(begin.timestamp())
     grid = Grid(start=start, step_s=1, count=int(until.timestamp()) - start + 1)
     rates = run.rates([verdict for verdict in asked if not verdict.undecided and verdict.limit_after is not None], grid)
-    return report, tuple(GroupTimeline(verdict=verdict, seconds=rates.get(row_of(verdict))) for verdict in asked)
+    return report, tuple(GroupTimeline(verdict=verdict, seconds=rates.get(verdict.place)) for verdict in asked)
 
 
 def incident_report(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reconciler.formats.units import parse_value
 from reconciler.model.backtest import Verdict
-from reconciler.model.cluster import ClusterSpec, Prune
+from reconciler.model.cluster import ClusterSpec, HistoryNeeds, Prune
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Span
 from reconciler.model.quota import QuotaKey
@@ -30,11 +30,12 @@ from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.judged_quotas import unused_quotas
 from reconciler.traffic.judging.recommendations import recommended_fields, safe_byte_rate
-from reconciler.traffic.judging.verdicts import request_verdicts, worth_a_plot
+from reconciler.traffic.judging.verdicts import enrich_verdicts, request_verdicts, worth_a_plot
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.group_statistics import Episodes
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.workflows.backtest import propose
+from tests.support.backtest_reports import provenance
 from tests.support.backtest_reports import verdict as bucket_verdict
 
 PRODUCE = "producer_byte_rate"
@@ -95,6 +96,24 @@ def test_a_split_bucket_counts_what_was_throttled_before() -> None:
     assert [(v.user, v.client_id, v.throttled_before, v.limits_before, v.changed) for v in verdicts] == [
         ("alice", "a", 0, (5.0,), True), ("alice", "b", 1, (5.0,), True), ("bob", "a", 2, (5.0,), True),
     ]  # fmt: skip
+
+
+def test_what_the_history_shows_too_little_of_is_inconclusive_only_where_it_was_clear() -> None:
+    grouping = group_series(CLIENTS, None, resolvers({ANYONE: {PRODUCE: 9.0}}))
+    rows = [bucket_verdict(user=found.value, verdict=found) for found in (Verdict.CLEAR, Verdict.THROTTLED, Verdict.POSSIBLE)]
+    rows.append(bucket_verdict(user="unlimited", limit_after=None))
+    for hours, clear, reason in (
+        (24, Verdict.INCONCLUSIVE, "the history is 8.0 hours long, and 24 are needed (history.hours)"),
+        (8, Verdict.CLEAR, None),
+    ):
+        enriched = enrich_verdicts(dict(enumerate(rows)), grouping, provenance(), HistoryNeeds(hours=hours))
+        assert {row.user: (row.verdict, row.reason) for row in enriched} == {
+            "clear": (clear, reason),
+            "throttled": (Verdict.THROTTLED, None),
+            "possible": (Verdict.POSSIBLE, None),
+            "unlimited": (Verdict.CLEAR, None),
+        }
+        assert all(row.safe is not None and row.margin > 0 for row in enriched)
 
 
 def test_one_value_is_recommended_for_all_brokers() -> None:

@@ -26,7 +26,6 @@ from reconciler.model import (
     Severity,
     Span,
     Verdict,
-    alter_verdict,
     broker_words,
     compose,
     display_name,
@@ -48,7 +47,7 @@ from reconciler.traffic.judging.finding_parts import (
 )
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
-from reconciler.traffic.judging.verdicts import row_of, target_numbers
+from reconciler.traffic.judging.verdicts import alter_verdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import longest_throttle_ratio
 from reconciler.traffic.kinds import Kind
@@ -286,7 +285,7 @@ class UnkeptLimits:
     def verdicts(self, judged: Mapping[int, BucketVerdict]) -> dict[int, BucketVerdict]:
         """The same with a reason where a limit is not kept. A consumer that may stop is not clear. ``judged``: by target."""
         ratio = longest_throttle_ratio(self.window)
-        return {target: self._verdict(verdict, self._largest(verdict, target), ratio) for target, verdict in judged.items()}
+        return {target: self._verdict(verdict, self.largest_fetch.get(target), ratio) for target, verdict in judged.items()}
 
     def findings(
         self, verdicts: Sequence[BucketVerdict], grouping: Grouping, sources: Mapping[tuple[Entity, str], Span]
@@ -296,17 +295,14 @@ class UnkeptLimits:
 
     def worst(self, verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict[UnkeptQuota, Unkept]:
         """By quota and way in which it is not kept the first of the verdicts, which are sorted worst first."""
-        number_of = target_numbers(grouping) if self.largest_fetch else {}
+        largest_of = {grouping.targets[target].place: largest for target, largest in self.largest_fetch.items()}
         ratio, unkept = longest_throttle_ratio(self.window), dict[UnkeptQuota, Unkept]()
         for verdict in verdicts:
-            stops = self._largest(verdict, number_of.get(row_of(verdict))) if number_of else None
-            for finding_id, words in ((CONSUMER_STOPS, self._stop(verdict, stops)), (OVERFLOW, _overflow(verdict, ratio))):
+            stops = self._stop(verdict, largest_of.get(verdict.place))
+            for finding_id, words in ((CONSUMER_STOPS, stops), (OVERFLOW, _overflow(verdict, ratio))):
                 if words is not None:
                     unkept.setdefault((finding_id, quota_of(verdict), verdict.key), Unkept(verdict, words))
         return unkept
-
-    def _largest(self, verdict: BucketVerdict, target: int | None) -> int | None:
-        return None if target is None or verdict.undecided else self.largest_fetch.get(target)
 
     def _verdict(self, verdict: BucketVerdict, stops: int | None, ratio: float) -> BucketVerdict:
         reason = self._stop(verdict, stops) or _overflow(verdict, ratio)

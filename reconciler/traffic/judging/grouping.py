@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from reconciler.model import CLIENT_KEYS, LeaderSpread
+from reconciler.model import CLIENT_KEYS, LeaderSpread, RowPlace
 from reconciler.resolution import (
     ADDRESS_KEY,
     AddressLimits,
@@ -103,6 +103,12 @@ class Target:
     """How many series of undecided targets may belong here too."""
     reconsidered: bool = False
     """Of an undecided target: the change is about a quota that may be theirs."""
+
+    @property
+    def place(self) -> RowPlace:
+        """What identifies its row in a report."""
+        bucket = self.bucket
+        return KEY_OF_KIND[self.kind].value, self.broker, bucket.user, bucket.client_id, bucket.other, self.undecided
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,9 +38,7 @@ def rows_of_quotas(series: Sequence[Series], grouping: Grouping, tables: Sequenc
     """By quota the rows of the report whose clients it limits, before or after the change, or may limit."""
     rows: dict[Quota, set[RowPlace]] = {}
     for target in grouping.targets:
-        key = KEY_OF_KIND[target.kind].value
-        bucket = target.bucket
-        place = key, target.broker, bucket.user, bucket.client_id, bucket.other, target.undecided
+        key, place = KEY_OF_KIND[target.kind].value, target.place
         sides = [target.after, *(grouping.before_of_series[member] for member in target.members)]
         entities = {side.source for side in sides if side is not None and side.source is not None}
         if target.undecided:

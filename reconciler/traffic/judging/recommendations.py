@@ -11,20 +11,10 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from reconciler.formats import BINARY_UNITS
-from reconciler.model import (
-    BucketName,
-    BucketVerdict,
-    CapacityUse,
-    Entity,
-    Fit,
-    QuotaFit,
-    QuotaKey,
-    ValueType,
-    Verdict,
-)
+from reconciler.model import BucketName, BucketVerdict, CapacityUse, Entity, Fit, QuotaFit, QuotaKey, ValueType, Verdict
 from reconciler.resolution import Bucket
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import unlogged_factor
@@ -49,8 +39,6 @@ SMALLEST: Final[Mapping[QuotaKey, tuple[float, str]]] = {
 and a limit below these values protects no broker.
 """
 
-_Place: TypeAlias = tuple[str, str, str, object, bool]
-
 
 def margin_of(days: float) -> float:
     """A share of the peak: one day's part of the history, as the Kubernetes recommender widens its bounds, 15 % to half of it."""
@@ -70,15 +58,11 @@ def recommended_fields(
     ``days``: the length of the history. ``censored``: quotas held it back when it was recorded. ``brokers``: how many there are.
     ``source``: as ``Provenance`` has it.
     """
-    buckets: dict[_Place, list[BucketVerdict]] = {}
+    groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
     for verdict in verdicts:
-        buckets.setdefault(_place(verdict), []).append(verdict)
-    advice = {place: _advice(everywhere, days, brokers, source, censored=censored) for place, everywhere in buckets.items()}
-    return (advice[_place(verdict)] for verdict in verdicts)
-
-
-def _place(verdict: BucketVerdict) -> _Place:
-    return verdict.key, verdict.user, verdict.client_id, verdict.tags, verdict.undecided
+        groups.setdefault(verdict.group, []).append(verdict)
+    advice = {group: _advice(everywhere, days, brokers, source, censored=censored) for group, everywhere in groups.items()}
+    return (advice[verdict.group] for verdict in verdicts)
 
 
 def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str, *, censored: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from reconciler.model import BucketVerdict, QuotaKey, Verdict, Waiting
 from reconciler.traffic.judging.grouping import Grouping
-from reconciler.traffic.judging.verdicts import row_of, target_numbers
+from reconciler.traffic.judging.verdicts import target_numbers
 from reconciler.traffic.kernels.closed_loop import Sent, outcome_of, play
 from reconciler.traffic.kernels.exact_totals import Batch, group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -36,7 +36,7 @@ def worth_playing(verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict
     """By target: the worst of those that are certainly throttled for their bytes; of other kinds no measurement vouches."""
     number_of = target_numbers(grouping)
     hit = [v for v in verdicts if v.verdict is Verdict.THROTTLED and v.key in _KEYS and not v.undecided and v.limit_after]
-    return {number_of[row_of(verdict)]: verdict for verdict in hit[:MOST_BUCKETS]}
+    return {number_of[verdict.place]: verdict for verdict in hit[:MOST_BUCKETS]}
 
 
 def add_waiting(
@@ -44,7 +44,7 @@ def add_waiting(
 ) -> tuple[BucketVerdict, ...]:
     """The same verdicts, with what their clients go through where that was played."""
     number_of = target_numbers(grouping)
-    waiting = (None if verdict.undecided else played.get(number_of[row_of(verdict)]) for verdict in verdicts)
+    waiting = (None if verdict.undecided else played.get(number_of[verdict.place]) for verdict in verdicts)
     return tuple(
         verdict if known is None else replace(verdict, waiting=known) for verdict, known in zip(verdicts, waiting, strict=True)
     )

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model import BucketVerdict, Verdict, alter_verdict, worst_of_buckets
+from reconciler.model import BucketVerdict, Verdict, worst_of_buckets
+from reconciler.traffic.judging.verdicts import alter_verdict
 from tests.support.backtest_reports import verdict
 
 CHANGES = {
