@@ -23,13 +23,13 @@ from typing import Final
 from benchmarks.measure import machine, once, row
 from benchmarks.prometheus.tsdb import START_S, Sampled, fill, require_programs
 from reconciler.integrations import PrometheusApi
-from reconciler.model import LabelMatcher
 from reconciler.sandbox.ports import free_ports
-from reconciler.traffic import AnswerReader, PackedReader, PageWriter, names_to_read, read_request
+from reconciler.traffic import AnswerReader, PageWriter, selector_of
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until
 
 _GOAL_SAMPLES: Final = 6 * 2000 * 86_400 // 15
+_PIECE_S: Final = 900
 _GOAL_S: Final = 60
 _GOAL_MB: Final = 1024
 
@@ -80,20 +80,18 @@ def _command(folder: Path, port: int, size: Sampled) -> tuple[str, ...]:
 
 def _parts(port: int, size: Sampled, folder: Path) -> dict[str, float]:
     """Seconds of processor time, of this process but for the first one."""
-    api, packed, answers = PrometheusApi(f"http://127.0.0.1:{port}"), PackedReader(), AnswerReader()
-    names = LabelMatcher(label="__name__", operator="=~", value="|".join(names_to_read()))
+    api, answers = PrometheusApi(f"http://127.0.0.1:{port}"), AnswerReader()
     server = _server_cpu(port)
-    parts = dict.fromkeys(("transfer", "decode chunks", "write pages"), 0.0)
+    parts = dict.fromkeys(("transfer", "decode and write pages"), 0.0)
     for hour in range(size.hours):
         begin_s = START_S + hour * 3600
-        times = {"from_ms": begin_s * 1000, "until_ms": (begin_s + 3600) * 1000}
         moments = [time.process_time()]
-        body = api.read_raw(read_request([names], **times))
-        moments.append(time.process_time())
-        answer = packed.read(body or b"", **times)
+        pieces = range(begin_s, begin_s + 3600, _PIECE_S)
+        bodies = [(at, api.range_samples(selector_of(), end_s=at + _PIECE_S, length_s=_PIECE_S)) for at in pieces]
         moments.append(time.process_time())
         with PageWriter(folder / f"{hour}.parquet", answers) as page:
-            page.add(answer, after_s=begin_s)
+            for at, body in bodies:
+                page.add(body, after_s=at)
             page.finish(until_s=begin_s + 3600, complete=True)
         moments.append(time.process_time())
         for name, begin, end in zip(parts, moments, moments[1:], strict=False):

@@ -10,7 +10,6 @@ import base64
 import ipaddress
 import json
 import logging
-import re
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +27,6 @@ SCHEME_PREFIX: Final = "prometheus+"
 """``--traffic prometheus+https://HOST/PATH`` names a server."""
 _TRIES: Final = 5
 _BACKOFF_S: Final = 0.5
-_SHORT_S: Final = 5.0
 _PASSING: Final = (429, 500, 502, 503, 504)
 _SHOWN: Final = 300
 _MOST_BYTES: Final = 256 * 1024 * 1024
@@ -46,12 +44,6 @@ _ADVICE: Final = {
 }
 _TOO_MUCH: Final = ("too many samples", "timed out", "exceeded", "limit", "too long", "too large", "more than")
 """In messages of Prometheus, Thanos, Mimir and VictoriaMetrics about a query that a shorter time makes possible."""
-_ADDS_TO_SERIES: Final = re.compile(r"^\s*(external_labels|remote_read):", re.MULTILINE)
-_RAW_HEADERS: Final = {
-    "Content-Type": "application/x-protobuf",
-    "Content-Encoding": "snappy",
-    "X-Prometheus-Remote-Read-Version": "0.1.0",
-}
 _log: Final = logging.getLogger(__name__)
 
 
@@ -131,31 +123,6 @@ class PrometheusApi:
         except (ValueError, KeyError, TypeError, IndexError, RecursionError):
             raise self.foreign("no result of time()") from None
 
-    def can_read_raw(self) -> bool:
-        """Whether remote read shows the same as queries do: a Prometheus itself, whose configuration adds nothing to its series.
-
-        It adds external labels, and leaves out without a warning what servers behind it do not answer.
-        """
-        try:
-            status, body = self._send("GET", "status/config", headers=self._headers, is_optional=True)
-            config = json.loads(body)["data"]["yaml"] if status == 200 else None
-        except (TrafficError, ValueError, KeyError, TypeError, RecursionError):
-            return False
-        return isinstance(config, str) and not _ADDS_TO_SERIES.search(config)
-
-    def read_raw(self, request: bytes) -> bytes | None:
-        """The answer to a request of remote read, not decoded; ``None`` where the server does not serve it.
-
-        Raises ``TooManySamplesError`` beside ``TrafficError``.
-        """
-        headers = {name: value for name, value in self._headers.items() if name != "Accept-Encoding"} | _RAW_HEADERS
-        status, body = self._send("POST", "read", body=request, headers=headers)
-        if status == 200:
-            return body
-        if _is_too_much(text := body[:_SHOWN].decode("utf-8", "replace")):
-            raise TooManySamplesError(f"{self.address}/api/v1/read refuses the query (HTTP status {status}): {escaped(text)}")
-        return None
-
     def foreign(self, problem: str) -> TrafficError:
         """The error for an answer that is not one of Prometheus."""
         return TrafficError(f"{self.address} does not answer as Prometheus does: {problem}. Check the address and its path.")
@@ -169,19 +136,16 @@ class PrometheusApi:
         headers = {**self._headers, "Content-Type": "application/x-www-form-urlencoded"}
         return self._send("POST", path, body=form, headers=headers)
 
-    def _send(
-        self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None = None, is_optional: bool = False
-    ) -> tuple[int, bytes]:
-        """Status and body; repeated while the server is busy or cuts the connection. ``is_optional``: a short try."""
+    def _send(self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None = None) -> tuple[int, bytes]:
+        """Status and body; repeated while the server is busy or cuts the connection."""
         from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError, SSLError
 
         url = f"{self.address}/api/v1/{path}"
-        retries = self._retries.new(total=0) if is_optional else self._retries
-        timeout = _SHORT_S if is_optional else self._timeout
+        retries = self._retries
         while True:
             try:
                 response = self._pool.request(
-                    method, url, body=body, headers=dict(headers), retries=False, preload_content=False, timeout=timeout
+                    method, url, body=body, headers=dict(headers), retries=False, preload_content=False, timeout=self._timeout
                 )
                 try:
                     answer = self._body(response)

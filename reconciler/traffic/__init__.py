@@ -105,13 +105,6 @@ if TYPE_CHECKING:
         selector_of,
     )
     from reconciler.traffic.sources.parquet_parts import Between
-    from reconciler.traffic.sources.remote_read import (
-        LongAnswerError,
-        PackedAnswer,
-        PackedAnswerError,
-        PackedReader,
-        read_request,
-    )
     from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
@@ -140,14 +133,10 @@ __all__ = [
     "Kind",
     "LakeRequest",
     "LateRows",
-    "LongAnswerError",
     "Measure",
     "MetricRule",
     "MetricSeries",
     "MetricTargets",
-    "PackedAnswer",
-    "PackedAnswerError",
-    "PackedReader",
     "PageColumns",
     "PageFacts",
     "PageWriter",
@@ -205,7 +194,6 @@ __all__ = [
     "read_batches",
     "read_consumer_settings",
     "read_mapping",
-    "read_request",
     "read_series",
     "read_spark_settings",
     "read_violations",

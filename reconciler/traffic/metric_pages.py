@@ -32,7 +32,6 @@ from reconciler.traffic.sources.metric_answers import AnsweredSeries, AnswerRead
 from reconciler.traffic.sources.metric_duplicates import drop_replicas
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, Unattributed
 from reconciler.traffic.sources.normal_form import MOST_AMOUNT
-from reconciler.traffic.sources.remote_read import PackedAnswer
 
 _FACTS: Final = b"kafka-quotas.page"
 _ROWS_AT_ONCE: Final = 1 << 20
@@ -151,7 +150,7 @@ class PageWriter:
             self._file.close()
         self._partial.unlink(missing_ok=True)
 
-    def add(self, body: bytes | PackedAnswer, *, after_s: float) -> int:
+    def add(self, body: bytes, *, after_s: float) -> int:
         """Add the samples of an answer that are later than ``after_s``, and give their number.
 
         Answers of one page come in the order of time. NaN, infinite and negative values are not samples. An amount is rounded

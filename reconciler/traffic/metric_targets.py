@@ -11,11 +11,9 @@ import numpy as np
 
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.metric_answers import AnswerReader, samples_of
+from reconciler.traffic.sources.metric_answers import AnswerReader, Floats, samples_of
 from reconciler.traffic.sources.metric_layouts import Layout, Measure, MetricSeries, SeriesReader, Unattributed, layout_of
-from reconciler.traffic.sources.remote_read import PackedAnswer
 
-Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
 _TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
 _GAP_FACTOR: Final = 2.5
 """As many intervals without a sample are a gap: one failed scrape is."""
@@ -103,7 +101,7 @@ class MetricTargets:
         self.warnings: dict[str, None] = {}
         """Of a server that has left something out, each once."""
 
-    def add_answer(self, body: bytes | PackedAnswer) -> None:
+    def add_answer(self, body: bytes) -> None:
         """An answer of the server. Raises ``ForeignAnswerError``."""
         answer = self._answers.read(body)
         self.warnings |= dict.fromkeys(answer.warnings)

@@ -8,13 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from reconciler.errors import TrafficError
 from reconciler.integrations import PrometheusApi, TooManySamplesError
-
-if TYPE_CHECKING:
-    from reconciler.traffic import PackedAnswer
 
 _SHORTEST_S: Final = 60
 _FIRST_S: Final = 300
@@ -22,11 +19,7 @@ _FIRST_S: Final = 300
 _BYTES_AT_ONCE: Final = 48 * 1024 * 1024
 _AHEAD: Final = 2
 """The server works on so many pieces while this process decodes another one."""
-_SAMPLE_BYTES: Final = 16
-"""A sample of remote read, which is decoded already, in memory."""
 Result = TypeVar("Result")
-ReadPacked: TypeAlias = "Callable[[int, int], PackedAnswer | None]"
-"""From the first to the last millisecond; ``None`` where the server has no remote read, or another form of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +37,8 @@ class AnsweredPiece:
     page: int
     piece: Piece
     last: bool
-    answers: tuple[tuple[Piece, bytes | PackedAnswer], ...]
-    """JSON that is not decoded, or samples of remote read."""
+    answers: tuple[tuple[Piece, bytes], ...]
+    """JSON that is not decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +46,14 @@ class _Waiting:
     page: int
     piece: Piece
     last: bool
-    result: Callable[[], tuple[tuple[Piece, bytes | PackedAnswer], ...]]
+    result: Callable[[], tuple[tuple[Piece, bytes], ...]]
 
 
 class PieceReader:
     """Reads pages of one selector."""
 
-    def __init__(self, api: PrometheusApi, selector: str, read_packed: ReadPacked | None = None) -> None:
-        """``read_packed``: remote read takes a fifth of the server's time. It is used as long as the server answers it."""
-        self._api, self._selector, self._read_packed = api, selector, read_packed
+    def __init__(self, api: PrometheusApi, selector: str) -> None:
+        self._api, self._selector = api, selector
         self._length_s = _FIRST_S
         self._longest_s: float = float("inf")
 
@@ -74,7 +66,7 @@ class PieceReader:
             first = waiting.popleft()
             answers = first.result()
             # The length of later pieces depends on the answers so far.
-            self._adapt(first.piece, sum(map(_size, (answer for _, answer in answers))))
+            self._adapt(first.piece, sum(len(answer) for _, answer in answers))
             self._begin(plan, waiting, _AHEAD)
             yield AnsweredPiece(first.page, first.piece, first.last, answers)
 
@@ -96,11 +88,11 @@ class PieceReader:
         wanted = (piece.end_s - piece.begin_s) * _BYTES_AT_ONCE / max(1, size)
         self._length_s = max(_SHORTEST_S, min(86_400, int(wanted)))
 
-    def _answers(self, piece: Piece) -> tuple[tuple[Piece, bytes | PackedAnswer], ...]:
+    def _answers(self, piece: Piece) -> tuple[tuple[Piece, bytes], ...]:
         """The answer for a piece; for its halves where that is too much at once."""
         length_s = max(1, round(piece.end_s - piece.begin_s))
         try:
-            answer = self._answer(piece, length_s)
+            answer = self._api.range_samples(self._selector, end_s=piece.end_s, length_s=length_s)
         except TooManySamplesError as error:
             if length_s <= _SHORTEST_S:
                 advice = (
@@ -113,18 +105,6 @@ class PieceReader:
             middle = piece.end_s - half
             return (*self._answers(Piece(piece.begin_s, middle)), *self._answers(Piece(middle, piece.end_s)))
         return ((piece, answer),)
-
-    def _answer(self, piece: Piece, length_s: int) -> bytes | PackedAnswer:
-        if (read_packed := self._read_packed) is not None:
-            until_ms = round(piece.end_s * 1000)
-            if (answer := read_packed(until_ms - length_s * 1000, until_ms)) is not None:
-                return answer
-            self._read_packed = None
-        return self._api.range_samples(self._selector, end_s=piece.end_s, length_s=length_s)
-
-
-def _size(answer: bytes | PackedAnswer) -> int:
-    return len(answer) if isinstance(answer, bytes) else answer.samples * _SAMPLE_BYTES
 
 
 def _in_background(work: Callable[[], Result]) -> Callable[[], Result]:

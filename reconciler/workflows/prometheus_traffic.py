@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import FileAccessError, TrafficError, UsageError
 from reconciler.files import cache_folder, write_whole
-from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi, TooManySamplesError
+from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi
 from reconciler.logs import log_event
 from reconciler.model import (
     ClusterSpec,
@@ -32,11 +32,11 @@ from reconciler.model import (
 from reconciler.ports import Progress
 from reconciler.text import list_some
 from reconciler.workflows.prometheus_login import ReadFile, read_login, read_login_file
-from reconciler.workflows.prometheus_reading import Piece, PieceReader, ReadPacked
+from reconciler.workflows.prometheus_reading import Piece, PieceReader
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, ClientNames, MetricRule, PackedAnswer, PageFacts, SeriesReader
+    from reconciler.traffic import Between, ClientNames, MetricRule, PageFacts, SeriesReader
 
 _HOUR_S: Final = 3600
 _LATE_S: Final = 300
@@ -178,7 +178,7 @@ def fetch_prometheus(
     missing = [(path, hour) for path, hour in zip(paths, hours, strict=True) if path not in facts]
     try:
         _describe(folder, api.address, request.match)
-        pages = _read_pages(api, _selector(request), _packed(api, request), missing, names=reader, now=now, progress=progress)
+        pages = _read_pages(api, _selector(request), missing, names=reader, now=now, progress=progress)
         read = dict(pages)
     except OSError as error:
         raise FileAccessError(f"{folder} cannot be written: {error.strerror or error}") from error
@@ -199,7 +199,6 @@ def fetch_prometheus(
 def _read_pages(
     api: PrometheusApi,
     selector: str,
-    packed: ReadPacked,
     pages: Sequence[tuple[Path, datetime.datetime]],
     *,
     names: _NameReader,
@@ -209,7 +208,7 @@ def _read_pages(
     from reconciler.traffic import AnswerReader, ForeignAnswerError, PageWriter
 
     answers, pace = AnswerReader(names.reader()), _Pace(api.address, len(pages), progress)
-    reader = PieceReader(api, selector, packed if pages and api.can_read_raw() else None)
+    reader = PieceReader(api, selector)
     pieces = reader.read([_piece_of(hour, now) for _, hour in pages])
     for path, hour in pages:
         with PageWriter(path, answers) as page:
@@ -299,26 +298,6 @@ def _selector(request: PrometheusRequest) -> str:
     from reconciler.traffic import selector_of
 
     return selector_of(request.rules, request.match)
-
-
-def _packed(api: PrometheusApi, request: PrometheusRequest) -> ReadPacked:
-    """Reads the series of ``_selector`` by remote read."""
-    from reconciler.traffic import LongAnswerError, PackedAnswerError, PackedReader, names_to_read, read_request
-
-    names = LabelMatcher(label="__name__", operator="=~", value="|".join(names_to_read(request.rules)))
-    matchers, reader = (names, *request.match), PackedReader()
-
-    def read(from_ms: int, until_ms: int) -> PackedAnswer | None:
-        body = api.read_raw(read_request(matchers, from_ms=from_ms, until_ms=until_ms))
-        try:
-            return None if body is None else reader.read(body, from_ms=from_ms, until_ms=until_ms)
-        except LongAnswerError as error:
-            raise TooManySamplesError(str(error)) from error
-        except PackedAnswerError as error:
-            log_event(_log, "remote read not understood", address=api.address, error=str(error))
-            return None
-
-    return read
 
 
 def _folder_name(address: str, request: PrometheusRequest, login: HttpLogin) -> str:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 
-from reconciler.integrations import PrometheusApi
-from reconciler.model import LabelMatcher
-from reconciler.traffic import AnswerReader, PackedAnswer, PackedReader, PageWriter, names_to_read, read_request, selector_of
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served
@@ -45,36 +41,6 @@ def test_a_gauge_above_the_limit_is_a_verdict_and_the_second_run_reads_the_store
     assert verdicts == {"alice": ("throttled", 1), "bob": ("inconclusive", 1)}
     pages = sorted(path.name for path in (tmp_path / "store").rglob("*.parquet"))
     assert len(pages) in (25, 24)
-
-
-def test_remote_read_and_json_make_the_same_page(tmp_path: Path) -> None:
-    text = "".join(
-        f'kafka_server_Produce_byte_rate{{user="u{n}",client_id="a\\"b",broker_id="1"}} {n * 1.25}\n' for n in range(50)
-    )
-    names = LabelMatcher(label="__name__", operator="=~", value="|".join(names_to_read()))
-    with (
-        served(lambda *_: (200, "text/plain; version=0.0.4", text.encode())) as exporter,
-        prometheus(tmp_path, exporter) as server,
-    ):
-        wait_until(
-            lambda: (server.value('count_over_time(kafka_server_Produce_byte_rate{user="u0"}[1m])') or 0) >= 5, within_s=60
-        )
-        api = PrometheusApi(f"http://127.0.0.1:{server.port}")
-        end_s = int(time.time())
-        times = {"from_ms": (end_s - 60) * 1000, "until_ms": end_s * 1000}
-        packed = api.read_raw(read_request([names], **times))
-        plain = api.range_samples(selector_of(), end_s=end_s, length_s=60)
-        assert api.can_read_raw()
-    assert packed is not None
-    pages = []
-    bodies: list[bytes | PackedAnswer] = [plain, PackedReader().read(packed, **times)]
-    for number, body in enumerate(bodies):
-        path = tmp_path / f"{number}.parquet"
-        with PageWriter(path, AnswerReader()) as page:
-            assert page.add(body, after_s=end_s - 60) >= 200
-            page.finish(until_s=end_s, complete=True)
-        pages.append(path.read_bytes())
-    assert pages[0] == pages[1]
 
 
 def test_an_option_of_prometheus_without_prometheus_is_refused(tmp_path: Path) -> None:

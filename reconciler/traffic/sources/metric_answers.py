@@ -24,7 +24,8 @@ from reconciler.errors import TrafficError
 from reconciler.model import escaped
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.sources.metric_layouts import Layout, MetricSeries, SeriesReader, Unattributed, layout_of
-from reconciler.traffic.sources.remote_read import Floats, PackedAnswer, PackedSeries
+
+Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 _LINES: Final = bytes.maketrans(b"]", b"\n")
 _SAMPLES_AT_ONCE: Final = 200_000
@@ -77,7 +78,7 @@ class AnsweredSeries:
     read: MetricSeries | Unattributed | None
     place: tuple[str, ...]
     is_named_only: bool
-    pairs: msgspec.Raw | PackedSeries
+    pairs: msgspec.Raw
     count: int
 
     def label_values(self) -> dict[str, str]:
@@ -86,8 +87,6 @@ class AnsweredSeries:
 
     def span_s(self) -> tuple[float, float]:
         """The times of the first and the last sample; there is one at least."""
-        if isinstance(self.pairs, PackedSeries):
-            return float(self.pairs.ts_ms[0]) / 1000, float(self.pairs.ts_ms[-1]) / 1000
         text = bytes(self.pairs)
         return float(text[2 : text.index(b",")]), float(text[text.rindex(b"[") + 1 : text.rindex(b",")])
 
@@ -123,10 +122,8 @@ class AnswerReader:
         self._known_bytes = 0
         self._decoder = msgspec.json.Decoder(_Document)
 
-    def read(self, body: bytes | PackedAnswer) -> MatrixAnswer:
+    def read(self, body: bytes) -> MatrixAnswer:
         """The series of an answer. Raises ``ForeignAnswerError``."""
-        if isinstance(body, PackedAnswer):
-            return MatrixAnswer(series=tuple(self._again(self._packed_series(packed)) for packed in body.series), warnings=())
         try:
             document = self._decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -157,9 +154,6 @@ class AnswerReader:
         labels = bytes(raw.metric)
         return AnsweredSeries(labels, *self._whose(labels), raw.values, text.count(b"[") - 1)
 
-    def _packed_series(self, packed: PackedSeries) -> AnsweredSeries:
-        return AnsweredSeries(packed.labels, *self._whose(packed.labels), packed, len(packed.ts_ms))
-
     def _whose(self, labels: bytes) -> _Known:
         known = self._known.get(labels)
         if known is None:
@@ -187,17 +181,8 @@ def samples_of(series: Sequence[AnsweredSeries]) -> Iterator[tuple[Sequence[Answ
 
 def _decode(series: Sequence[AnsweredSeries]) -> Samples:
     counts = np.asarray([answered.count for answered in series], dtype=np.int64)
-    packed = [answered.pairs for answered in series if isinstance(answered.pairs, PackedSeries)]
-    if packed:
-        return Samples(
-            ts_ms=np.concatenate([pairs.ts_ms for pairs in packed]),
-            values=np.concatenate([pairs.values for pairs in packed]),
-            counts=counts,
-        )
     # [[1.5,"2"],[3,"4"]] becomes ",1.5,2\n,3,4\n\n": lines of an empty field and two numbers.
-    text = b"," + b",".join(
-        [memoryview(answered.pairs) for answered in series if isinstance(answered.pairs, msgspec.Raw)]
-    ).translate(_LINES, b'["')
+    text = b"," + b",".join([memoryview(answered.pairs) for answered in series]).translate(_LINES, b'["')
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(text),

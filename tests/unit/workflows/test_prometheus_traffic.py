@@ -22,7 +22,6 @@ from reconciler.workflows.compact import CompactOptions, compact_traffic
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
 from tests.support.gauge_parquet import steady, write_gauges
 from tests.support.metrics_exporter import served
-from tests.support.xor_encoding import encode_frame
 
 START = datetime.datetime(2026, 11, 20, 8, tzinfo=datetime.UTC)
 NOW = datetime.datetime(2026, 11, 22, 12, tzinfo=datetime.UTC)
@@ -39,9 +38,6 @@ class Silent:
 def matrix(*series: tuple[dict[str, str], list[tuple[float, str]]]) -> bytes:
     rows = [{"metric": labels, "values": [list(one) for one in values]} for labels, values in series]
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": rows}}).encode()
-
-
-CUT_SHORT = encode_frame([(ALICE, [[(1_763_424_000_000, 5.0), (1_763_424_015_000, 6.0)]])])[:-2]
 
 
 class Server:
@@ -302,34 +298,3 @@ def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"0000\.parquet has samples of metrics"):
         compact_traffic(options, progress=Silent())
     assert not (tmp_path / "totals").exists()
-
-
-@pytest.mark.parametrize(
-    ("config", "answer", "reads"),
-    [
-        ("global:\n  scrape_interval: 15s\n", (200, b"not packed"), 1),
-        ("global:\n  scrape_interval: 15s\n", (200, CUT_SHORT), 1),
-        ("global:\n  scrape_interval: 15s\n", (404, b"404 page not found"), 1),
-        ("global:\n  external_labels:\n    cluster: prod\n", (200, b""), 0),
-        ("remote_read:\n- url: http://far/api\n", (200, b""), 0),
-    ],
-)
-def test_a_server_whose_remote_read_is_of_no_use_is_asked_for_json(
-    tmp_path: Path, config: str, answer: tuple[int, bytes], reads: int
-) -> None:
-    plain, asked = Server(ALICE), []
-
-    def reply(path: str, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
-        asked.append(path)
-        if path.endswith("/status/config"):
-            return 200, "application/json", json.dumps({"status": "success", "data": {"yaml": config}}).encode()
-        if path.endswith("/read"):
-            return answer[0], "application/x-protobuf", answer[1]
-        return plain(path, headers, body)
-
-    with served(reply) as port:
-        found = fetch_prometheus(request(port, tmp_path, hours=1), now=NOW)
-    assert found.samples == len(plain.asked) > 0
-    assert sum(path.endswith("/read") for path in asked) >= reads
-    assert bool(reads) == any(path.endswith("/read") for path in asked)
-    assert sum(length for _, length in plain.asked) == 3600
