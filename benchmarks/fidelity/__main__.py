@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.fidelity.closed_loop import ClosedLoop, closed_loop
 from benchmarks.fidelity.musts import musts
 from benchmarks.fidelity.open_files import allow_many_files
 from benchmarks.fidelity.open_loop import OpenLoopRun, open_loop
@@ -25,23 +24,21 @@ from benchmarks.fidelity.tables import as_json, as_text, tables
 from benchmarks.measure import machine
 
 _SCENARIOS = {one.name: one for one in (MIXED, GROUPS, REQUEST_TIME)}
-_CLOSED = "closed-loop"
 _VERSIONS = ("4.3.1", "3.9.2")
 _LONGEST_S = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """One cluster and what runs on it; no ``scenario``: the closed loop."""
+    """One cluster and what runs on it."""
 
     kafka_version: str
     brokers: int
     seconds: float
-    scenario: Scenario | None = None
+    scenario: Scenario
 
     def __str__(self) -> str:
-        name = self.scenario.name if self.scenario else _CLOSED
-        return f"{name} on Kafka {self.kafka_version}, {self.brokers} broker(s), {self.seconds:g} s a run"
+        return f"{self.scenario.name} on Kafka {self.kafka_version}, {self.brokers} broker(s), {self.seconds:g} s a run"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,20 +47,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     about, date = machine(), datetime.datetime.now(datetime.UTC).date().isoformat()
     print(f"{date}, {about}", flush=True)
     runs: list[OpenLoopRun] = []
-    closed: list[ClosedLoop] = []
     with tempfile.TemporaryDirectory(prefix="kafka-quotas-fidelity-") as name:
         for number, step in enumerate(_steps(args)):
             print(f"... {step}", file=sys.stderr, flush=True)
             folder = Path(args.keep or name) / f"{number}"
-            _run(step, folder, runs, closed)
-            found = runs[-1:] if step.scenario else []
-            for table in tables(found, [] if step.scenario else closed):
+            runs.append(open_loop(step.scenario, step.kafka_version, brokers=step.brokers, seconds=step.seconds, folder=folder))
+            for table in tables(runs[-1:]):
                 print(as_text(table), flush=True)
-    everything = list(tables(runs, closed))
+    everything = list(tables(runs))
     if args.markdown:
         write_figures(Path(args.markdown), everything, about=f"{date}, {about}, `{_command(args)}`")
     if args.out:
-        Path(args.out).write_text(json.dumps(as_json(runs, closed, about, date), indent=1) + "\n", encoding="utf-8")
+        Path(args.out).write_text(json.dumps(as_json(runs, about, date), indent=1) + "\n", encoding="utf-8")
     missed = sum(not must.kept for run in runs for must in musts(run))
     print(f"{missed} demands missed" if missed else "every demand kept")
     return 1 if missed else 0
@@ -78,17 +73,10 @@ def _command(args: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def _run(step: _Step, folder: Path, runs: list[OpenLoopRun], closed: list[ClosedLoop]) -> None:
-    if step.scenario is None:
-        closed += closed_loop(step.kafka_version, seconds=step.seconds, folder=folder)
-    else:
-        runs.append(open_loop(step.scenario, step.kafka_version, brokers=step.brokers, seconds=step.seconds, folder=folder))
-
-
 def _steps(args: argparse.Namespace) -> Iterator[_Step]:
-    """By default all of it: both versions alone, three brokers, request time, ordinary producers."""
+    """By default all of it: both versions alone, three brokers, groups, request time."""
     versions = [args.kafka_version] if args.kafka_version else list(_VERSIONS)
-    wanted = args.scenario or [MIXED.name, GROUPS.name, REQUEST_TIME.name, _CLOSED]
+    wanted = args.scenario or [MIXED.name, GROUPS.name, REQUEST_TIME.name]
     sizes = [args.brokers] if args.brokers else [1, 3]
     if MIXED.name in wanted:
         for brokers in sizes:
@@ -100,8 +88,6 @@ def _steps(args: argparse.Namespace) -> Iterator[_Step]:
         yield _Step(scenario=GROUPS, kafka_version=versions[0], brokers=1, seconds=min(args.seconds, 45.0))
     if REQUEST_TIME.name in wanted:
         yield _Step(scenario=REQUEST_TIME, kafka_version=versions[0], brokers=1, seconds=min(args.seconds, 40.0))
-    if _CLOSED in wanted:
-        yield _Step(kafka_version=versions[0], brokers=1, seconds=min(args.seconds, 40.0))
 
 
 def _seconds(text: str) -> float:
@@ -115,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.fidelity", description=__doc__)
     parser.add_argument("--kafka-version", choices=_VERSIONS, help="only this one (default: all of them)")
     parser.add_argument("--brokers", type=int, choices=(1, 3), help="only clusters of this size (default: both)")
-    parser.add_argument("--scenario", action="append", choices=(*_SCENARIOS, _CLOSED), help="only this; repeatable")
+    parser.add_argument("--scenario", action="append", choices=tuple(_SCENARIOS), help="only this; repeatable")
     parser.add_argument("--seconds", type=_seconds, default=60.0, help="length of each run (default: %(default)g)")
     parser.add_argument("--out", metavar="FILE", help="write all figures as JSON")
     parser.add_argument("--markdown", metavar="FILE", help="write the tables into this page, between its marks")

@@ -41,7 +41,7 @@ class BucketId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One charged request of a limited bucket: what was predicted, its band, and what the broker did (ms)."""
+    """One charged request of a limited bucket: what was predicted, and what the broker did (ms)."""
 
     number: int
     bucket: BucketId
@@ -51,22 +51,11 @@ class Pair:
     amount: float
     limit: float
     predicted_ms: int
-    low_ms: int
-    high_ms: int
     observed_ms: int
 
     @property
     def agrees(self) -> bool:
         return (self.predicted_ms > 0) == (self.observed_ms > 0)
-
-    @property
-    def in_band(self) -> bool:
-        return self.low_ms <= self.observed_ms <= self.high_ms
-
-    @property
-    def decided(self) -> bool:
-        """Whether all replays with noise have the same verdict."""
-        return (self.low_ms > 0) == (self.high_ms > 0)
 
 
 def pairs(predicted: Iterable[Predicted], observed: Mapping[int, int], quotas: Quotas, clients: Sequence[Client]) -> list[Pair]:
@@ -88,8 +77,8 @@ def pairs(predicted: Iterable[Predicted], observed: Mapping[int, int], quotas: Q
         found.append(
             Pair(
                 number=one.number, bucket=bucket, group=TIMERS if (group, user, client_id) in by_timer else group,
-                at_ms=one.at_ms, amount=one.amount, limit=one.limit, predicted_ms=one.throttle_ms, low_ms=one.low_ms,
-                high_ms=one.high_ms, observed_ms=observed[one.number],
+                at_ms=one.at_ms, amount=one.amount, limit=one.limit, predicted_ms=one.throttle_ms,
+                observed_ms=observed[one.number],
             )
         )  # fmt: skip
     return found
@@ -120,17 +109,10 @@ class Summary:
     throttled: int
     throttled_predicted: int
     wrong_verdicts: int
-    wrong_though_decided: int
     sum_ms: int
     sum_predicted_ms: int
     error_median_ms: float
     error_p95_ms: float
-    in_band: int
-    in_band_throttled: int
-    """Of those throttled on either side, ``touched`` in all."""
-    touched: int
-    band_median_ms: float
-    band_p95_ms: float
 
     @property
     def agreement(self) -> float:
@@ -141,34 +123,19 @@ class Summary:
         """Predicted to observed, less 1."""
         return self.sum_predicted_ms / self.sum_ms - 1 if self.sum_ms else float(self.sum_predicted_ms > 0)
 
-    @property
-    def band_share(self) -> float:
-        return self.in_band / self.requests if self.requests else 1.0
-
-    @property
-    def band_share_throttled(self) -> float:
-        return self.in_band_throttled / self.touched if self.touched else 1.0
-
 
 def summary(some: Sequence[Pair]) -> Summary:
     touched = [one for one in some if one.predicted_ms > 0 or one.observed_ms > 0]
     errors = sorted(abs(one.predicted_ms - one.observed_ms) for one in touched)
-    widths = sorted(one.high_ms - one.low_ms for one in touched)
     return Summary(
         requests=len(some),
         throttled=sum(one.observed_ms > 0 for one in some),
         throttled_predicted=sum(one.predicted_ms > 0 for one in some),
         wrong_verdicts=sum(not one.agrees for one in some),
-        wrong_though_decided=sum(one.decided and (one.low_ms > 0) != (one.observed_ms > 0) for one in some),
         sum_ms=sum(one.observed_ms for one in some),
         sum_predicted_ms=sum(one.predicted_ms for one in some),
         error_median_ms=quantile(errors, 0.5),
         error_p95_ms=quantile(errors, 0.95),
-        in_band=sum(one.in_band for one in some),
-        in_band_throttled=sum(one.in_band for one in touched),
-        touched=len(touched),
-        band_median_ms=quantile(widths, 0.5),
-        band_p95_ms=quantile(widths, 0.95),
     )
 
 

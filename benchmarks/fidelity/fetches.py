@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.fidelity.comparison import BucketId, Pair
-from reconciler.traffic.kernels.exact_stream import BandStream, GroupLimits, judge_one
-from reconciler.traffic.kernels.exact_totals import Batch
+from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 
 
@@ -31,12 +30,5 @@ def _judged(part: Sequence[Pair]) -> Iterator[Pair]:
     records = np.minimum(amounts, DEFAULT_WINDOW.fetch_cap(limit))
     overhead = amounts - records
     judged = judge_one(times, records, overhead, limit=limit, unrecords=True, window=DEFAULT_WINDOW)
-    numbers = np.asarray([one.number for one in part], dtype=np.int64)
-    stream = BandStream(GroupLimits(np.asarray([limit]), np.asarray([True])), DEFAULT_WINDOW)
-    bands: dict[int, tuple[int, int]] = {}
-    for found in (stream.feed(Batch(times, numbers, records, overhead, np.arange(len(part)))), stream.finish()):
-        bands.update(zip(found.rows.tolist(), zip(found.low.tolist(), found.high.tolist(), strict=True), strict=True))
     for place, one in enumerate(part):
-        throttle = max(0, int(judged.throttle[place]))
-        low, high = bands[place]
-        yield replace(one, predicted_ms=throttle, low_ms=min(low, throttle), high_ms=max(high, throttle))
+        yield replace(one, predicted_ms=max(0, int(judged.throttle[place])))

@@ -18,7 +18,6 @@ from benchmarks.fidelity.comparison import (
 from benchmarks.fidelity.open_loop import OpenLoopRun
 
 SAME_VERDICT = {PRODUCE: 0.995, FETCH: 0.99, TIMERS: 0.95}
-IN_BAND = {PRODUCE: 0.97, FETCH: 0.97, TIMERS: 0.93}
 SUM_OF_A_RUN = 0.01
 SUM_OF_A_BUCKET = 0.03
 
@@ -54,7 +53,6 @@ def _by_group(run: OpenLoopRun) -> Iterator[Must]:
         for group, one in by_group(some).items():
             if group != REQUEST:
                 yield _share(f"{group}{source}: requests with the same verdict", one.agreement, SAME_VERDICT[group])
-                yield _share(f"{group}{source}: observed throttle inside the band", one.band_share, IN_BAND[group])
 
 
 def _share(what: str, found: float, needed: float) -> Must:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.fidelity.arrivals import Arrival, arrivals
-from benchmarks.fidelity.comparison import CONSUME, Pair, Summary, by_group, pairs, quantile
+from benchmarks.fidelity.comparison import CONSUME, Pair, pairs, quantile
 from benchmarks.fidelity.fetches import fetches_at
 from benchmarks.fidelity.observed import Observed, observed
 from benchmarks.fidelity.prediction import Predicted, predict, verdicts
@@ -21,9 +21,7 @@ from reconciler.resolution.resolver import Resolver
 REQUEST_TIME_KEY = "request_percentage"
 NO_QUOTAS: Mapping[Any, Any] = {}
 NEAR_MS = 10.0
-"""The noise that a printed band allows for."""
-NOISES_MS = (2, 5, 10, 15, 20, 25, 30, 40)
-"""Those of which the shares are published."""
+"""Two runs that are alike differ by less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +60,6 @@ class OpenLoopRun:
     verdicts_wrong: tuple[str, ...]
     """Buckets that the backtest by seconds called certain or clear, and the broker did the opposite."""
     verdicts_given: Mapping[str, int]
-    by_noise: Mapping[int, Mapping[str, Summary]] = field(default_factory=dict)
-    """By what ``--noise`` allows for (ms) and by kind of traffic, predicted from the traffic without quotas."""
 
 
 def open_loop(scenario: Scenario, kafka_version: str, *, brokers: int, seconds: float, folder: Path) -> OpenLoopRun:
@@ -113,26 +109,9 @@ def judged(
         own=tuple(own),
         seconds_ahead=judged_seconds(ahead),
         seconds_own=judged_seconds(own),
-        by_noise=dict(_by_noise(scenario, free.logs, manifests, kafka_version, plan, told)),
         verdicts_wrong=tuple(_contradicted(given, ahead)),
         verdicts_given={name: sum(one["verdict"] == name for one in given) for name in ("throttled", "possible", "clear")},
     )
-
-
-def _by_noise(
-    scenario: Scenario,
-    logs: Mapping[int, Path],
-    manifests: Path,
-    kafka_version: str,
-    plan: Sequence[Arrival],
-    told: Mapping[int, int],
-) -> Iterable[tuple[int, Mapping[str, Summary]]]:
-    """What other widths of the noise are worth. Request time depends on the machine in other ways."""
-    if any(REQUEST_TIME_KEY in values for values in scenario.quotas.values()):
-        return
-    for noise_ms in NOISES_MS:
-        rows = _of_script(predict(logs, manifests, kafka_version, noise_ms=noise_ms), plan)
-        yield noise_ms, by_group(pairs(rows, told, scenario.quotas, scenario.clients))
 
 
 def _unlimited(scenario: Scenario, plan: Sequence[Arrival]) -> Iterable[int]:

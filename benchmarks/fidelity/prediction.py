@@ -26,16 +26,13 @@ class Predicted:
     amount: float
     limit: float | None
     throttle_ms: int
-    low_ms: int
-    high_ms: int
     recorded_ms: int
 
 
-def predict(logs: Mapping[int, Path], manifests: Path, kafka_version: str, *, noise_ms: int | None = None) -> list[Predicted]:
-    """Every request of a recording under the manifests' quotas; ``noise_ms`` as ``--noise``."""
+def predict(logs: Mapping[int, Path], manifests: Path, kafka_version: str) -> list[Predicted]:
+    """Every request of a recording under the manifests' quotas."""
     requests = manifests / "requests.jsonl"
-    noise = () if noise_ms is None else ("--noise", f"{noise_ms}ms")
-    _backtest(logs, manifests, kafka_version, "--requests", str(requests), *noise)
+    _backtest(logs, manifests, kafka_version, "--requests", str(requests))
     with requests.open(encoding="utf-8") as lines:
         return [_predicted(json.loads(line)) for line in lines]
 
@@ -63,7 +60,6 @@ def _backtest(logs: Mapping[int, Path], manifests: Path, kafka_version: str, *op
 
 
 def _predicted(row: Mapping[str, Any]) -> Predicted:
-    low, high = row["throttle_band"]
     return Predicted(
         number=row["correlation_id"],
         connection=row["connection"],
@@ -75,7 +71,5 @@ def _predicted(row: Mapping[str, Any]) -> Predicted:
         amount=row["amount"],
         limit=row["limit"],
         throttle_ms=row["throttle_ms"],
-        low_ms=low,
-        high_ms=high,
         recorded_ms=row["recorded_throttle_ms"],
     )

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.fidelity.closed_loop import ClosedLoop
 from benchmarks.fidelity.comparison import Pair, Summary, by_bucket, by_group, summary
-from benchmarks.fidelity.musts import IN_BAND, musts
+from benchmarks.fidelity.musts import musts
 from benchmarks.fidelity.open_loop import NEAR_MS, OpenLoopRun
 from benchmarks.fidelity.request_time import MissingTime, missing_time
 
@@ -24,12 +23,15 @@ class Table:
 
 
 _FIGURES = (
-    "requests", "throttled (predicted)", "same verdict", "sum of throttles", "error, median / 95 %", "in the band",
-    "of those throttled", "band, median / 95 %",
-)  # fmt: skip
+    "requests",
+    "throttled (predicted)",
+    "same verdict",
+    "sum of throttles",
+    "error, median / 95 %",
+)
 
 
-def tables(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop]) -> Iterator[Table]:
+def tables(runs: Sequence[OpenLoopRun]) -> Iterator[Table]:
     """Everything, the demands first."""
     for run in runs:
         title = f"{run.scenario}, Kafka {run.kafka_version}, {run.brokers} broker{'s' if run.brokers > 1 else ''}"
@@ -51,20 +53,7 @@ def tables(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop]) -> Iterato
                 columns=("bucket", "requests", "throttled", "same verdict by the logged time", "and by this much of it"),
                 rows=tuple(map(_missing, missing)),
             )
-        if run.by_noise:
-            yield Table(
-                title=f"{title}: the noise that bands allow for, predicted from the traffic without quotas",
-                columns=("--noise", *(f"{group}: in the band" for group in IN_BAND), "band, median / 95 %", ""),
-                rows=tuple(_noises(run)),
-            )
         yield Table(title=f"{title}: the machine", columns=("what", "found"), rows=tuple(_noise(run)))
-    if closed:
-        yield Table(
-            title="producers that send as fast as they are let",
-            columns=("client", "Kafka", "seconds", "limit", "rate to limit (predicted)", "error", "requests (predicted)",
-                     "pulses (predicted)", "bytes in pulses (predicted)"),
-            rows=tuple(map(_closed, closed)),
-        )  # fmt: skip
 
 
 def _buckets(run: OpenLoopRun) -> Iterator[tuple[str, ...]]:
@@ -93,26 +82,7 @@ def _figures(one: Summary) -> tuple[str, ...]:
         f"{one.agreement:.2%}",
         f"{one.sum_ms / 1000:.1f} s, {one.sum_error:+.2%}",
         f"{one.error_median_ms:.0f} / {one.error_p95_ms:.0f} ms",
-        f"{one.band_share:.2%}",
-        f"{one.band_share_throttled:.2%}",
-        f"{one.band_median_ms:.0f} / {one.band_p95_ms:.0f} ms",
     )
-
-
-def _noises(run: OpenLoopRun) -> Iterator[tuple[str, ...]]:
-    """The smallest noise that keeps every demand is marked."""
-    marked = False
-    for noise_ms, groups in run.by_noise.items():
-        keeps = all(groups[group].band_share >= needed for group, needed in IN_BAND.items() if group in groups)
-        shares = (f"{groups[group].band_share:.2%}" if group in groups else "" for group in IN_BAND)
-        widths = (f"{group} {one.band_median_ms:.0f} / {one.band_p95_ms:.0f}" for group, one in groups.items())
-        yield (
-            f"{noise_ms}ms",
-            *shares,
-            f"{', '.join(widths)} ms",
-            "smallest that keeps all demands" if keeps and not marked else "",
-        )
-        marked = marked or keeps
 
 
 def _missing(one: MissingTime) -> tuple[str, ...]:
@@ -124,23 +94,8 @@ def _noise(run: OpenLoopRun) -> Iterator[tuple[str, str]]:
     noise = run.noise
     yield "sent later than planned, 95 % / most", f"{noise.late_p95:.1f} / {noise.late_most:.0f} ms"
     yield "charged at another time in the second run, 95 %", f"{noise.shift_p95:.1f} ms"
-    yield f"moved by at most {NEAR_MS:g} ms between the runs, which the band allows for", f"{noise.shift_near:.1%} of requests"
+    yield f"moved by at most {NEAR_MS:g} ms between the runs", f"{noise.shift_near:.1%} of requests"
     yield "connections opened in the middle of a run", str(noise.opened_late)
-
-
-def _closed(one: ClosedLoop) -> tuple[str, ...]:
-    seen, predicted = one.seen, one.predicted
-    return (
-        one.client,
-        one.kafka_version,
-        f"{one.seconds:.0f}",
-        f"{one.limit:.0f} B/s",
-        f"{seen.rate / one.limit:.3f} ({predicted.rate / one.limit:.3f})",
-        f"{one.error:+.1%}",
-        f"{seen.requests} ({predicted.requests})",
-        f"{seen.pulses} ({predicted.pulses})",
-        f"{seen.pulse_share:.0%} ({predicted.pulse_share:.0%})",
-    )
 
 
 def as_text(table: Table) -> str:
@@ -161,14 +116,13 @@ def _row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def as_json(runs: Sequence[OpenLoopRun], closed: Sequence[ClosedLoop], machine: str, date: str) -> dict[str, Any]:
+def as_json(runs: Sequence[OpenLoopRun], machine: str, date: str) -> dict[str, Any]:
     """The same figures, not rounded."""
     return {
         "format_version": "1.0",
         "date": date,
         "machine": machine,
         "open_loop": [_run(run) for run in runs],
-        "closed_loop": [{**asdict(one), "error": one.error} for one in closed],
         "kept": all(must.kept for run in runs for must in musts(run)),
     }
 
@@ -183,7 +137,6 @@ def _run(run: OpenLoopRun) -> dict[str, Any]:
         "seconds": run.seconds,
         "requests": run.requests,
         "noise": asdict(run.noise),
-        "by_noise_ms": {str(ms): {group: _summary(one) for group, one in groups.items()} for ms, groups in run.by_noise.items()},
         "musts": [asdict(one) for one in musts(run)],
         "by_kind": {name: {group: _summary(one) for group, one in by_group(some).items()} for name, some in sources.items()},
         "by_bucket": [{"kind": group, **asdict(bucket), **_summary(one)} for (group, bucket), one in buckets],
@@ -196,5 +149,5 @@ def _run(run: OpenLoopRun) -> dict[str, Any]:
 
 
 def _summary(one: Summary) -> dict[str, Any]:
-    derived = {name: getattr(one, name) for name in ("agreement", "sum_error", "band_share", "band_share_throttled")}
+    derived = {name: getattr(one, name) for name in ("agreement", "sum_error")}
     return {**asdict(one), **derived}

@@ -52,7 +52,6 @@ from reconciler.model import (
     UnusedQuota,
     UnusedReason,
     Verdict,
-    Waiting,
 )
 
 SCHEMA: Final = "backtest"
@@ -229,7 +228,6 @@ def _verdict_to_json(verdict: BucketVerdict) -> dict[str, Json]:
         "refused": verdict.refused,
         "partly_refused": verdict.partly_refused,
         "undecided": verdict.undecided,
-        "waiting": None if verdict.waiting is None else _waiting_to_json(verdict.waiting),
         "rates": None if verdict.rates is None else _rates_to_json(verdict.rates),
         "metrics": metrics_to_json(verdict.metrics),
     }
@@ -246,10 +244,6 @@ def _rates_to_json(rates: RateSeries) -> dict[str, Json]:
         "over_before": None if rates.over_before is None else list(rates.over_before),
         "recorded": list(rates.recorded),
     }
-
-
-def _waiting_to_json(waiting: Waiting) -> dict[str, Json]:
-    return {name: getattr(waiting, name) for name in Waiting.__slots__}
 
 
 def _member_to_json(member: Member) -> dict[str, Json]:
@@ -336,7 +330,7 @@ def _coverage_from_json(row: Mapping[str, Any]) -> Coverage:
 
 def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
     bucket = bucket_from_tags(row["bucket"])
-    waiting, rates = row.get("waiting"), row["rates"]
+    rates = row["rates"]
     return BucketVerdict(
         user=bucket.user,
         client_id=bucket.client_id,
@@ -375,7 +369,6 @@ def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
         undecided=row.get("undecided", False),
         regrouped=Regrouped(row["regrouped"]),
         buckets_before=tuple(bucket_from_tags(bucket_row) for bucket_row in row["buckets_before"]),
-        waiting=None if waiting is None else Waiting(**{field: waiting[field] for field in Waiting.__slots__}),
         rates=None if rates is None else _rates_from_json(rates),
         metrics=metrics_from_json(row.get("metrics")),
     )

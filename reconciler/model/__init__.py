@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         RowPlace,
         RuleOutcome,
         Verdict,
-        Waiting,
         broker_words,
         worst_of_buckets,
     )
@@ -430,7 +429,6 @@ __all__ = [
     "ValueType",
     "Verdict",
     "VolumeLimit",
-    "Waiting",
     "Webhook",
     "WebhookFormat",
     "Weekly",

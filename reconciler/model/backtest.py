@@ -129,38 +129,6 @@ class Member:
     share_of_excess: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """A bucket's clients under the proposed limit when each connection waits out its throttles, then goes on where it was.
-
-    A bucket that has more to send than its limit allows does not run at the limit: it pulses, many times the limit within a
-    second or two, then next to nothing until the samples of the burst are forgotten.
-    """
-
-    connections: int
-    requests: int
-    """Those that were played, from the beginning of the history. All of the bucket's unless there were too many."""
-    complete: bool
-    """Whether they were all."""
-    throughput: float
-    """What is charged from the first recorded request to the last, in the unit of the key."""
-    throughput_of_limit: float
-    """As a multiple of the limit, over the time in which work was waiting and the window before it. 0: there never was."""
-    waited: int
-    """Requests that met a throttle."""
-    wait_median_s: float
-    """Of those, the throttle that they met."""
-    wait_longest_s: float
-    behind_longest_s: float
-    """How much later than recorded a request was charged."""
-    pulse_of_limit: float | None
-    """What a pulse charges in all, in seconds of the limit. ``None``: most of what is charged is not in pulses."""
-    pulse_s: float | None
-    """How many seconds a pulse lasts."""
-    pulse_every_s: float | None
-    """From the begin of one to that of the next."""
-
-
 RowPlace: TypeAlias = tuple[str, int, str, str, tuple[tuple[str, str], ...], bool]
 """Quota key, broker, user, client id and further tags of a row, and whether it is undecided."""
 
@@ -243,8 +211,6 @@ class BucketVerdict:
     throttled_then: int = 0
     """Requests that were throttled when they were recorded."""
     peak_bound: PeakBound = PeakBound.EXACT
-    waiting: Waiting | None = None
-    """``None``: not throttled, not judged request by request, or it is not known which connection sent what."""
     metrics: MetricSamples | None = None
     """What metrics show. ``None``: the history has none of this quota group."""
 

@@ -16,7 +16,6 @@ from reconciler.render.backtest_sentences import (
     over_words,
     peak_text,
     regrouped_words,
-    waiting_words,
     who,
 )
 from reconciler.render.html_page import amount_html, chip, folded, name, place_html, table_cells, table_head, text, unbroken
@@ -211,8 +210,6 @@ def _remarks(group: Sequence[BucketVerdict]) -> Iterator[str]:
         yield f"On {broker_words(worst.broker)}: {over_words(worst)}."
     if (words := regrouped_words(worst)) is not None:
         yield f"Shared before: {words}."
-    if worst.waiting is not None:
-        yield f"If clients wait, on {broker_words(worst.broker)}: {waiting_words(worst.waiting)}."
     if len(worst.members) == 1:
         yield f"The only client is {member_name(worst.members[0])}."
 

@@ -40,7 +40,6 @@ from reconciler.render.backtest_sentences import (
     share_text,
     telling,
     unused_words,
-    waiting_words,
 )
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
 from reconciler.render.metric_sentences import has_only_metrics, metrics_words, short_metrics_words
@@ -158,7 +157,6 @@ def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Bl
         ("safe", safe_words(worst) if over else None),
         ("samples", metrics_words(worst)),
         ("recommended", advice_words(worst) if over or has_only_metrics(worst) else None),
-        ("waiting", None if worst.waiting is None else waiting_words(worst.waiting)),
         ("clients", members_words(worst.members, shares=not has_only_metrics(worst)) if worst.members else None),
     ):
         if words is not None:

@@ -58,8 +58,6 @@ from reconciler.traffic.judging.verdicts import (
     target_numbers,
     worth_a_plot,
 )
-from reconciler.traffic.judging.waiting import add_waiting, worth_playing
-from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
 from reconciler.traffic.kernels.second_sums import proves
 from reconciler.traffic.kinds import Kind
@@ -104,8 +102,6 @@ class BacktestRequest:
     """What one broker can do, by quota key."""
     brokers: tuple[int, ...] = ()
     """Ids of the cluster's brokers when its quotas were read; empty: not known."""
-    noise_ms: int = NOISE_MS
-    """By how much the time of each request may be off, for the bands of ``request_lines``."""
     plots: int = 0
     """Of how many buckets, the worst ones, the rate over time is wanted."""
 
@@ -147,9 +143,8 @@ class Backtest:
         )
         unkept = UnkeptLimits.of(series, self._grouping, question.window)
         enriched = enrich_verdicts(unkept.verdicts(decided), self._grouping, provenance, question.needs)
-        waited = self._waiting(form, enriched, unkept)
         means = self._of_means(provenance)
-        of_requests = self._plotted(waited)
+        of_requests = self._plotted(enriched)
         verdicts = means.merge_into(of_requests)
         capacity = capacity_uses(self._grouping, question.capacity)
         # Which quota a callback computed a limit from is its own affair.
@@ -177,7 +172,7 @@ class Backtest:
         if not isinstance(self._recorded, RequestSource):
             raise TypeError("this traffic has no requests")
         question = self._question
-        judged = self._recorded.requests(self._grouping, question.window, question.controller_window, noise_ms=question.noise_ms)
+        judged = self._recorded.requests(self._grouping, question.window, question.controller_window)
         grouping = self._grouping
         twice = {member for target in self._groups.accounted_twice for member in grouping.targets[target].members}
         for row in judged:
@@ -222,17 +217,6 @@ class Backtest:
 
     def _with_gaps(self, provenance: Provenance) -> Provenance:
         return replace(provenance, coverage=add_gaps(provenance.coverage, self._holes))
-
-    def _waiting(self, form: Form, verdicts: Sequence[BucketVerdict], unkept: UnkeptLimits) -> tuple[BucketVerdict, ...]:
-        """The worst ones with what their clients go through, where requests were judged and their connections are known.
-
-        A client that may stop has no throughput to report.
-        """
-        recorded, grouping = self._recorded, self._grouping
-        chosen = worth_playing(verdicts, grouping).keys() - unkept.largest_fetch.keys() if form is Form.EXACT else set()
-        if not chosen or not isinstance(recorded, RequestSource):
-            return tuple(verdicts)
-        return add_waiting(verdicts, grouping, recorded.waiting(grouping, sorted(chosen), self._question.window))
 
     def _plotted(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""
@@ -361,7 +345,6 @@ def _request_line(row: JudgedRequest, series: Sequence[Series]) -> str:
         "rate": None if row.rate is None else row.rate / unit,
         "limit": None if row.limit is None else row.limit / unit,
         "throttle_ms": row.throttle_ms,
-        "throttle_band": [row.low, row.high],
         "recorded_throttle_ms": row.recorded_throttle_ms,
     }
     if client.kind is Kind.CONNECTION:

@@ -15,7 +15,7 @@ from reconciler.traffic.client_seconds import sum_here, sum_on_spark
 from reconciler.traffic.client_totals import ONE_PASS, ONE_PASS_WITH_MEANS
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.recording_gaps import RecordingGap, read_gaps
-from reconciler.traffic.request_traffic import CONNECTION, open_rows
+from reconciler.traffic.request_traffic import open_rows
 from reconciler.traffic.sample_parquet import join_totals, stored_totals
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
@@ -74,7 +74,7 @@ def open_traffic(
     """Open it; ``session`` starts Spark, and is not called for per-second totals before they need it, nor with ``in_process``.
 
     ``requests``: every single request will be asked for, which only logs can give. ``form``: how it will be judged, if it is.
-    Request by request, connections will be asked for, where they are known. By seconds, rows are added up as they are read.
+    By seconds, rows are added up as they are read.
     ``kinds``: what to read of logs, of ``LOG_KINDS``.
 
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
@@ -88,7 +88,7 @@ def open_traffic(
     with timed_event(_log, "first rows read", source=traffic.source.value):
         look_first(traffic, log_timezone=log_timezone)
     logs, by_seconds = traffic.source is Source.LOGS, form is Form.SECONDS
-    also = IDENTITY_COLUMNS if requests else (CONNECTION,) if form is Form.EXACT and logs else ()
+    also = IDENTITY_COLUMNS if requests else ()
     recorded: TrafficSource
     if traffic.source is Source.VIOLATIONS:
         recorded = ViolationTraffic.read(traffic.logs, zone=log_timezone)

@@ -6,7 +6,6 @@ The rows are in this process or on Spark's workers.
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Final, Self
@@ -15,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.model import BucketVerdict, Waiting
+from reconciler.model import BucketVerdict
 from reconciler.traffic.client_seconds import keyed_sums
 from reconciler.traffic.client_totals import (
     CLIENT_TOTALS,
@@ -58,10 +57,7 @@ from reconciler.traffic.judging.mean_verdicts import SampleCounts, sample_counts
 from reconciler.traffic.judging.means import Mean, means_of
 from reconciler.traffic.judging.mutations import judge_topics, topics_as_requests
 from reconciler.traffic.judging.verdicts import request_verdicts
-from reconciler.traffic.judging.waiting import SCHEMA as WAITING
-from reconciler.traffic.judging.waiting import Player, waiting_of
-from reconciler.traffic.kernels.exact_stream import NOISE_MS
-from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, Batch, time_of
+from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, time_of
 from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
 from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
 from reconciler.traffic.kernels.sample_counts import count_samples
@@ -73,7 +69,6 @@ from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQU
 from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, OF_METRICS, SECOND_SUM, UNREADABLE, charge_second_sums
 from reconciler.traffic.traffic_source import Source
 
-CONNECTION: Final = "connection"
 _REQUEST: Final = (*NEEDED, "tie")
 _TOPIC: Final = (*_REQUEST, "strict", "part")
 _NULL: Final = np.iinfo(np.int64).min
@@ -324,11 +319,9 @@ class RequestTraffic(SecondsTraffic):
         sent = self._of_requests(grouping, sampled_groups(grouping), judge, EXACT, name="verdicts of requests")
         return result_of(self._rows.judge(sent))
 
-    def requests(
-        self, grouping: Grouping, window: Window, controller_window: Window, *, noise_ms: int = NOISE_MS
-    ) -> Iterator[JudgedRequest]:
+    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
         """Every request under the proposed quotas, in the order of charging; the rows must have the identity columns."""
-        work, after = Work.of(grouping.groups, window, noise_ms=noise_ms), limits_of(grouping.groups)[1]
+        work, after = Work.of(grouping.groups, window), limits_of(grouping.groups)[1]
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             return map(_as_requests, judge_requests(map(_identified, pieces), work))
@@ -336,7 +329,7 @@ class RequestTraffic(SecondsTraffic):
         def judge_mutations(pieces: Pieces) -> Iterator[pa.RecordBatch]:
             for topics in whole_groups(pieces):
                 identity = _identity(topics, topics[7:])
-                yield _as_requests(topics_as_requests(topics, identity, after, controller_window, noise_ms=noise_ms))
+                yield _as_requests(topics_as_requests(topics, identity, after, controller_window))
 
         columns, names = (*_TOPIC, *IDENTITY_COLUMNS), limited_groups(grouping, mutations=False)
         works = [self._of_requests(grouping, names, judge, REQUESTS, name="requests", more=_of_identity, columns=columns)]
@@ -346,22 +339,6 @@ class RequestTraffic(SecondsTraffic):
                 self._of_requests(grouping, mutations, judge_mutations, REQUESTS, name="mutations", more=more, columns=columns)
             )
         return (JudgedRequest(*row) for row in self._rows.judge_in_order(works, ORDER))
-
-    def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
-        """As ``RequestSource.waiting``. ``groups`` are targets."""
-        if CONNECTION not in self._columns:
-            return {}
-        player = Player.of(grouping, groups, window)
-
-        def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            return player.rows(
-                Batch(key, order, records, overhead, connection) for key, order, records, overhead, _, connection in pieces
-            )
-
-        work = self._of_requests(
-            grouping, groups, judge, WAITING, name="waiting clients", more=_of_connection, columns=(*_REQUEST, CONNECTION)
-        )
-        return waiting_of(self._rows.judge(work))
 
 
 def open_rows(
@@ -459,17 +436,6 @@ def topic_columns(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers
     strict = pc.fill_null(batch.column("strict"), pa.scalar(value=True)) if "strict" in batch.schema.names else None
     flags = np.ones(batch.num_rows, dtype=np.int64) if strict is None else strict.cast(pa.int64()).to_numpy(zero_copy_only=False)
     return [flags if rows.rows is None else flags[rows.rows], rows.numbers(batch, "part")]
-
-
-def _of_connection(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:
-    """The number of each row's connection: a hash of 64 bits, since workers number them independently."""
-    encoded = batch.column(CONNECTION)
-    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
-    digests = (hashlib.blake2b((text or "").encode(), digest_size=8).digest() for text in encoded.dictionary.to_pylist())
-    hashes = np.asarray([*(int.from_bytes(digest, "little", signed=True) for digest in digests), 0], dtype=np.int64)
-    places = np.asarray(pc.fill_null(encoded.indices, len(hashes) - 1).to_numpy(zero_copy_only=False), dtype=np.int64)
-    numbers = hashes[places]
-    return [numbers if rows.rows is None else numbers[rows.rows]]
 
 
 def _of_identity(rows: ChargedRows, batch: pa.RecordBatch) -> Sequence[Integers]:

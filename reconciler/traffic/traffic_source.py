@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Observations, Waiting
+from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Observations
 from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
 from reconciler.traffic.judging.grouping import Grouping, Series
@@ -158,12 +158,6 @@ class TrafficSource(GroupJudge, Protocol):
 class RequestSource(ReplayJudge, TrafficSource, Protocol):
     """All recorded traffic, of which every single request is known."""
 
-    def requests(
-        self, grouping: Grouping, window: Window, controller_window: Window, *, noise_ms: int = ...
-    ) -> Iterator[JudgedRequest]:
-        """Every request under the proposed quotas, in the order of charging; bands allow for times that are off by this."""
-        ...
-
-    def waiting(self, grouping: Grouping, groups: Sequence[int], window: Window) -> Mapping[int, Waiting]:
-        """By group number how long throttled clients wait, of a few groups. Empty when connections are not known."""
+    def requests(self, grouping: Grouping, window: Window, controller_window: Window) -> Iterator[JudgedRequest]:
+        """Every request under the proposed quotas, in the order of charging."""
         ...

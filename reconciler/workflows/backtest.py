@@ -60,8 +60,6 @@ class BacktestOptions:
     spark_properties: Path | None = None
     log_timezone: str = "UTC"
     requests: Path | None = None
-    noise_ms: int | None = None
-    """By how much times may be off, for the bands of ``requests``; ``None``: as the product does without being asked."""
     exact: bool = False
     mapping: Path | None = None
     max_unreadable: float = 0.01
@@ -283,7 +281,7 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
 
     version = options.kafka_version or proposal.kafka_version
     model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted, leaders=proposal.leaders)
-    request = BacktestRequest(
+    return BacktestRequest(
         current=proposal.current,
         proposed=proposal.proposed,
         declared=proposal.declared,
@@ -301,7 +299,6 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
         brokers=proposal.brokers,
         plots=options.plots,
     )
-    return request if options.noise_ms is None else replace(request, noise_ms=options.noise_ms)
 
 
 def callback_notes(proposal: Proposal, question: BacktestRequest, options: BacktestOptions) -> tuple[Message, ...]:

@@ -86,11 +86,6 @@ def test_a_group_is_over_its_limit_that_none_of_its_users_is_over(
     found_by_id = {f["id"]: f for f in document["findings"]}
     assert "group payments would have been throttled while producing" in found_by_id["would-throttle"]["message"]
     assert any(CLASS in text for text in document["provenance"]["assumptions"])
-    waiting = payments["waiting"]
-    assert (waiting["connections"], waiting["requests"], waiting["complete"]) == (2, 2 * SECONDS * 10, True)
-    assert 0.95 <= waiting["throughput_of_limit"] <= 1.3
-    assert waiting["throughput"] < payments["peak"]
-    assert orders["waiting"] is None
 
 
 @pytest.mark.spark

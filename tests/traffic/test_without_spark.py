@@ -179,7 +179,6 @@ def test_both_ways_give_the_same_bytes(
         assert any(one["verdict"] == "throttled" for one in said["verdicts"])
     if exact and traffic is request_logs:
         assert len(requests) > 1000
-        assert any("waiting" in one for one in said["verdicts"])
 
 
 @pytest.mark.spark

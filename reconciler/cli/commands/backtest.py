@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _PLOTS: Final = 12
 _MOST_PLOTS: Final = 100
-_MOST_NOISE_MS: Final = 1_000
 _NO_WORKERS_OPTION: Final = (
     "Unknown option --without-python-workers. It was for Spark clusters whose workers have no Python, and is gone. Leave out "
     "--master and --remote, so that Spark runs on this machine. Or install Python, pyarrow, pandas and numpy on the workers, "
@@ -40,7 +39,6 @@ class BacktestArguments(ReplayArguments):
     dry_run: bool
     exact: bool
     requests: str | None
-    noise: int | None
     without_python_workers: bool
     plots: int | None
 
@@ -54,13 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--details", action="store_true", help="print also each broker, the fit of limits, and the assumptions of the verdicts"
     )
     parser.add_argument("--exact", action="store_true", help="judge every single request instead of sums of whole seconds")
-    parser.add_argument(
-        "--noise",
-        type=_milliseconds,
-        metavar="MS",
-        help="allow for request times that are off by up to MS milliseconds in the throttle bands of --requests, such as 2ms "
-        "[default: 10ms]",
-    )
     parser.add_argument(
         "--plots",
         type=int,
@@ -140,7 +131,6 @@ def run(args: BacktestArguments) -> int:
     chosen = replace(
         replay_options(args, args.traffic, spec, trusted),
         requests=Path(args.requests) if args.requests else None,
-        noise_ms=_noise(args),
         exact=args.exact,
         plots=plots,
         verdict_rows=_verdict_rows(args),
@@ -197,20 +187,6 @@ def _propose(args: BacktestArguments, manifests: ManifestFiles, report: Backtest
     stream = sys.stdout if args.format == "text" else sys.stderr
     output.print_lines(args, proposal_lines(proposals, written=not args.dry_run), stream)
     output.print_text(revision_diff(revisions), stream)
-
-
-def _noise(args: BacktestArguments) -> int | None:
-    if args.noise is not None and args.requests is None:
-        raise UsageError("--noise is for --requests, whose lines have the bands: give --requests FILE, too")
-    return args.noise
-
-
-def _milliseconds(text: str) -> int:
-    number = text.removesuffix("ms").strip()
-    if not (number.isascii() and number.isdigit()) or int(number) > _MOST_NOISE_MS:
-        msg = f"{text!r} is not a number of milliseconds from 0 to {_MOST_NOISE_MS}, such as 10ms"
-        raise argparse.ArgumentTypeError(msg)
-    return int(number)
 
 
 def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.traffic.judging.grouping import Group, Grouping
-from reconciler.traffic.kernels.exact_stream import NOISE_MS, Bands, BandStream, ExactStream, GroupLimits, JudgedBatch
+from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ExactVerdict, group_of
 from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
 from reconciler.traffic.kinds import Kind
@@ -56,16 +56,14 @@ class Work:
     before: GroupLimits
     after: GroupLimits
     window: Window
-    noise_ms: int = NOISE_MS
-    """By how much each time may be off, for the bands of single requests."""
 
     @classmethod
-    def of(cls, groups: Sequence[Group], window: Window, *, noise_ms: int = NOISE_MS) -> Work:
+    def of(cls, groups: Sequence[Group], window: Window) -> Work:
         """The limits on both sides; a group that is not of a side is unlimited there."""
         unrecords = np.asarray([group.kind.refuses for group in groups], dtype=np.bool_)
         capped = np.asarray([group.kind.is_capped for group in groups], dtype=np.bool_)
         before, after = limits_of(groups)
-        return cls(GroupLimits(before, unrecords, capped), GroupLimits(after, unrecords, capped), window, noise_ms)
+        return cls(GroupLimits(before, unrecords, capped), GroupLimits(after, unrecords, capped), window)
 
 
 def sampled_groups(grouping: Grouping) -> frozenset[int]:
@@ -182,7 +180,7 @@ def _added(known: SeriesCounts | None, counts: Sequence[int]) -> SeriesCounts:
 REQUESTS: Final = pa.schema(
     [
         ("ts_us", pa.int64()), ("order_", pa.int64()), ("series", pa.int32()), ("amount", pa.int64()), ("rate", pa.float64()),
-        ("limit", pa.float64()), ("throttle_ms", pa.int64()), ("low", pa.int64()), ("high", pa.int64()),
+        ("limit", pa.float64()), ("throttle_ms", pa.int64()),
         ("connection", pa.string()), ("correlation_id", pa.int32()), ("recorded_throttle_ms", pa.int64()), ("part", pa.int32()),
         ("refused", pa.bool_()),
     ]
@@ -200,8 +198,6 @@ class JudgedRequest(NamedTuple):
     rate: float | None
     limit: float | None
     throttle_ms: int
-    low: int
-    high: int
     connection: str | None
     correlation_id: int | None
     recorded_throttle_ms: int | None
@@ -232,17 +228,15 @@ def judge_requests(batches: Iterable[pa.RecordBatch], work: Work) -> Iterator[pa
 
 
 class _Requests:
-    """One partition: requests wait until their verdict and their range are both known."""
+    """One partition: requests wait until their verdict is known."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
         self._stream = ExactStream([work.after], work.window)
-        self._bands = BandStream(work.after, work.window, noise_ms=work.noise_ms)
         self._table: pa.Table | None = None
         self._first = 0
         """The number of the table's first row; rows are numbered as they come."""
         self._verdicts = np.empty((0, 3))
-        self._ranges = np.empty((0, 2), dtype=np.int64)
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Whatever is known after each batch, then the rest."""
@@ -250,33 +244,31 @@ class _Requests:
             begin = self._first + len(self._verdicts)
             self._add(pa.Table.from_batches([batch]))
             requests = batch_of(batch, np.arange(begin, begin + batch.num_rows, dtype=np.int64))
-            self._note(self._stream.feed(requests), self._bands.feed(requests))
+            self._note(self._stream.feed(requests))
             yield from self._known()
-        self._note(self._stream.finish(), self._bands.finish())
+        self._note(self._stream.finish())
         yield from self._known()
 
     def _add(self, table: pa.Table) -> None:
         self._table = table if self._table is None else pa.concat_tables([self._table, table])
         self._verdicts = np.concatenate((self._verdicts, np.full((table.num_rows, 3), np.nan)))
-        self._ranges = np.concatenate((self._ranges, np.full((table.num_rows, 2), -1, dtype=np.int64)))
 
-    def _note(self, judged: JudgedBatch | None, bands: Bands) -> None:
+    def _note(self, judged: JudgedBatch | None) -> None:
         if judged is not None:
             side = judged.sides[0]
             # Amounts and throttles are below 2^53, where doubles represent every whole number.
             values = np.stack((side.amount, side.rate, np.maximum(side.throttle, 0)), axis=1)
             self._verdicts[judged.requests.rows - self._first] = values
-        self._ranges[bands.rows - self._first] = np.stack((bands.low, bands.high), axis=1)
 
     def _known(self) -> Iterator[pa.RecordBatch]:
-        """The leading rows that are known whole; rows behind an unknown one wait with it."""
+        """The leading rows whose verdict is known; rows behind an unknown one wait with it."""
         if self._table is None:
             return
-        unknown = np.flatnonzero(np.isnan(self._verdicts[:, 0]) | (self._ranges[:, 0] < 0))
+        unknown = np.flatnonzero(np.isnan(self._verdicts[:, 0]))
         count = int(unknown[0]) if len(unknown) else len(self._verdicts)
         if not count:
             return
-        table, verdicts, ranges = self._table.slice(0, count), self._verdicts[:count], self._ranges[:count]
+        table, verdicts = self._table.slice(0, count), self._verdicts[:count]
         limits = self._work.after.limits[group_of(numbers_of(table, "key"))]
         columns = {
             "ts_us": table.column("ts_us"),
@@ -286,9 +278,6 @@ class _Requests:
             "rate": verdicts[:, 1],
             "limit": pa.array(limits, from_pandas=True),
             "throttle_ms": verdicts[:, 2].astype(np.int64),
-            # The replay without noise is one more.
-            "low": np.minimum(ranges[:, 0], verdicts[:, 2].astype(np.int64)),
-            "high": np.maximum(ranges[:, 1], verdicts[:, 2].astype(np.int64)),
             **{name: table.column(name) for name in IDENTITY_COLUMNS},
             "part": pa.nulls(count, pa.int32()),
             "refused": pa.nulls(count, pa.bool_()),
@@ -296,4 +285,4 @@ class _Requests:
         yield from pa.table(columns).combine_chunks().to_batches()
         self._first += count
         self._table = self._table.slice(count)
-        self._verdicts, self._ranges = self._verdicts[count:], self._ranges[count:]
+        self._verdicts = self._verdicts[count:]

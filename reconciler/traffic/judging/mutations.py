@@ -11,11 +11,10 @@ import pyarrow as pa
 from reconciler.model import CONTROLLER
 from reconciler.traffic.judging.exact import count_into, limits_of, rows_of
 from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.kernels.exact_stream import NOISE_MS
 from reconciler.traffic.kernels.exact_totals import group_of, time_of
 from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.kernels.token_bucket import Topics, effects, judge_bucket, judge_seconds, throttle_band, topic_order
+from reconciler.traffic.kernels.token_bucket import Topics, effects, judge_bucket, judge_seconds, topic_order
 from reconciler.traffic.kinds import Kind
 
 _PART: Final = 6
@@ -37,7 +36,7 @@ def judge_topics(columns: Sequence[Integers], limits: tuple[Doubles, Doubles], w
 
 
 def topics_as_requests(
-    columns: Sequence[Integers], identity: Mapping[str, pa.Array], limits: Doubles, window: Window, *, noise_ms: int = NOISE_MS
+    columns: Sequence[Integers], identity: Mapping[str, pa.Array], limits: Doubles, window: Window
 ) -> pa.RecordBatch:
     """The same topics with the columns of ``REQUESTS``, under the limits after the change. ``identity``: those that it copies.
 
@@ -46,7 +45,6 @@ def topics_as_requests(
     group, topics, places = _in_order(columns)
     limit, count = float(limits[group]), len(places)
     judged = effects(topics, limit, window)
-    low, high = throttle_band(topics, limit, window, most_ms=noise_ms)
     return pa.RecordBatch.from_pydict(
         {
             **{name: column.take(pa.array(places)) for name, column in identity.items()},
@@ -56,8 +54,6 @@ def topics_as_requests(
             "rate": pa.nulls(count, pa.float64()),
             "limit": pa.array(np.full(count, limit), from_pandas=True),
             "throttle_ms": judged.throttle,
-            "low": low,
-            "high": high,
             "part": columns[_PART][places],
             "refused": judged.refused,
         }

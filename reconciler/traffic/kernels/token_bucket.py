@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.exact_stream import NOISE_MS, REPLAYS, Judged, JudgedBatch, noise_ms
+from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
 from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.group_statistics import Episodes
 from reconciler.traffic.kernels.sampled_rate import (
@@ -245,19 +245,6 @@ def effects(topics: Topics, limit: float, window: Window) -> Effects:
         return Effects(none, none, none.astype(np.int64))
     played = play(topics.times_ms, topics.amounts, topics.strict.astype(np.int64), limit, window)
     return Effects(~played.admitted | (played.throttle > 0), ~played.admitted, played.throttle)
-
-
-def throttle_band(topics: Topics, limit: float, window: Window, *, most_ms: int = NOISE_MS) -> tuple[Integers, Integers]:
-    """The least and the most that each topic's throttle is when times are off by ``noise_ms``."""
-    throttles = [effects(topics, limit, window).throttle]
-    for number in range(REPLAYS):
-        # The topics of a request come at one time.
-        times = topics.times_ms + noise_ms(topics.order, number, most_ms)
-        moved = np.argsort(times, kind="stable")
-        throttle = np.empty_like(times)
-        throttle[moved] = effects(replace(topics, times_ms=times).part(moved), limit, window).throttle
-        throttles.append(throttle)
-    return np.minimum.reduce(throttles), np.maximum.reduce(throttles)
 
 
 def partly_refused(topics: Topics, refused: Flags) -> Flags:

@@ -125,7 +125,7 @@ class ShardedBacktest:
         self._count = self._large = self._rows = 0
 
     def report(self) -> BacktestReport:
-        """As ``Backtest.report``, with the worst rows only, and without plots and waiting clients."""
+        """As ``Backtest.report``, with the worst rows only, and without plots."""
         question, facts = self._question, self._traffic.facts_source
         form = Form.EXACT if self._exact else Form.SECONDS
         holes = holes_of(facts.facts.coverage, facts.minutes(), gap_minutes(facts.facts.gaps))

@@ -116,7 +116,7 @@ def _groups_of(source: GroupJudge, rules: ShardRules, plan: ShardPlan) -> QuotaG
 
 @pause_collector()
 def judge_shard(source: GroupJudge, rules: ShardRules, plan: ShardPlan) -> tuple[tuple[BucketVerdict, ...], ReportParts]:
-    """The rows of a shard, worst first, and its parts of the report, without means, waiting clients and plots."""
+    """The rows of a shard, worst first, and its parts of the report, without means and plots."""
     question, (before, after) = rules.question, rules.tables
     groups = _groups_of(source, rules, plan)
     _, decided = groups.judge(question.window, question.controller_window, exact=question.exact, unchanged=question.unchanged)

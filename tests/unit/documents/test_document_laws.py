@@ -82,7 +82,6 @@ def test_a_backtest_reads_back_but_for_the_places_of_its_rules() -> None:
     ("path", "value", "problem"),
     [
         (("verdicts", 0, "members", 0, "share"), "much", "verdicts[0].members[0].share must be a number, not "),
-        (("verdicts", 0, "waiting"), {}, "verdicts[0].waiting lacks 'connections'"),
         (("provenance", "span", "from"), "2026-13-01T00:00:00.000Z", "provenance.span.from must be a time in ISO 8601"),
         (("verdicts", 1, "first"), "2026-02-31T00:00:00.000Z", "verdicts[1].first must be a time in ISO 8601"),
         (("capacity", 0, "limits_after"), None, "capacity[0].limits_after must be a number, not null"),
