@@ -318,11 +318,11 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
         lines=(
             (
                 "Verify a stored snapshot, and write it to a file",
-                "verify-ref refs/kafka-quotas/snapshot/prod --branch refs/remotes/origin/main --snapshot prod.json",
+                "verify-ref refs/kafka-quotas/snapshot/prod --branch refs/heads/main --workflow apply.yml --snapshot a.json",
             ),
             (
                 "Verify a baseline",
-                "verify-ref refs/kafka-quotas/baseline/prod --branch refs/remotes/origin/main",
+                "verify-ref refs/kafka-quotas/baseline/prod --branch refs/heads/main --workflow apply.yml",
             ),
         ),
     ),

@@ -8,19 +8,18 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.integrations.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSeries
-    from reconciler.integrations.github.api import GitHubApi, github_address, github_token
+    from reconciler.integrations.github.api import VERIFYING, GitHubApi, github_address, github_token
     from reconciler.integrations.github.pull_requests import (
         ACTIONS,
         OpenPullRequests,
         PullRequestComments,
-        has_artifact,
         newest_commit,
         pull_request_of,
         read_event,
         repository_name,
         run_link,
-        workflow_run,
     )
+    from reconciler.integrations.github.workflow_runs import ArtifactState, WorkflowRun, artifact_state, workflow_run
     from reconciler.integrations.gitlab.api import GitLabApi, gitlab_address, gitlab_token
     from reconciler.integrations.gitlab.merge_requests import (
         MergeRequestNotes,
@@ -46,6 +45,8 @@ __all__ = [
     "ACTIONS",
     "PAGE_PREFIX",
     "SCHEME_PREFIX",
+    "VERIFYING",
+    "ArtifactState",
     "Comment",
     "ExporterPage",
     "GitHubApi",
@@ -62,13 +63,14 @@ __all__ = [
     "PullRequestComments",
     "RunMetrics",
     "TooManySamplesError",
+    "WorkflowRun",
+    "artifact_state",
     "basic_auth",
     "files_of",
     "github_address",
     "github_token",
     "gitlab_address",
     "gitlab_token",
-    "has_artifact",
     "merge_request_of",
     "newest_commit",
     "post_to_webhook",

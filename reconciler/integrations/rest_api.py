@@ -90,13 +90,22 @@ class RestApi(abc.ABC):
     remaining: ClassVar[str]
     """The header of an answer with the requests that are left."""
 
-    def __init__(self, address: ApiAddress, token: Token, *, clock: Clock, patience: float, ca_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        address: ApiAddress,
+        token: Token,
+        *,
+        clock: Clock,
+        patience: float,
+        purpose: str = "posting comments",
+        ca_file: Path | None = None,
+    ) -> None:
         self._address = address
         self.token = token
         self._clock = clock
         self._left = patience
         self._limits_met = 0
-        self._http = Http(address, purpose="posting comments", extra=self.forge.lower(), ca_file=ca_file)
+        self._http = Http(address, purpose=purpose, extra=self.forge.lower(), ca_file=ca_file)
 
     def get(self, path: str, *, doing: str) -> object:
         """The document at a path. ``doing`` completes "cannot ..." in errors. Raises ``ForgeError``, as all of these do."""

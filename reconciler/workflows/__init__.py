@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.sandbox import run_in_sandbox, sandbox_spec, sandbox_status, start_sandbox, stop_sandbox
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.simulate import SimulationRequest, run_simulation
-    from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, verify_reference
+    from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, TrustedRuns, verify_reference
     from reconciler.workflows.stored_rules import stored_rule_notes
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
@@ -190,6 +190,7 @@ __all__ = [
     "SystemClock",
     "TemporaryValues",
     "TrafficCheckRequest",
+    "TrustedRuns",
     "TrustedTree",
     "Undoing",
     "Validation",

@@ -195,6 +195,12 @@ class Git:
             return False
         return _run(self.program, self.top, "merge-base", "--is-ancestor", earlier, commit).returncode == 0
 
+    def was_newest(self, branch: str, commit: str) -> bool:
+        """True when a branch that is at ``branch`` now was at ``commit`` once. It never was at commits that a merge brought."""
+        if not _COMMIT_ID.fullmatch(commit):
+            return False
+        return commit in _text(self._output("rev-list", "--first-parent", branch)).split("\n")
+
     def commit_before(self, moment: datetime.datetime) -> str | None:
         """The newest commit of the checked-out branch that was committed at a moment or earlier; merged branches do not count."""
         limit = f"--before={int(moment.timestamp())}"

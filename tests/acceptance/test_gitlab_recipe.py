@@ -122,6 +122,16 @@ def test_without_a_plan_no_comment_is_tried_and_the_exit_code_is_that_of_plan(of
         assert gitlab.requests == []
 
 
+def test_a_job_that_is_started_again_applies_nothing_once_there_is_a_newer_commit(offline: Pipeline) -> None:
+    text = (offline.main.folder / PAYMENTS).read_text(encoding="utf-8")
+    offline.main.write(PAYMENTS, text.replace("producer_byte_rate: 10MiB", "producer_byte_rate: 12MiB"))
+    offline.main.commit()
+    done = offline.run("apply", CI_COMMIT_BRANCH="main")
+    assert done.returncode == 1
+    assert done.stdout == "Not applied. main has a newer commit, and its own job applies it.\n"
+    assert not (offline.clone.folder / "report.json").exists()
+
+
 @pytest.mark.kafka
 def test_from_a_merge_request_to_drift(tmp_path: Path, clean_kafka: Sandbox) -> None:
     pipeline = Pipeline(tmp_path, clean_kafka.bootstrap_servers)
@@ -145,6 +155,7 @@ def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, git
     assert (outputs["create"], outputs["applyable"]) == ("4", "true")
     assert (pipeline.clone.folder / "comment.md").read_text(encoding="utf-8").startswith("<!-- kafka-quotas:plan")
 
+    pipeline.clone.git("checkout", "-q", "main")
     merged = "d4" * 20
     gitlab.merge_requests = [merge_request(NUMBER, HEAD, merged_as=merged)]
     applied = pipeline.run("apply", CI_COMMIT_SHA=merged, CI_COMMIT_BRANCH="main")

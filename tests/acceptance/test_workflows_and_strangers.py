@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import user
 from tests.support.forge import WORKFLOWS, Forge
-from tests.support.github_server import BOT, NUMBER, github_server
+from tests.support.github_server import BOT, NUMBER, Fault, github_server
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.markdown_views import by_github
 from tests.support.workflow_runner import JobRun, Machine, run_action
@@ -169,6 +169,14 @@ def test_a_cluster_without_a_snapshot_says_what_makes_one(forge: Forge) -> None:
     assert forge.github.comments == {}
 
 
+OTHER_RUNS: dict[str, dict[str, Any]] = {
+    "a run for a pull request": {"event": "pull_request_target"},
+    "a run of a fork": {"head_repository": {"full_name": "fork/quotas"}},
+    "another workflow of main": {"path": ".github/workflows/tests.yml"},
+}
+"""Runs that may leave any artifact, by what they have in place of a trusted one's."""
+
+
 def forged(forge: Forge, how: str) -> None:
     """What a user who may push, but not to main, makes of the snapshot: the proposal as if it were live."""
     ref, live = (
@@ -191,15 +199,26 @@ def forged(forge: Forge, how: str) -> None:
         case "a run of a branch":
             forge.store(ref, live)
             forge.work.git("checkout", "-q", "-b", "mine")
-            forge.github.runs[max(forge.github.runs)]["head_sha"] = forge.work.commit()
+            forge.github.runs[max(forge.github.runs)] |= {"head_sha": forge.work.commit(), "head_branch": "mine"}
             forge.work.git("push", "-q", "origin", "HEAD:refs/heads/mine")
             forge.work.git("checkout", "-q", "main")
-        case "a run for a pull request":
+        case "a commit of a pull request that was merged" | "a tag of the branch's name at such a commit":
             forge.store(ref, live)
-            forge.github.runs[max(forge.github.runs)]["event"] = "pull_request_target"
-        case "a run of a fork":
+            forge.work.write("teams/other.yaml", quotas(({"user": "other"}, {"producer_byte_rate": 5})))
+            forge.work.git("checkout", "-q", "-b", "change")
+            inner = forge.work.commit("it runs what its author wants")
+            forge.work.write("teams/other.yaml", quotas(({"user": "other"}, {"producer_byte_rate": 6})))
+            forge.work.commit("and looks harmless")
+            forge.work.git("checkout", "-q", "main")
+            forge.merge()
+            branch = "change" if how.startswith("a commit") else "main"
+            forge.github.runs[max(forge.github.runs)] |= {"head_sha": inner, "event": "push", "head_branch": branch}
+        case "a proof that has expired":
             forge.store(ref, live)
-            forge.github.runs[max(forge.github.runs)]["head_repository"] = {"full_name": "fork/quotas"}
+            forge.github.expired |= forge.github.artifacts[max(forge.github.runs)]
+        case _:
+            forge.store(ref, live)
+            forge.github.runs[max(forge.github.runs)] |= OTHER_RUNS[how]
 
 
 @pytest.mark.parametrize(
@@ -207,9 +226,13 @@ def forged(forge: Forge, how: str) -> None:
     [
         ("no run", "does not name the run that stored it"),
         ("the number of a true run", "did not store commit"),
-        ("a number that no run has", "cannot read run 999"),
+        ("a number that no run has", "is not trusted: cannot read run 999"),
         ("the commit of another cluster", "was stored for 'refs/kafka-quotas/snapshot/staging'"),
-        ("a run of a branch", "which is not part of refs/remotes/origin/main"),
+        ("a run of a branch", "ran on 'mine', not on 'main'"),
+        ("a commit of a pull request that was merged", "ran on 'change', not on 'main'"),
+        ("a tag of the branch's name at such a commit", "which never was the newest commit of refs/remotes/origin/main"),
+        ("another workflow of main", "ran '.github/workflows/tests.yml', which is not a workflow that stores references"),
+        ("a proof that has expired", "proves that it stored the reference has expired. Run the workflow that stores it again"),
         ("a run for a pull request", "is not a run of this repository's own commits"),
         ("a run of a fork", "is not a run of this repository's own commits"),
     ],
@@ -222,11 +245,37 @@ def test_a_snapshot_that_no_run_of_the_default_branch_stored_is_never_planned_wi
     ran = only(forge.on_pull_request(head, merge, server_check="none")["plan"])
     assert (ran.result, ran.step("plan").outcome) == ("failure", "skipped")
     assert reason in ran.log
+    assert "::error title=snapshot not trusted::" in ran.log
+    assert ("Another user may have pushed it" in ran.log) == (how != "a proof that has expired")
     assert "No changes" not in ran.log + ran.summary
     forge.propose(label="fork:change")
     trusted = only(forge.on_fork_run(head, server_check="none")["comment"])
     assert (trusted.result, trusted.step("plan").outcome) == ("failure", "skipped")
     assert forge.github.comments == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        (
+            Fault(status=403, body=b'{"message": "Resource not accessible by integration"}'),
+            "The token needs to read workflow runs (in a workflow: permissions: actions: read)",
+        ),
+        (Fault(status=403, headers={"retry-after": "4000"}), "a secondary rate limit of GitHub's API"),
+        (Fault(status=401, body=b"{}"), "the token is refused"),
+    ],
+    ids=["permission", "rate-limit", "token"],
+)
+def test_a_question_that_github_does_not_answer_accuses_no_user(forge: Forge, fault: Fault, reason: str) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    head, merge = forge.propose()
+    forge.github.faults = [fault]
+    ran = only(forge.on_pull_request(head, merge, server_check="none")["plan"])
+    assert (ran.result, ran.step("plan").outcome) == ("failure", "skipped")
+    assert "::error title=snapshot not verified::kafka-quotas could not ask GitHub" in ran.log
+    assert "(exit code 1)" in ran.log
+    assert reason in ran.log
+    assert "Another user" not in ran.log
 
 
 def test_of_many_clusters_only_those_that_change_are_planned_each_with_a_comment(forge: Forge) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from reconciler.sandbox.spec import Sandbox
+from reconciler.workflows.stored_reference import artifact_name
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.forge import Forge
@@ -46,7 +47,9 @@ def only(runs: list[JobRun], job: str | None = None) -> JobRun:
 def forge(tmp_path: Path, clean_kafka: Sandbox) -> Iterator[Forge]:
     """The template with its staging cluster on the shared broker, on main."""
     with github_server() as github:
-        made = Forge(tmp_path, github, {"CLIENT_PROPERTIES": "security.protocol=PLAINTEXT\nclient.id=workflow"})
+        made = Forge(tmp_path, github)
+        login = {"CLIENT_PROPERTIES": "security.protocol=PLAINTEXT\nclient.id=workflow"}
+        made.environments = {"staging": login, "staging-read": login}
         done = invoke("init", "work", "--overwrite", cwd=tmp_path)
         assert done.code == 0, done.err
         folder = made.work.folder
@@ -78,6 +81,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert applied.result == "success", applied.log
     assert applied.matrix == {"cluster": "staging", "slug": "staging"}
     assert applied.environment == "staging"
+    assert "CLIENT_PROPERTIES" not in applied.log
     assert applied.concurrency == {"group": "kafka-quotas-apply-staging", "cancel-in-progress": False}
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 10 * MIB
     assert applied_commit(forge) == forge.ref("refs/heads/main")
@@ -111,6 +115,7 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     clean = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
     assert clean.result == "success", clean.log
     assert clean.environment == "staging-read"
+    assert "CLIENT_PROPERTIES" not in clean.log
     assert clean.step("drift").outputs["drifted"] == "false"
     assert "baseline refs/kafka-quotas/baseline/staging" in clean.log
 
@@ -124,11 +129,25 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert "analytics-clickstream" in drifted.summary
     told = only(forge.on_push(forge.ref("refs/heads/main"), "drift.yml", fail_on_drift=False)["drift"])
     assert (told.result, told.step("drift").outputs["drifted"]) == ("success", "true")
-
-    before = forge.ref(SNAPSHOT)
-    only(forge.on_push(forge.ref("refs/heads/main"), "snapshot.yml")["snapshot"])
-    assert forge.ref(SNAPSHOT) != before
     assert len(forge.github.comments) == 1
+
+
+def test_a_scheduled_snapshot_renews_the_proof_of_the_baseline(forge: Forge, clean_kafka: Sandbox) -> None:
+    assert only(forge.on_push(forge.ref("refs/heads/main"), "quotas-apply.yml")["apply"], "apply").result == "success"
+    before, baseline, commit = forge.ref(SNAPSHOT), forge.ref(BASELINE), applied_commit(forge)
+    stored = only(forge.on_schedule("quotas-snapshot.yml")["snapshot"], "snapshot")
+    assert (stored.result, stored.environment) == ("success", "staging-read")
+    assert "CLIENT_PROPERTIES" not in stored.log
+    assert forge.ref(SNAPSHOT) != before
+    # The baseline is what it was, and its proof is new: GitHub deletes the old one some day.
+    assert forge.ref(BASELINE) != baseline
+    assert applied_commit(forge) == commit
+    forge.github.expired |= {artifact_name(baseline)}
+    again = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
+    assert "baseline refs/kafka-quotas/baseline/staging" in again.log
+    forge.environments = {}
+    without = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
+    assert "::notice title=no CLIENT_PROPERTIES::" in without.log
 
 
 @pytest.mark.large

@@ -25,7 +25,7 @@ MAY_WRITE = {
     "snapshot.yml": {"contents"},
 }
 """Everything else reads, and reads the contents only."""
-VERIFIES = {"backtest.yml", "drift.yml", "fork.yml", "plan.yml"}
+VERIFIES = {"backtest.yml", "drift.yml", "fork.yml", "plan.yml", "snapshot.yml"}
 """These ask which run stored a reference."""
 
 
@@ -111,6 +111,9 @@ def test_a_workflow_of_the_template_only_calls_one_that_there_is_with_inputs_tha
         # PyYAML reads the key "on" as the truth value.
         inputs = called[True]["workflow_call"]["inputs"]
         assert set(job.get("with", {})) <= set(inputs)
+        # plan.yml needs its secret only for an input that the template does not set.
+        secrets = set() if match["name"] == "plan.yml" else set(called[True]["workflow_call"].get("secrets", {}))
+        assert job.get("secrets", {}) == {name: f"${{{{ secrets.{name} }}}}" for name in secrets}
         needed = granted(ROOT / ".github" / "workflows" / match["name"])
         assert {(right, degree) for right, degree in job["permissions"].items()} == {
             (right, "write" if "write" in degrees else "read") for right, degrees in needed.items()
@@ -191,13 +194,28 @@ def test_a_backtest_is_the_same_script_in_and_outside_of_pull_requests():
     assert len(scripts) == 1
 
 
+PYTHON = """#!/bin/sh
+case "$*" in
+  "-P -m venv "*) mkdir -p "$4/bin" && cp "$0" "$4/bin/python" ;;
+  *) echo "$(dirname "$0") $*" >> ASKED ;;
+esac
+"""
+
+
 def installs(script: str, folder: Path, **variables: str) -> tuple[int, list[str]]:
-    """The exit code of a script that installs, and what it asked pip for."""
+    """The exit code of a script that installs, and what it asked which pip for."""
     programs, asked = folder / "bin", folder / "asked"
     programs.mkdir(exist_ok=True)
-    (programs / "python").write_text(f'#!/bin/sh\necho "$@" >> {asked}\n', encoding="utf-8")
+    (programs / "python").write_text(PYTHON.replace("ASKED", str(asked)), encoding="utf-8")
     (programs / "python").chmod(0o755)
-    env = {**os.environ, **variables, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "RUNNER_TEMP": str(folder)}
+    env = {
+        **os.environ,
+        "GITHUB_SERVER_URL": "https://github.com",
+        **variables,
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "RUNNER_TEMP": str(folder),
+        "GITHUB_PATH": str(folder / "path"),
+    }
     done = subprocess.run(
         ["bash", "-eo", "pipefail", "-c", script], cwd=folder, env=env, capture_output=True, text=True, check=False
     )
@@ -217,10 +235,10 @@ def install_steps() -> list[dict]:
     return [step for path in (*REUSABLE, ACTION) for step in steps(path) if step.get("name") == "Install kafka-quotas"]
 
 
-def only_what_is_locked(asked: list[str]) -> bool:
-    """Whether pip takes files from an index by their hash only, runs with safe paths, and builds with what is locked."""
+def only_what_is_locked(asked: list[str], python: Path) -> bool:
+    """Whether this pip takes files from an index by their hash only, runs with safe paths, and builds with what is locked."""
     return len(asked) == 3 and all(
-        line.startswith("-P -m pip install ")
+        line.startswith(f"{python} -P -m pip install ")
         and "--no-build-isolation" in line
         and ("--require-hashes" in line) != ("--no-index" in line)
         for line in asked
@@ -236,8 +254,36 @@ def test_every_job_installs_its_own_commit_and_locked_dependencies(tmp_path):
         folder.mkdir()
         commit = checked_out(folder)
         code, asked = installs(script, folder, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt", TOOL="/tool")
-        assert (code, only_what_is_locked(asked)) == (0, True), asked
+        assert (code, only_what_is_locked(asked, folder / "venv" / "bin")) == (0, True), asked
         assert not any("kafka-quota-reconciler" in line for line in asked)
+        # The steps that follow run what is installed there, and no package that another job left in the machine's Python.
+        assert (folder / "path").read_text(encoding="utf-8") == f"{folder / 'venv' / 'bin'}\n"
+
+
+@pytest.mark.parametrize(
+    ("server", "code"), [("https://github.com", 0), ("https://acme.ghe.com", 0), ("https://github.acme.example", 1)]
+)
+def test_a_server_that_keeps_no_artifacts_is_refused_before_anything_is_installed(server, code, tmp_path):
+    (script,) = {step["run"] for step in install_steps() if ".kafka-quotas" in step["run"]}
+    commit = checked_out(tmp_path)
+
+    ended, asked = installs(script, tmp_path, REQUIREMENT="", COMMIT=commit, LOCK="pipeline.txt", GITHUB_SERVER_URL=server)
+    assert (ended, bool(asked)) == (code, code == 0)
+
+
+@pytest.mark.parametrize("path", REUSABLE, ids=named)
+def test_no_link_of_the_repository_leads_the_tool_s_checkout_to_another_folder(path, tmp_path):
+    for job in read(path)["jobs"].values():
+        names = [step.get("name", "") for step in job["steps"]]
+        at = names.index("Check out kafka-quotas")
+        script = job["steps"][at - 1]["run"]
+        other = tmp_path / "other"
+        other.mkdir(exist_ok=True)
+        (other / "precious").touch()
+        (tmp_path / ".kafka-quotas").symlink_to(other)
+        subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, check=True)
+        assert not os.path.lexists(tmp_path / ".kafka-quotas")
+        assert (other / "precious").exists()
 
 
 @pytest.mark.parametrize("commit", ["", "0" * 40])
@@ -260,5 +306,5 @@ def test_gitlab_installs_one_commit_and_locked_dependencies(tmp_path):
 
     code, asked = installs("\n".join(line for line in lines if "install" in line and "apt-get" not in line), tmp_path)
 
-    assert (code, only_what_is_locked(asked)) == (0, True), asked
+    assert (code, only_what_is_locked(asked, tmp_path / "bin")) == (0, True), asked
     assert any('checkout --quiet --detach "$KAFKA_QUOTAS_COMMIT"' in line for line in lines)

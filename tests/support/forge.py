@@ -23,6 +23,7 @@ class Forge:
         self.folder = folder
         self.github = github
         self.secrets = dict(secrets or {})
+        self.environments: dict[str, dict[str, str]] = {}
         self.before_job: Callable[[str], None] = lambda job: None
         self.remote = folder / "remote.git"
         self.work = GitRepository(folder / "work")
@@ -126,7 +127,9 @@ class Forge:
         own = self.work.folder / ".github" / "workflows" / name
         chosen = {one.replace("_", "-"): value for one, value in inputs.items()}
         number = len(self.github.runs) + 1
-        self.github.runs[number] = workflow_run(number, event=github["event_name"], commit=str(github["sha"]))
+        # A workflow of this repository is called by the template's of that name.
+        caller = name if own.is_file() else f"quotas-{name}"
+        self.github.runs[number] = workflow_run(number, event=github["event_name"], commit=str(github["sha"]), workflow=caller)
         done = run_workflow(own if own.is_file() else WORKFLOWS / name, self.machine(github, run=number), inputs=chosen)
         self.github.artifacts[number] = {name for runs in done.values() for one in runs for name in one.artifacts}
         return done
@@ -154,5 +157,6 @@ class Forge:
                 "GITHUB_SERVER_URL": "https://github.example.org",
             },
             secrets=self.secrets,
+            environments=self.environments,
             before_job=self.before_job,
         )

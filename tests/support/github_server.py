@@ -73,6 +73,8 @@ class GitHubServer:
         self.pulls = [pull_request(NUMBER, HEAD)]
         self.runs: dict[int, dict[str, Any]] = {}
         self.artifacts: dict[int, set[str]] = {}
+        self.expired: set[str] = set()
+        """Names of artifacts that GitHub lists and has deleted."""
         self.faults: list[Fault] = []
         self.requests: list[Request] = []
         self.before: Callable[[Request], None] = lambda request: None
@@ -157,7 +159,8 @@ class GitHubServer:
                 return Reply(status=200, document=self.runs[int(number)])
             case ["actions", "runs", number, "artifacts"] if int(number) in self.runs:
                 names = sorted(name for name in self.artifacts.get(int(number), ()) if name == query.get("name", name))
-                return Reply(status=200, document={"total_count": len(names), "artifacts": [{"name": name} for name in names]})
+                rows = [{"name": name, "expired": name in self.expired} for name in names]
+                return Reply(status=200, document={"total_count": len(rows), "artifacts": rows})
         return None if listed is None else self._page(listed, request, query)
 
     def _page(self, items: list[Any], request: Request, query: Mapping[str, str]) -> Reply:
@@ -209,9 +212,16 @@ def user(login: str) -> dict[str, Any]:
     }
 
 
-def workflow_run(number: int, *, event: str, commit: str, repository: str = REPOSITORY) -> dict[str, Any]:
-    """A run, with the fields that tell where its workflow came from."""
-    return {"id": number, "event": event, "head_sha": commit, "head_repository": {"full_name": repository}}
+def workflow_run(number: int, *, event: str, commit: str, workflow: str = "quotas-apply.yml") -> dict[str, Any]:
+    """A run on main, with the fields that tell where its workflow came from."""
+    return {
+        "id": number,
+        "event": event,
+        "head_sha": commit,
+        "head_branch": "main",
+        "path": f".github/workflows/{workflow}",
+        "head_repository": {"full_name": REPOSITORY},
+    }
 
 
 def pull_request(number: int, head: str, *, label: str = "acme:change", merged_as: str | None = None) -> dict[str, Any]:

@@ -84,14 +84,20 @@ class Machine:
     variables: Mapping[str, str]
     left_out: Collection[str] = ("Install kafka-quotas",)
     secrets: Mapping[str, str] = field(default_factory=dict)
+    """Those of the repository."""
+    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The secrets of each environment."""
     before_job: Callable[[str], None] = lambda job: None
     """Called with the name of each job that is about to run."""
 
 
-def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | None = None) -> dict[str, list[JobRun]]:
+def run_workflow(
+    path: Path, machine: Machine, *, inputs: Mapping[str, Any] | None = None, mapped: Mapping[str, str] | None = None
+) -> dict[str, list[JobRun]]:
     """Every job in the order of its needs, each with its matrix, or with all jobs of the workflow that it calls.
 
-    Inputs that are not given have their defaults. A workflow that is not called must be one for the event.
+    Inputs that are not given have their defaults. A workflow that is not called must be one for the event. ``mapped``: the
+    secrets that a calling workflow hands on; a called workflow sees no others, and its environments only give values to these.
     """
     document = yaml.safe_load(path.read_text(encoding="utf-8"))
     events = document[True]
@@ -104,24 +110,39 @@ def run_workflow(path: Path, machine: Machine, *, inputs: Mapping[str, Any] | No
         needed = [job["needs"]] if isinstance(job.get("needs"), str) else job.get("needs", [])
         needs = {other: {"result": _together(done[other]), "outputs": _last_outputs(done[other])} for other in needed}
         status = "success" if all(one["result"] == "success" for one in needs.values()) else "failure"
-        contexts = {"github": machine.github, "inputs": given, "secrets": machine.secrets, "needs": needs}
+        secrets = machine.secrets if mapped is None else mapped
+        contexts = {"github": machine.github, "inputs": given, "secrets": secrets, "needs": needs}
         if not Expressions(contexts, status=status).holds(job.get("if", True)):
             done[name] = [JobRun(job=name, matrix={})]
             continue
         if "uses" in job:
-            done[name] = _called(job, machine, Expressions(contexts).filled(job.get("with", {})))
+            filled = Expressions(contexts).filled
+            handed = {secret: text_of(value) for secret, value in filled(job.get("secrets", {})).items()}
+            done[name] = _called(job, machine, filled(job.get("with", {})), handed)
             continue
         rows = Expressions(contexts).filled(job.get("strategy", {}).get("matrix", {}).get("include", [{}]))
         machine.before_job(name)
         earlier = [one for runs in done.values() for one in runs]
-        done[name] = [_Job(name, job, document, machine, {**contexts, "matrix": row}, earlier=earlier).run() for row in rows]
+        done[name] = []
+        for row in rows:
+            own = {**contexts, "matrix": row}
+            environment = machine.environments.get(text_of(Expressions(own).filled(job.get("environment", ""))), {})
+            own["secrets"] = _with_environment(secrets, environment, called=mapped is not None)
+            done[name].append(_Job(name, job, document, machine, own, earlier=earlier).run())
     return done
 
 
-def _called(job: Mapping[str, Any], machine: Machine, inputs: Mapping[str, Any]) -> list[JobRun]:
+def _with_environment(secrets: Mapping[str, str], environment: Mapping[str, str], *, called: bool) -> dict[str, str]:
+    """The secrets of a job: an environment's take the place of others, and in a called workflow add none."""
+    if called:
+        return {name: environment.get(name, value) for name, value in secrets.items()}
+    return {**secrets, **environment}
+
+
+def _called(job: Mapping[str, Any], machine: Machine, inputs: Mapping[str, Any], mapped: Mapping[str, str]) -> list[JobRun]:
     match = CALLED.fullmatch(job["uses"])
     assert match is not None
-    called = run_workflow(Path(__file__).parents[2] / match["path"], machine, inputs=inputs)
+    called = run_workflow(Path(__file__).parents[2] / match["path"], machine, inputs=inputs, mapped=mapped)
     return [one for runs in called.values() for one in runs]
 
 
@@ -198,7 +219,8 @@ class _Job:
         match step["uses"].partition("@")[0]:
             case "actions/checkout":
                 if "repository" in given:
-                    # This repository at the workflow's commit, for the step that is left out.
+                    # This repository at the workflow's commit, for the step that is left out. GitHub's action empties a folder.
+                    assert not os.path.lexists(self._workspace / ".kafka-quotas")
                     assert given == {**_OF_THE_TOOL, "path": ".kafka-quotas", "persist-credentials": False}
                     return
                 assert given == {"fetch-depth": 0, "persist-credentials": False}

@@ -24,6 +24,7 @@ class VerifyRefArguments(OutputArguments):
 
     ref: str
     branch: str
+    workflow: tuple[str, ...]
     snapshot: Path | None
     repository: str | None
     api_url: str | None
@@ -38,7 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--branch",
         required=True,
         metavar="REF",
-        help="trust the workflows of this default branch, such as refs/remotes/origin/main",
+        help="trust runs of this default branch, such as refs/remotes/origin/main",
+    )
+    parser.add_argument(
+        "--workflow",
+        required=True,
+        action="append",
+        metavar="FILE",
+        help="trust runs of this file in .github/workflows, such as quotas-apply.yml (repeatable)",
     )
     parser.add_argument("--snapshot", type=Path, metavar="FILE", help="write the verified snapshot to this file")
     options.add_github_options(parser, wait=60.0)
@@ -51,14 +59,15 @@ def parse(namespace: argparse.Namespace) -> VerifyRefArguments:
 
 
 def run(args: VerifyRefArguments) -> int:
-    """Verify; 3 when no run of the branch stored the reference."""
+    """Verify; 3 when no trusted run stored the reference, 1 when that could not be asked."""
     from reconciler.files import write_whole
-    from reconciler.workflows import SNAPSHOT, GitHubRepository, SystemClock, verify_reference
+    from reconciler.workflows import SNAPSHOT, GitHubRepository, SystemClock, TrustedRuns, verify_reference
 
     github = GitHubRepository(
         environment=os.environ, repository=args.repository, api_url=args.api_url, token_file=args.token_file
     )
-    stored = verify_reference(args.ref, branch=args.branch, folder=".", github=github, clock=SystemClock(), patience=args.wait)
+    trusted = TrustedRuns(branch=args.branch, workflows=args.workflow)
+    stored = verify_reference(args.ref, trusted=trusted, folder=".", github=github, clock=SystemClock(), patience=args.wait)
     if args.snapshot is not None:
         if stored.snapshot is None:
             raise FileAccessError(f"{args.ref} has no file {SNAPSHOT}")

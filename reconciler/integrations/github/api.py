@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -25,16 +26,45 @@ if TYPE_CHECKING:
 PUBLIC: Final = "https://api.github.com"
 VARIABLE: Final = "GITHUB_TOKEN"
 
-_NEEDED: Final = (
-    "The token needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiTask:
+    """What the API is asked for. ``purpose`` begins the sentence about a missing package."""
+
+    purpose: str
+    subject: str
+    """What may be missing when the answer is *not found*."""
+    needed: str
+    """A sentence about the right that the token needs."""
+
+
+COMMENTING: Final = ApiTask(
+    purpose="posting comments",
+    subject="the repository, pull request or comment",
+    needed="The token needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)",
 )
-_ADVICE: Final = {
-    401: "the token is refused. Is it expired, or of another server?",
-    403: f"the token may not do this. {_NEEDED}",
-    404: f"the repository, pull request or comment does not exist, or the token may not see it. {_NEEDED}",
-    410: "this is gone, or the repository has its issues switched off",
-    422: "GitHub does not take this",
-}
+VERIFYING: Final = ApiTask(
+    purpose="verifying a stored reference",
+    subject="the repository or the run",
+    needed="The token needs to read workflow runs (in a workflow: permissions: actions: read)",
+)
+
+
+def _advice(status: int, task: ApiTask) -> str:
+    match status:
+        case 401:
+            return "the token is refused. Is it expired, or of another server?"
+        case 403:
+            return f"the token may not do this. {task.needed}"
+        case 404:
+            return f"{task.subject} does not exist, or the token may not see it. {task.needed}"
+        case 410:
+            return "this is gone, or the repository has its issues switched off"
+        case 422:
+            return "GitHub does not take this"
+    return "GitHub's API does not answer as expected"
+
+
 _VERSION: Final = "2022-11-28"
 """Of the API, as GitHub Enterprise Server from 3.9 on has it, too."""
 
@@ -85,9 +115,19 @@ class GitHubApi(RestApi):
     request_id: ClassVar = "x-github-request-id"
     remaining: ClassVar = "x-ratelimit-remaining"
 
-    def __init__(self, address: ApiAddress, token: Token, *, clock: Clock, patience: float, ca_file: Path | None = None) -> None:
-        super().__init__(address, token, clock=clock, patience=patience, ca_file=ca_file)
-        self._sansio = _sansio()
+    def __init__(
+        self,
+        address: ApiAddress,
+        token: Token,
+        *,
+        clock: Clock,
+        patience: float,
+        task: ApiTask = COMMENTING,
+        ca_file: Path | None = None,
+    ) -> None:
+        super().__init__(address, token, clock=clock, patience=patience, purpose=task.purpose, ca_file=ca_file)
+        self._sansio = _sansio(task.purpose)
+        self._task = task
 
     def headers(self) -> dict[str, str]:
         """As gidgethub makes them."""
@@ -104,8 +144,7 @@ class GitHubApi(RestApi):
         """With the permission that GitHub asks for."""
         needed = answer.headers.get("x-accepted-github-permissions", "")
         wanted = f". GitHub asks for the permission {needed}" if needed and answer.status == 403 else ""
-        advice = _ADVICE.get(answer.status, "GitHub's API does not answer as expected")
-        return refusal_words(answer, advice, _error_texts(answer), more=wanted)
+        return refusal_words(answer, _advice(answer.status, self._task), _error_texts(answer), more=wanted)
 
     def decipher(self, answer: Answer) -> tuple[object, str | None]:
         """As gidgethub reads it."""
@@ -116,11 +155,11 @@ class GitHubApi(RestApi):
         return document, following
 
 
-def _sansio() -> Any:
+def _sansio(purpose: str) -> Any:
     try:
         from gidgethub import sansio
     except ImportError as error:
-        words = "posting comments needs gidgethub, which is not installed: pip install 'kafka-quota-reconciler[github]'"
+        words = f"{purpose} needs gidgethub, which is not installed: pip install 'kafka-quota-reconciler[github]'"
         raise MissingDependencyError(words) from error
     module: ModuleType = sansio
     return module

@@ -149,34 +149,6 @@ def _comment(document: object, doing: str) -> Comment:
     raise unexpected(doing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowRun:
-    """One run. ``event``: what started it; ``commit``: whose workflow file it ran, in ``repository``."""
-
-    event: str
-    commit: str
-    repository: str
-
-
-def workflow_run(api: GitHubApi, number: int, *, repository: str) -> WorkflowRun:
-    """One run by its number. Raises ``ForgeError``."""
-    doing = f"read run {number} of {repository}"
-    match api.get(f"/repos/{repository}/actions/runs/{number}", doing=doing):
-        case {"event": str(event), "head_sha": str(commit), "head_repository": {"full_name": str(where)}}:
-            return WorkflowRun(event=event, commit=commit, repository=where)
-    raise unexpected(doing)
-
-
-def has_artifact(api: GitHubApi, number: int, name: str, *, repository: str) -> bool:
-    """Whether a run left an artifact of this name, which may have expired. Raises ``ForgeError``."""
-    doing = f"list the artifacts of run {number} of {repository}"
-    query = urllib.parse.urlencode({"name": name})
-    match api.get(f"/repos/{repository}/actions/runs/{number}/artifacts?{query}", doing=doing):
-        case {"artifacts": list(listed)}:
-            return any(isinstance(artifact, dict) and artifact.get("name") == name for artifact in listed)
-    raise unexpected(doing)
-
-
 def newest_commit(api: GitHubApi, *, repository: str, number: int) -> str:
     """The commit at the head of a pull request. Raises ``ForgeError``."""
     doing = f"read pull request {number} of {repository}"

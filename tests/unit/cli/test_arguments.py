@@ -13,7 +13,7 @@ from reconciler.cli.main import COMMANDS, build_parser
 LEAST = {
     "revert": ("report.json",),
     "render": ("plan.json",),
-    "verify-ref": ("refs/x", "--branch", "main"),
+    "verify-ref": ("refs/x", "--branch", "refs/heads/main", "--workflow", "a.yml"),
     "import": ("--from", "jikkou", "--folder", "quotas", "file.yaml"),
     "backtest": ("--traffic", "logs"),
     "simulate": ("--traffic", "logs", "--without-broker", "3"),
