@@ -7,7 +7,7 @@ edited, cut short or joined from two is noticed.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from reconciler.formats import (
 from reconciler.model import ClusterIdentity, DesiredState, Entity, ForeignText, ManifestCommit, Quotas
 
 SCHEMA: Final = "baseline"
+_FORMAT_VERSION: Final = "1.1"
 _MAJOR: Final = FORMAT_VERSION.partition(".")[0]
 
 
@@ -37,10 +38,14 @@ class RecordedBaseline:
     cluster_name: ForeignText | None
     commit: str | None
     entities: Mapping[Entity, Quotas]
+    unmanaged: frozenset[Entity] | None = None
+    """Entities in the scope that no manifest declared. ``None``: not recorded."""
 
 
-def baseline_to_json(desired: DesiredState, cluster: ClusterIdentity, source: ManifestCommit) -> dict[str, Json]:
-    """The document of ``baseline.v1``, equal for equal state, cluster and commit."""
+def baseline_to_json(
+    desired: DesiredState, cluster: ClusterIdentity, source: ManifestCommit, *, unmanaged: Iterable[Entity] = ()
+) -> dict[str, Json]:
+    """The document of ``baseline.v1``, equal for equal state, cluster, commit and unmanaged entities of the scope."""
     rows: list[Json] = [
         {
             "entity": dict(entity_to_json(entity)),
@@ -48,12 +53,14 @@ def baseline_to_json(desired: DesiredState, cluster: ClusterIdentity, source: Ma
         }
         for entity, declared in sorted(desired.entities.items(), key=lambda item: item[0].sort_key)
     ]
+    left: list[Json] = [dict(entity_to_json(entity)) for entity in sorted(unmanaged, key=lambda entity: entity.sort_key)]
     return {
-        "format_version": FORMAT_VERSION,
+        "format_version": _FORMAT_VERSION,
         "cluster": cluster_to_json(cluster),
         "source": {"commit": source.commit, "dirty": source.dirty},
         "entities": rows,
-        "digest": _digest(cluster.id, rows),
+        "unmanaged": left,
+        "digest": _digest(cluster.id, rows, left),
     }
 
 
@@ -66,7 +73,7 @@ def read_baseline(text: str, *, name: str) -> RecordedBaseline:
 
     def build(data: Any) -> RecordedBaseline:
         baseline = baseline_from_json(data)
-        if data["digest"] != _digest(baseline.cluster_id, data["entities"]):
+        if data["digest"] != _digest(baseline.cluster_id, data["entities"], data.get("unmanaged")):
             raise BaselineError(f"{name} is not as it was recorded: its entities do not give its digest. Record it again")
         return baseline
 
@@ -81,8 +88,13 @@ def baseline_from_json(data: object) -> RecordedBaseline:
     document = checked(data, SCHEMA)
     identity = cluster_from_json(document["cluster"])
     rows = items_from_json(document["entities"], _declared_from_json, "entities")
+    unmanaged = frozenset(map(entity_from_json, document["unmanaged"])) if "unmanaged" in document else None
     return RecordedBaseline(
-        cluster_id=identity.id, cluster_name=identity.name, commit=document["source"]["commit"], entities=dict(rows)
+        cluster_id=identity.id,
+        cluster_name=identity.name,
+        commit=document["source"]["commit"],
+        entities=dict(rows),
+        unmanaged=unmanaged,
     )
 
 
@@ -91,6 +103,8 @@ def _declared_from_json(row: Mapping[str, Any]) -> tuple[Entity, Quotas]:
     return entity_from_json(row["entity"]), quotas
 
 
-def _digest(cluster_id: str | None, rows: Json) -> str:
-    canonical: Json = {"format": _MAJOR, "cluster": cluster_id, "entities": rows}
+def _digest(cluster_id: str | None, rows: Json, unmanaged: Json) -> str:
+    canonical: dict[str, Json] = {"format": _MAJOR, "cluster": cluster_id, "entities": rows}
+    if unmanaged is not None:
+        canonical["unmanaged"] = unmanaged
     return "sha256:" + hashlib.sha256(canonical_bytes(canonical)).hexdigest()

@@ -53,6 +53,7 @@ from reconciler.model import (
     Effect,
     GuardResult,
     GuardStatus,
+    KeptEntity,
     KeyChange,
     Known,
     KnownAddress,
@@ -68,7 +69,7 @@ from reconciler.model import (
 from reconciler.text import number_text
 
 SCHEMA: Final = "plan"
-_FORMAT_VERSION: Final = "1.2"
+_FORMAT_VERSION: Final = "1.3"
 
 
 def plan_to_json(plan: Plan) -> dict[str, Json]:
@@ -99,6 +100,7 @@ def plan_to_json(plan: Plan) -> dict[str, Json]:
         "findings": [finding_to_json(finding) for finding in plan.findings],
         **effects,
         **unmanaged,
+        **({} if not plan.kept else {"kept": [_kept_to_json(each) for each in plan.kept]}),
         **({} if not plan.withheld else {"withheld": [_withheld_to_json(each) for each in plan.withheld]}),
         **brokers_to_json(plan.brokers, plan.leaders),
         "digest": plan.digest,
@@ -112,6 +114,14 @@ def _withheld_to_json(withheld: WithheldOwner) -> dict[str, Json]:
         "guards": [_guard_to_json(guard) for guard in withheld.guards],
         "findings": [finding_to_json(finding) for finding in withheld.findings],
         "waits_for": list(withheld.waits_for),
+    }
+
+
+def _kept_to_json(kept: KeptEntity) -> dict[str, Json]:
+    return {
+        "entity": entity_to_json(kept.entity),
+        "quotas": {key: value_to_json(value) for key, value in sorted(kept.quotas.items())},
+        "declared_at": kept.since,
     }
 
 
@@ -184,6 +194,7 @@ def plan_from_json(data: object) -> Plan:
         brokers=tuple(sorted(document.get("brokers", ()))),
         leaders=leaders_from_json(document),
         withheld=items_from_json(document.get("withheld", []), _withheld_from_json, "withheld"),
+        kept=items_from_json(document.get("kept", []), _kept_from_json, "kept"),
     )
     for field, derived in (("applyable", plan.applyable), ("errored", plan.errored)):
         if document[field] is not derived:
@@ -268,6 +279,11 @@ def _withheld_from_json(row: Mapping[str, Any]) -> WithheldOwner:
         findings=items_from_json(row["findings"], finding_from_json, "findings"),
         waits_for=tuple(row["waits_for"]),
     )
+
+
+def _kept_from_json(row: Mapping[str, Any]) -> KeptEntity:
+    quotas = {key: number_from_json(value, field_path(("quotas", key))) for key, value in row["quotas"].items()}
+    return KeptEntity(entity=entity_from_json(row["entity"]), quotas=quotas, since=row["declared_at"])
 
 
 def plan_digest(cluster_id: str | None, changes: Iterable[Change]) -> str:

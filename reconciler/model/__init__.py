@@ -145,6 +145,7 @@ if TYPE_CHECKING:
         TrafficOverview,
     )
     from reconciler.model.plan import (
+        MAY_OVERRIDE_DECLARED,
         NO_LONGER_DECLARED,
         OVERRIDES_DECLARED,
         Action,
@@ -157,6 +158,7 @@ if TYPE_CHECKING:
         ChangeStatus,
         GuardResult,
         GuardStatus,
+        KeptEntity,
         KeyChange,
         ManifestCommit,
         Plan,
@@ -235,6 +237,7 @@ __all__ = [
     "LINT_RULES",
     "LONG_MAX",
     "MAX_REGEXES",
+    "MAY_OVERRIDE_DECLARED",
     "NOT_RECORDED",
     "NO_LONGER_DECLARED",
     "OTHER",
@@ -333,6 +336,7 @@ __all__ = [
     "IncidentStep",
     "Isolation",
     "JudgedQuotas",
+    "KeptEntity",
     "KeyChange",
     "KeyDrift",
     "Known",

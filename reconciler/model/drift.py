@@ -20,7 +20,8 @@ class DriftClass(enum.StrEnum):
     """What became of one entity.
 
     ``DIFFERS`` stands for the three before it without a baseline to distinguish them by. ``ADDED``: in the scope, not
-    declared, and either the next apply removes it or it overrides a declared limit. ``UNMANAGED`` is not a difference.
+    declared, and either the next apply removes it, or it overrides a declared limit. Where it only may, it is new since the
+    baseline. ``UNMANAGED`` is not a difference.
     """
 
     IN_SYNC = "in-sync"
@@ -92,6 +93,8 @@ class Baseline:
 
     entities: Mapping[Entity, Mapping[str, float]]
     origin: BaselineOrigin
+    unmanaged: frozenset[Entity] | None = None
+    """Entities in the scope that no manifest declared then. ``None``: not recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

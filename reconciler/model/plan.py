@@ -21,6 +21,9 @@ NO_LONGER_DECLARED: Final = "no-longer-declared"
 OVERRIDES_DECLARED: Final = "overrides-declared"
 """The finding about an undeclared entity that overrides a declared limit, and that ``prune: never`` keeps."""
 
+MAY_OVERRIDE_DECLARED: Final = "may-override-declared"
+"""The one finding about all undeclared entities that may override a declared limit for some client, if there is such a client."""
+
 
 class Action(enum.StrEnum):
     """What happens to an entity."""
@@ -192,6 +195,15 @@ class ManifestCommit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeptEntity:
+    """An entity that left the manifests, and whose quotas stay because of ``prune: never``. ``since``: where it was declared."""
+
+    entity: Entity
+    quotas: Mapping[str, float]
+    since: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Counts of entities."""
 
@@ -231,6 +243,8 @@ class Plan:
     """Which of them lead partitions, where that was read."""
     withheld: tuple[WithheldOwner, ...] = ()
     """Owners whose changes are not in this plan, with the reasons, sorted. Only where owners are isolated."""
+    kept: tuple[KeptEntity, ...] = ()
+    """What was deleted from the manifests and is not removed from the cluster, sorted."""
 
     @property
     def tripped(self) -> tuple[GuardResult, ...]:
@@ -321,6 +335,8 @@ class ApplyReport:
     """About undeclared entities that the run left as they are although they differ from what the manifests declare."""
     withheld: tuple[WithheldOwner, ...] = ()
     """Owners whose changes the run did not write, with the reasons."""
+    unmanaged: tuple[Entity, ...] = ()
+    """Entities in the scope that no manifest declares and that the run left. No document but the baseline has them."""
 
     @property
     def wrote(self) -> bool:

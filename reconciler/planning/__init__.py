@@ -21,7 +21,9 @@ if TYPE_CHECKING:
         forgotten_entities,
         forgotten_note,
         kept_entities,
+        needs_decision,
         overriding_entities,
+        possible_overrides,
         undeclared_in_scope,
     )
     from reconciler.planning.leader_files import parse_leaders
@@ -44,10 +46,12 @@ __all__ = [
     "keep_parts",
     "kept_entities",
     "moved_leaders",
+    "needs_decision",
     "nothing_to_do_notes",
     "overriding_entities",
     "parse_leaders",
     "plan_way_back",
+    "possible_overrides",
     "propose_values",
     "quotas_after",
     "read_saved_plan",

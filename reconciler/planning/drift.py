@@ -6,7 +6,8 @@ For an entity that the manifests declare, or that the scope contains, the first 
 - unapplied: L = B, and so B differs from D: merged, and not applied yet
 - missing: in B, and nothing of it is live: it was removed from the cluster
 - changed: live with other values than B, or than D if B does not have it: its values were changed on the cluster
-- added: in neither B nor D, and live, where pruning removes it or where it overrides a declared limit
+- added: in neither B nor D, and live, where pruning removes it, where it certainly overrides a declared limit, or where it may
+  override one and is new since the baseline
 - unmanaged: in neither B nor D, and live
 
 Without a baseline the middle three are ``differs`` for declared entities, and an undeclared entity may also be one that was
@@ -20,7 +21,7 @@ manifests were read.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,17 +47,22 @@ from reconciler.model import (
 )
 from reconciler.planning.diff import expiry_of, require_computed
 from reconciler.planning.rebalance import brokers_of_part
-from reconciler.resolution import DeclaredLimits
+from reconciler.resolution import DeclaredLimits, Override
+from reconciler.text import count_of
 
 _NOTHING: Final[Mapping[str, float]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Everything that is not in sync, in canonical order, and how many entities each class has."""
+    """Everything that is not in sync, in canonical order, and how many entities each class has.
+
+    ``overrides``: of the undeclared entities that ``prune: never`` keeps, by key a declared limit that each of them overrides.
+    """
 
     entities: tuple[EntityDrift, ...]
     counts: Mapping[DriftClass, int]
+    overrides: Mapping[Entity, Mapping[str, Override]]
 
 
 def compare(
@@ -66,8 +72,9 @@ def compare(
     *,
     scope: Scope,
     prune: Prune,
+    unmanaged_then: Collection[Entity] | None = None,
 ) -> Comparison:
-    """Classify every entity that any side has.
+    """Classify every entity that any side has. ``unmanaged_then``: undeclared ones of the baseline; ``None``: not known.
 
     When only some manifests were read (``desired`` is not complete), only what they declare is looked at: of the rest it is not
     known whether another manifest has it. Raises ``ValueError`` while values of the desired state are not computed yet.
@@ -77,13 +84,18 @@ def compare(
     if desired.complete:
         candidates |= live.keys() | (baseline or {}).keys()
     additions = [entity for entity in undeclared_in_scope(desired, live, scope) if entity not in (baseline or {})]
+    overrides = overriding_entities(additions, desired, live, scope=scope) if prune is Prune.NEVER else {}
     sides = _Sides(
         desired=desired,
         live=live,
         baseline=baseline,
         scope=scope,
         added=frozenset(additions) if prune is not Prune.NEVER else frozenset(),
-        overrides=overriding_entities(additions, desired, live, scope=scope) if prune is Prune.NEVER else {},
+        overrides={
+            entity: {key: override.limit for key, override in of_entity.items()}
+            for entity, of_entity in overrides.items()
+            if needs_decision(entity, of_entity, unmanaged_then)
+        },
     )
     counts = dict.fromkeys(DriftClass, 0)
     drifted: list[EntityDrift] = []
@@ -94,7 +106,8 @@ def compare(
         counts[entity_drift.drift] += 1
         if entity_drift.drift is not DriftClass.IN_SYNC:
             drifted.append(entity_drift)
-    return Comparison(entities=tuple(sorted(drifted, key=lambda entity_drift: entity_drift.entity.sort_key)), counts=counts)
+    drifted.sort(key=lambda entity_drift: entity_drift.entity.sort_key)
+    return Comparison(entities=tuple(drifted), counts=counts, overrides=overrides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,21 +217,44 @@ def kept_entities(entities: Iterable[Entity], earlier: Container[Entity], prune:
     return tuple(entity for entity in entities if entity in earlier) if prune is Prune.NEVER else ()
 
 
+def needs_decision(entity: Entity, overrides: Mapping[str, Override], known: Collection[Entity] | None) -> bool:
+    """Whether the overrides of an undeclared entity need a decision: a certain one, or an entity that is new since ``known``."""
+    return any(override.certain for override in overrides.values()) or (known is not None and entity not in known)
+
+
 def overriding_entities(
     entities: Iterable[Entity], desired: DesiredState, live: Mapping[Entity, Quotas], *, scope: Scope
-) -> dict[Entity, dict[str, Limit]]:
+) -> dict[Entity, dict[str, Override]]:
     """Those ``entities`` of the scope that override a declared limit for some client: by key, one limit that each overrides."""
-    overrides: dict[Entity, dict[str, Limit]] = {}
+    overrides: dict[Entity, dict[str, Override]] = {}
     limits: DeclaredLimits | None = None
     for entity in entities:
         if limits is None:
             beside = {other: quotas for other, quotas in live.items() if not scope.contains(other)}
             declared = {other: quotas for other, quotas in desired.values().items() if scope.contains(other)}
             limits = DeclaredLimits(declared, beside)
-        overridden = {key: limit for key in live[entity] if (limit := limits.overridden_by(entity, key)) is not None}
+        overridden = {key: override for key in live[entity] if (override := limits.overridden_by(entity, key)) is not None}
         if overridden:
             overrides[entity] = overridden
     return overrides
+
+
+def possible_overrides(overrides: Mapping[Entity, Mapping[str, Override]], known: Collection[Entity] | None) -> Message | None:
+    """One sentence about all entities whose overrides are no difference: they only may meet a client of a declared entity."""
+    quiet = [entity for entity, of_entity in overrides.items() if not needs_decision(entity, of_entity, known)]
+    if not quiet:
+        return None
+    first = min(quiet, key=lambda entity: entity.sort_key)
+    return compose(
+        "{entities} that no manifest declares {override} a declared limit for clients that both apply to, if there are such "
+        "clients: {first} overrides {limit}{more}. {they}.",
+        entities=count_of(len(quiet), "entity", "entities"),
+        override="overrides" if len(quiet) == 1 else "override",
+        first=first,
+        limit=min(overrides[first].items())[1].limit.entity,
+        more="" if len(quiet) == 1 else ", for example",
+        they="It stays as it is" if len(quiet) == 1 else "They stay as they are",
+    )
 
 
 def forgotten_entities(

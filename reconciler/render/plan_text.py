@@ -21,6 +21,7 @@ from reconciler.model import (
     ClusterFailure,
     ClusterIdentity,
     GuardStatus,
+    KeptEntity,
     KeyChange,
     LeaderSpread,
     ObservedFrom,
@@ -91,6 +92,9 @@ def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
     if plan.effects is not None:
         yield from effects_lines(plan.effects, changes=plan.changes)
         yield line()
+    if plan.kept:
+        yield from _kept(plan.kept)
+        yield line()
     if plan.unmanaged:
         yield line("Unmanaged, and left as they are:")
         yield from (line((f"  ? {entity}", Style.FAINT)) for entity in plan.unmanaged)
@@ -102,6 +106,17 @@ def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
         yield labelled("Note: ", Style.FAINT, INCOMPLETE)
     yield line((summary_sentence(plan), Style.STRONG))
     yield line((f"Digest {plan.digest}", Style.FAINT))
+
+
+def _kept(kept: Sequence[KeptEntity]) -> Iterator[Block]:
+    yield line(("Not removed", Style.WARN), ", although no manifest declares these any more:")
+    rows: list[Line | tuple[str | tuple[str, Style], ...]] = []
+    for each in kept:
+        rows.append(line(f"  = {each.entity}"))
+        since = (f"declared at {each.since}", Style.FAINT)
+        quotas = sorted(each.quotas.items())
+        rows += [(key, f"{amount(key, value)}: stays (prune: never)", "", since) for key, value in quotas]
+    yield table(_KEYS, rows, indent=6, titled=False)
 
 
 def _legend(plan: Plan) -> Line:
@@ -234,11 +249,17 @@ def _guards(plan: Plan) -> Iterator[Line]:
 
 
 def undecided_words(plan: Plan) -> str:
-    """``1 entity that no manifest declares needs a decision``; its finding names it."""
-    count = len(plan.undecided)
-    if count == 1:
-        return "1 entity that no manifest declares needs a decision"
-    return f"{count} entities that no manifest declares need a decision"
+    """``1 entity that left the manifests is not removed (prune: never)``, and those whose findings ask for a decision."""
+    others = len(plan.undecided) - len(plan.kept)
+    parts = []
+    if plan.kept:
+        are = "is" if len(plan.kept) == 1 else "are"
+        left = count_of(len(plan.kept), "entity that left the manifests", "entities that left the manifests")
+        parts.append(f"{left} {are} not removed (prune: never)")
+    if others:
+        undeclared = count_of(others, "entity that no manifest declares", "entities that no manifest declares")
+        parts.append(f"{undeclared} {'needs' if others == 1 else 'need'} a decision")
+    return " and ".join(parts)
 
 
 def withheld_words(withheld: Sequence[WithheldOwner]) -> str:

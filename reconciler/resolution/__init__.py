@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         sanitize_name,
         unsanitize_name,
     )
-    from reconciler.resolution.overriding import DeclaredLimits
+    from reconciler.resolution.overriding import DeclaredLimits, Override
     from reconciler.resolution.precedence import (
         ADDRESS_PRECEDENCE,
         CLIENT_LEVELS,
@@ -114,6 +114,7 @@ __all__ = [
     "MakeCallback",
     "MemberKind",
     "NameMatch",
+    "Override",
     "ProportionalTotal",
     "QuotaCallback",
     "QuotaTable",

@@ -29,7 +29,7 @@ from reconciler.model import (
     ManifestCommit,
     Plan,
 )
-from reconciler.planning import is_applied, require_current
+from reconciler.planning import is_applied, quotas_after, require_current, undeclared_in_scope
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster
 from reconciler.workflows.baselines import GivenBaseline
@@ -100,7 +100,8 @@ def apply_manifests(
     if saved is not None and approval.expected_digest in (None, saved.digest) and is_applied(saved, current):
         return already_applied(plan)
     report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=on_refusal)
-    return replace(report, findings=plan.undecided, divided_among=plan.brokers, leaders=plan.leaders)
+    unmanaged = undeclared_in_scope(intent.desired, quotas_after(current.entities, plan.changes), intent.spec.scope)
+    return replace(report, findings=plan.undecided, divided_among=plan.brokers, leaders=plan.leaders, unmanaged=unmanaged)
 
 
 def write(

@@ -62,7 +62,7 @@ def is_clean(report: ApplyReport) -> bool:
 def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
     """Write the baseline whole or not at all. Raises ``FileAccessError``."""
     desired, _ = compute_units(intent.desired, BrokerFacts(brokers=report.divided_among, leaders=report.leaders))
-    write_whole(path, [document_text(baseline_to_json(desired, report.cluster, intent.source()))])
+    write_whole(path, [document_text(baseline_to_json(desired, report.cluster, intent.source(), unmanaged=report.unmanaged))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class GivenBaseline:
         assert self.recorded is not None
         _require_same_cluster(self.name, self.recorded, current.cluster)
         origin = BaselineOrigin(kind=BaselineKind.FILE, name=self.name, commit=self.recorded.commit)
-        return Baseline(entities=self.recorded.entities, origin=origin)
+        return Baseline(entities=self.recorded.entities, origin=origin, unmanaged=self.recorded.unmanaged)
 
 
 def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | None = None) -> GivenBaseline:

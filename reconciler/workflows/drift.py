@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.logs import log_event
 from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches, compose, display_name
-from reconciler.planning import compare, forgotten_entities, forgotten_note
+from reconciler.planning import compare, forgotten_entities, forgotten_note, possible_overrides
 from reconciler.ports import QuotaReader
 from reconciler.text import list_some
 from reconciler.workflows.baselines import GivenBaseline
@@ -50,9 +50,17 @@ def drift_from(
     baseline = given.of(intent.spec.name, current) if given is not None else None
     spec = intent.spec
     declared_then = baseline.entities if baseline else None
-    compared = compare(intent.desired, current.entities, declared_then, scope=spec.scope, prune=spec.prune)
+    compared = compare(
+        intent.desired,
+        current.entities,
+        declared_then,
+        scope=spec.scope,
+        prune=spec.prune,
+        unmanaged_then=baseline.unmanaged if baseline else None,
+    )
     shown = tuple(entity for entity in compared.entities if not any_matches(ignore, entity.entity))
     ignored = [entity for entity in compared.entities if any_matches(ignore, entity.entity)]
+    quiet = possible_overrides(compared.overrides, baseline.unmanaged if baseline else None)
     drift = Drift(
         cluster=current.cluster.named(spec.name),
         source=source,
@@ -66,7 +74,7 @@ def drift_from(
             for each, count in compared.counts.items()
         },
         ignored=len(ignored),
-        notes=(*current.notes, *intent.notes, *_notes(intent, current, baseline)),
+        notes=(*current.notes, *intent.notes, *((quiet,) if quiet is not None else ()), *_notes(intent, current, baseline)),
         findings=(*intent.findings, *intent.owner_errors),
     )
     counts = {each.value: count for each, count in drift.counts.items()}

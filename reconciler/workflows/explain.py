@@ -12,6 +12,7 @@ from reconciler.importing import IMPORT_RULES
 from reconciler.manifest import MANIFEST_EXAMPLES, RULES
 from reconciler.model import (
     LINT_RULES,
+    MAY_OVERRIDE_DECLARED,
     NO_LONGER_DECLARED,
     OVERRIDES_DECLARED,
     POLICY_PREFIX,
@@ -117,8 +118,17 @@ _RUN_TIME: Final = (
         id=OVERRIDES_DECLARED,
         severity=Severity.WARNING,
         explanation="An entity in the scope that no manifest declares, and that prune: never keeps, overrides a declared limit: "
-        "by the eight precedence levels some client has its value, or a quota group of its own. drift calls it added. Declare "
-        "it, remove it with an entry that has quotas: {}, or exclude it from the scope when another team owns it.",
+        "it has all clients of the declared entity, or it names the same user or client-id. An entity that is new since the "
+        "baseline counts, too, if some client may be limited by both. drift calls it added. Declare it, remove it with an entry "
+        "that has quotas: {}, or exclude it from the scope when another team owns it.",
+    ),
+    Rule(
+        id=MAY_OVERRIDE_DECLARED,
+        severity=Severity.INFO,
+        explanation="Entities in the scope that no manifest declares, and that prune: never keeps, are stronger than a declared "
+        "limit for clients that both apply to: user=alice overrides client-id=etl once alice sends that client-id, and each "
+        "user's own quota overrides a default. Whether there are such clients, quotas do not show. One finding counts them all, "
+        "and drift calls them unmanaged. To see one client's limit, run resolve.",
     ),
     COUNTS_AFTER_MERGE,
 )
@@ -135,12 +145,12 @@ _DRIFT: Final = {
     "differs": "The cluster has other quotas than the manifests. Without a baseline, two causes look alike: a change that was "
     "merged and not applied (unapplied), or a change or removal by hand (changed, missing).",
     "added": "The cluster has quotas in the scope that no manifest declares, and either the next apply removes them (prune: "
-    "confirm or always), or they override, split or loosen a declared limit (prune: never): by the eight precedence levels some "
-    "client has another limit, or a quota group of its own. Declare them, or remove them: apply does so under prune: confirm or "
-    "always, and under prune: never when an entry declares the entity with quotas: {}. Without a baseline this can also be an "
+    "confirm or always), or they override a declared limit (prune: never): they have all clients of the declared entity, name "
+    "the same user or client-id, or are new since the baseline. Declare them, or remove them: apply does so under prune: confirm "
+    "or always, and under prune: never when an entry declares the entity with quotas: {}. Without a baseline this can also be an "
     "entity that left the manifests.",
-    "unmanaged": "The cluster has an entity that no manifest declares, and that overrides no declared limit. It is counted and "
-    "left alone. export writes it as a manifest. drift --fail-on-unmanaged makes one in the scope fail.",
+    "unmanaged": "The cluster has an entity that no manifest declares, and that overrides no declared limit for certain. It is "
+    "counted and left alone. export writes it as a manifest. drift --fail-on-unmanaged makes one in the scope fail.",
 }
 """The classes of drift."""
 

@@ -66,7 +66,7 @@ from reconciler.workflows.plan_policies import judged_by_policies, policies_of
 from reconciler.workflows.references import Before, ReadReferences, References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
-from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes
+from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes, what_is_kept
 from reconciler.workflows.units import at_brokers, read_for, share_notes
 from reconciler.workflows.validate import lint_change, lint_offline
 
@@ -277,6 +277,7 @@ def plan_from(
         brokers=current.brokers if intent.has_totals else (),
         leaders=current.leaders if intent.has_totals else None,
         withheld=judged.withheld,
+        kept=what_is_kept(spec, intent.desired, current, earlier),
     )
     made = judged_by_policies(
         made,

@@ -188,7 +188,14 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
     intent = at_brokers(intent, state)
     given = baseline.of(intent.spec.name, state) if baseline is not None else None
     spec, declared_then = intent.spec, given.entities if given else None
-    compared = compare(intent.desired, state.entities, declared_then, scope=spec.scope, prune=spec.prune)
+    compared = compare(
+        intent.desired,
+        state.entities,
+        declared_then,
+        scope=spec.scope,
+        prune=spec.prune,
+        unmanaged_then=given.unmanaged if given else None,
+    )
     classes = {entity.entity: entity.drift for entity in compared.entities}
     unreadable = (node.message for node in state.unreadable)
     return ClusterOverview(

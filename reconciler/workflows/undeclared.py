@@ -1,4 +1,4 @@
-"""Findings and notes of a plan about entities that no manifest declares and that it leaves."""
+"""What a plan shows of entities that no manifest declares and that it leaves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
+    MAY_OVERRIDE_DECLARED,
     NO_LONGER_DECLARED,
     OVERRIDES_DECLARED,
     Baseline,
@@ -15,7 +16,7 @@ from reconciler.model import (
     DesiredState,
     Entity,
     Finding,
-    Limit,
+    KeptEntity,
     ManifestCommit,
     Message,
     Prune,
@@ -29,7 +30,16 @@ from reconciler.model import (
     key_part,
     name_part,
 )
-from reconciler.planning import forgotten_entities, forgotten_note, kept_entities, overriding_entities, undeclared_in_scope
+from reconciler.planning import (
+    forgotten_entities,
+    forgotten_note,
+    kept_entities,
+    needs_decision,
+    overriding_entities,
+    possible_overrides,
+    undeclared_in_scope,
+)
+from reconciler.resolution import Override
 from reconciler.text import amount_part, rate_part
 from reconciler.workflows.references import Before
 
@@ -61,31 +71,25 @@ class DeclaredEarlier:
 def undeclared_findings(
     spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier
 ) -> Iterator[Finding]:
-    """One warning for each undeclared entity that drift calls a difference and that ``prune: never`` keeps."""
+    """One warning for each undeclared entity that drift calls a difference and that ``prune: never`` keeps.
+
+    One more finding counts all that may override a declared limit, if there is such a client.
+    """
     if spec.prune is not Prune.NEVER:
         return
     live = current.entities
-    undeclared = undeclared_in_scope(desired, live, spec.scope)
-    before = frozenset(entity for entity in undeclared if earlier.since(entity) is not None)
-    for entity in kept_entities(undeclared, before, spec.prune):
-        yield Finding(
-            id=NO_LONGER_DECLARED,
-            severity=Severity.WARNING,
-            message=compose(
-                "{entity} is no longer declared (declared at {since}), and {prune} keeps its quotas on the cluster ({quotas}). "
-                "To remove them, {remove}. To keep them, declare them. Otherwise the entity is unmanaged after the next apply.",
-                entity=entity,
-                since=name_part(earlier.since(entity) or ""),
-                prune=flag_part("prune: never"),
-                quotas=_quotas(live[entity]),
-                remove=_REMOVE,
-            ),
-            span=spec.place("prune"),
-            entity=entity,
-        )
-    others = [entity for entity in undeclared if entity not in before]
-    for entity, overridden in overriding_entities(others, desired, live, scope=spec.scope).items():
-        key, limit = next(iter(sorted(overridden.items())))
+    kept = what_is_kept(spec, desired, current, earlier)
+    yield from (_no_longer_declared(spec, each) for each in kept)
+    named = {each.entity for each in kept}
+    others = (entity for entity in undeclared_in_scope(desired, live, spec.scope) if entity not in named)
+    overrides = overriding_entities(others, desired, live, scope=spec.scope)
+    known = earlier.baseline.unmanaged if earlier.baseline is not None else None
+    if (possible := possible_overrides(overrides, known)) is not None:
+        yield Finding(id=MAY_OVERRIDE_DECLARED, severity=Severity.INFO, message=possible, span=spec.place("prune"))
+    for entity, overridden in overrides.items():
+        if not needs_decision(entity, overridden, known):
+            continue
+        key, override = min(overridden.items(), key=lambda item: (not item[1].certain, item[0]))
         yield Finding(
             id=OVERRIDES_DECLARED,
             severity=Severity.WARNING,
@@ -96,10 +100,40 @@ def undeclared_findings(
                 limits=join_messages(_overrides(overridden, live[entity]), "; "),
                 remove=_REMOVE,
             ),
-            span=_source(desired, limit.entity, key),
+            span=_source(desired, override.limit.entity, key),
             entity=entity,
             key=key,
         )
+
+
+def what_is_kept(
+    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier
+) -> tuple[KeptEntity, ...]:
+    """The entities that left the manifests and that ``prune: never`` keeps, sorted."""
+    undeclared = undeclared_in_scope(desired, current.entities, spec.scope)
+    before = {entity: since for entity in undeclared if (since := earlier.since(entity)) is not None}
+    return tuple(
+        KeptEntity(entity=entity, quotas=current.entities[entity], since=before[entity])
+        for entity in kept_entities(undeclared, before, spec.prune)
+    )
+
+
+def _no_longer_declared(spec: ClusterSpec, kept: KeptEntity) -> Finding:
+    return Finding(
+        id=NO_LONGER_DECLARED,
+        severity=Severity.WARNING,
+        message=compose(
+            "{entity} is no longer declared (declared at {since}), and {prune} keeps its quotas on the cluster ({quotas}). "
+            "To remove them, {remove}. To keep them, declare them. Otherwise the entity is unmanaged after the next apply.",
+            entity=kept.entity,
+            since=name_part(kept.since),
+            prune=flag_part("prune: never"),
+            quotas=_quotas(kept.quotas),
+            remove=_REMOVE,
+        ),
+        span=spec.place("prune"),
+        entity=kept.entity,
+    )
 
 
 def undeclared_notes(
@@ -123,8 +157,9 @@ def undeclared_notes(
         )
 
 
-def _overrides(overridden: dict[str, Limit], live: Quotas) -> Iterator[Message]:
-    for key, limit in sorted(overridden.items()):
+def _overrides(overridden: dict[str, Override], live: Quotas) -> Iterator[Message]:
+    for key, override in sorted(overridden.items()):
+        limit = override.limit
         yield compose(
             "{key} of {entity} ({weaker}) with {value}",
             key=key_part(key),

@@ -52,6 +52,7 @@ WITHOUT_EXAMPLE = {
     "unknown-brokers",
     "no-longer-declared",
     "overrides-declared",
+    "may-override-declared",
     "unreadable-node",
     "broker-restarted",
     "broker-without-series",

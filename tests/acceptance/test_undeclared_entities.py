@@ -82,7 +82,13 @@ def test_a_deleted_entry_under_prune_never_is_a_warning_until_empty_quotas_remov
     text = checkout.run("plan", "--base", "applied")
     assert "user=bob is no longer declared (declared at applied:quotas.yaml:" in text.err
     assert "quotas: {}" in text.err
-    assert "Nothing to write, but 1 entity that no manifest declares needs a decision (1 unchanged, 1 unmanaged)." in text.out
+    assert "Not removed, although no manifest declares these any more:" in text.out
+    assert f"  = user=bob\n      {RATE}  2 MiB/s: stays (prune: never)  declared at applied:quotas.yaml:" in text.out
+    left = "1 entity that left the manifests is not removed (prune: never)"
+    assert f"Nothing to write, but {left} (1 unchanged, 1 unmanaged)." in text.out
+    (kept,) = checkout.run("plan", "--base", "applied", "--format", "json").json()["kept"]
+    assert (kept["entity"], kept["quotas"]) == ({"user": "bob"}, {RATE: 2097152})
+    assert kept["declared_at"].startswith("applied:quotas.yaml:")
     assert "kept because of prune: never" in checkout.run("drift", "--baseline", "applied").out
     comment = checkout.run("plan", "--base", "applied", "--format", "markdown").out
     assert ("no-longer-declared" in comment, "`quotas: {}`" in comment or "quotas: {}" in comment) == (True, True)

@@ -15,7 +15,7 @@ from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning.diff import difference
-from reconciler.planning.drift import Comparison, compare, kept_entities, overriding_entities, undeclared_in_scope
+from reconciler.planning.drift import Comparison, compare, kept_entities, needs_decision, overriding_entities, undeclared_in_scope
 from reconciler.resolution.addresses import AddressTable
 from reconciler.resolution.resolver import Resolver
 from tests.builders import client, current, declared, desired, ip, pair, user
@@ -89,7 +89,8 @@ def test_what_drift_calls_a_difference_is_what_plan_changes_or_leaves_with_a_war
     undeclared = undeclared_in_scope(desired_now, live, scope)
     no_longer = set(kept_entities(undeclared, earlier, prune))
     others = [entity for entity in undeclared if entity not in earlier]
-    overrides = set(overriding_entities(others, desired_now, live, scope=scope)) if prune is Prune.NEVER else set()
+    every = overriding_entities(others, desired_now, live, scope=scope) if prune is Prune.NEVER else {}
+    overrides = {entity for entity, of_entity in every.items() if needs_decision(entity, of_entity, None)}
     assert {entity for entity, kind in drift.items() if kind.is_difference} == planned | no_longer | overrides
     assert not planned & (no_longer | overrides)
     unapplied = {entity for entity, kind in drift.items() if kind is DriftClass.UNAPPLIED}

@@ -89,11 +89,11 @@ def cluster_of(
 ) -> ClusterOverview:
     """A cluster that was read."""
     state = current(live, cluster_id=f"id-of-{name}")
-    recorded = (
-        None
-        if baseline is None
-        else RecordedBaseline(cluster_id=None, cluster_name=ForeignText(name), commit="1a2b3c4", entities=baseline)
-    )
+    recorded = None
+    if baseline is not None:
+        known = frozenset({client("mirror-maker")})
+        title = ForeignText(name)
+        recorded = RecordedBaseline(cluster_id=None, cluster_name=title, commit="1a2b3c4", entities=baseline, unmanaged=known)
     given = None if recorded is None else GivenBaseline(name="baseline.json", recorded=recorded)
     return overview_of(intent(name, *entities, scope=scope), state, source=FakeCluster(live), baseline=given)
 

@@ -8,7 +8,7 @@ from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.planning.drift import Comparison, compare
+from reconciler.planning.drift import Comparison, compare, possible_overrides
 from tests.builders import client, declared, desired, ip, pair, user
 
 ALICE = user("alice")
@@ -118,12 +118,11 @@ CONNECTIONS = "connection_creation_rate"
     [
         (pair("alice", "x"), user("alice"), RATE),
         (pair("alice", DEFAULT), user("alice"), RATE),
-        (user("alice"), user(), RATE),
+        (pair("bob", "x"), client("x"), RATE),
+        (pair(DEFAULT, "x"), client("x"), RATE),
+        (pair(DEFAULT, DEFAULT), user(), RATE),
         (user(), client("x"), RATE),
         (user(), client(), RATE),
-        (client("x"), client(), RATE),
-        (pair(DEFAULT, "x"), pair(DEFAULT, DEFAULT), RATE),
-        (ip("10.0.0.1"), ip(), CONNECTIONS),
         (ip("0:0:0:0:0:ffff:a00:1"), ip("10.0.0.1"), CONNECTIONS),
     ],
 )
@@ -137,6 +136,68 @@ def test_under_never_an_addition_that_overrides_a_declared_limit_is_added_and_sa
     (row,) = one.keys
     assert row.overrides is not None
     assert (row.overrides.entity, row.overrides.value) == (over, 1.0)
+
+
+MEETING = [
+    (user("alice"), client("x"), RATE),
+    (user("alice"), pair(DEFAULT, "x"), RATE),
+    (user("alice"), user(), RATE),
+    (user("alice"), pair(DEFAULT, DEFAULT), RATE),
+    (pair("alice", DEFAULT), client("x"), RATE),
+    (client("x"), client(), RATE),
+    (pair(DEFAULT, "x"), pair(DEFAULT, DEFAULT), RATE),
+    (pair(DEFAULT, "x"), user(), RATE),
+    (ip("10.0.0.1"), ip(), CONNECTIONS),
+]
+"""Pairs of entities of which neither has all clients of the other: they meet only in a client that may not exist."""
+
+
+@pytest.mark.parametrize(("added", "over", "key"), MEETING)
+def test_under_never_an_addition_that_only_may_override_is_unmanaged_and_counted_in_one_sentence(
+    added: Entity, over: Entity, key: str
+) -> None:
+    state = desired(declared(over, **{key: 1.0}))
+    live = {over: {key: 1.0}, added: {key: 900.0}}
+    found = compare(state, live, None, scope=EVERYTHING, prune=Prune.NEVER)
+    (one,) = found.entities
+    assert (one.entity, one.drift, [row.overrides for row in one.keys]) == (added, DriftClass.UNMANAGED, [None])
+    sentence = possible_overrides(found.overrides, None)
+    assert sentence is not None
+    assert sentence.startswith("1 entity that no manifest declares overrides a declared limit")
+    assert f"{added} overrides {over}." in sentence
+
+
+@pytest.mark.parametrize(("added", "over", "key"), MEETING)
+def test_what_may_override_is_added_when_it_is_new_since_the_baseline(added: Entity, over: Entity, key: str) -> None:
+    state = desired(declared(over, **{key: 1.0}))
+    live = {over: {key: 1.0}, added: {key: 900.0}}
+    for known, drift in ((frozenset({added}), DriftClass.UNMANAGED), (frozenset[Entity](), DriftClass.ADDED)):
+        found = compare(state, live, {over: {key: 1.0}}, scope=EVERYTHING, prune=Prune.NEVER, unmanaged_then=known)
+        assert [(one.entity, one.drift) for one in found.entities] == [(added, drift)]
+        assert (possible_overrides(found.overrides, known) is None) == (drift is DriftClass.ADDED)
+
+
+@pytest.mark.parametrize(
+    "declares", [(client("etl"), user("svc-0"), ip("10.0.0.1")), (pair(DEFAULT, DEFAULT),), (user(), client(), ip())]
+)
+def test_adopting_a_few_entities_of_a_large_cluster_is_quiet(declares: tuple[Entity, ...]) -> None:
+    live = {
+        **{user(f"svc-{number}"): {RATE: 1.0, "consumer_byte_rate": 2.0} for number in range(900)},
+        **{pair(f"svc-{number}", "app"): {RATE: 1.0} for number in range(1, 900)},
+        **{client(f"app-{number}"): {RATE: 1.0} for number in range(900)},
+        **{ip(f"10.1.{number // 250}.{number % 250}"): {CONNECTIONS: 5.0} for number in range(900)},
+    }
+    wanted = {one: {CONNECTIONS if one.types == ("ip",) else RATE: 1.0} for one in declares}
+    found = compare(
+        desired(*(declared(one, **quotas) for one, quotas in wanted.items())),
+        {**live, **wanted},
+        None,
+        scope=EVERYTHING,
+        prune=Prune.NEVER,
+    )
+    assert not [one for one in found.entities if one.drift.is_difference]
+    assert len(found.overrides) > 800
+    assert len(possible_overrides(found.overrides, None) or "") < 300
 
 
 @pytest.mark.parametrize(
