@@ -240,20 +240,20 @@ def overriding_entities(
 
 
 def possible_overrides(overrides: Mapping[Entity, Mapping[str, Override]], known: Collection[Entity] | None) -> Message | None:
-    """One sentence about all entities whose overrides are no difference: they only may meet a client of a declared entity."""
+    """One sentence about all entities whose overrides need no decision: they only may meet a client of a declared entity."""
     quiet = [entity for entity, of_entity in overrides.items() if not needs_decision(entity, of_entity, known)]
     if not quiet:
         return None
     first = min(quiet, key=lambda entity: entity.sort_key)
     return compose(
         "{entities} that no manifest declares {override} a declared limit for clients that both apply to, if there are such "
-        "clients: {first} overrides {limit}{more}. {they}.",
+        "clients: {first} overrides {limit}{more}. No apply changes {them}.",
         entities=count_of(len(quiet), "entity", "entities"),
         override="overrides" if len(quiet) == 1 else "override",
         first=first,
         limit=min(overrides[first].items())[1].limit.entity,
         more="" if len(quiet) == 1 else ", for example",
-        they="It stays as it is" if len(quiet) == 1 else "They stay as they are",
+        them="it" if len(quiet) == 1 else "them",
     )
 
 
