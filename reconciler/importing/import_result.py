@@ -30,11 +30,8 @@ from reconciler.model import (
 from reconciler.text import did_you_mean, number_text, shown_part
 from reconciler.yaml import YamlNode, YamlProblem
 
-_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER: Final = re.compile(r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST: Final = 400
-_GOOD: Final = "--entity-type users --entity-name orders --add-config producer_byte_rate=1048576"
-_ALTER: Final = "kafka-configs.sh --bootstrap-server {0[0]}:9092 --alter --client {0[1]} --add-config request_percentage=50"
-_SERVERS: Final = (("b1", "orders"), ("b2", "reports"))
 _SPEC: Final = "spec: {type: CLIENT, entity: {clientId: orders}, configs: {producerByteRate: 1048576}}"
 
 
@@ -166,7 +163,7 @@ def read_value(out: Gatherer, entity: Entity, key: str, text: str, place: Span) 
 
 
 def plain_number(text: str) -> float | None:
-    """The double of a decimal number (``1024``, ``2.0E7``); ``None`` for anything else."""
+    """The double of a decimal number (``1024``, ``2.0E7``); ``None`` for anything else, also for ``010`` (octal in YAML 1.1)."""
     return float(text) if len(text) <= _LONGEST and _NUMBER.fullmatch(text) else None
 
 
@@ -189,14 +186,15 @@ IMPORT_RULES: Final[Mapping[str, Rule]] = dict(
     (
         _rule(
             "import-template",
-            "An entity or a value of another tool's file is a template: a variable, a function, a loop, a condition. What it "
-            "comes to is known where that tool runs, not here, and it is never guessed. Let the tool itself print the result "
-            "(terraform show -json, jikkou's rendered resources, kafka-configs --describe), and import that.",
+            "A file, an entity or a value of another tool is a template: a variable, a function, a loop, a condition. Its result "
+            "is known where that tool runs, not here, and it is never guessed. Let the tool itself print the result "
+            "(terraform show -json, jikkou prepare, helm template), and import that. Or run kafka-quotas export, which reads "
+            "the quotas that the cluster has.",
         ),
         _rule(
             "import-unsupported",
-            "Something in another tool's file has no counterpart among Kafka's client quotas, or is in a form that is not read. "
-            "Nothing of the entry is converted, because half an entity would be another quota.",
+            "Something in another tool's file has no counterpart among Kafka's client quotas, is not known here, or is in a form "
+            "that is not read. Nothing of the entry is converted, because half an entity would be another quota.",
         ),
         _rule(
             "import-ambiguous",
@@ -214,15 +212,9 @@ IMPORT_RULES: Final[Mapping[str, Rule]] = dict(
         ),
         _rule(
             "import-left-out",
-            "Something was left out on purpose, because it declares no quota: a resource marked for deletion, an entity whose "
-            "last key is deleted, credentials that stand beside quotas. It does not count as unconverted.",
+            "Something was left out on purpose, because it declares no quota: a resource of another kind, one that is marked for "
+            "deletion, an entity without a value. It does not count as unconverted.",
             Severity.INFO,
-        ),
-        _rule(
-            "import-several-servers",
-            "The commands of one script name several servers. Servers of one cluster are the common case, so all commands are "
-            "converted for one cluster. If the servers belong to several clusters, import the commands of each by themselves.",
-            Severity.WARNING,
         ),
     )
 )
@@ -238,16 +230,6 @@ def _import(tool: str, name: str) -> str:
     return f"kafka-quotas import --from {tool} {name} --folder quotas"
 
 
-def _script(bad: str, good: str) -> Example:
-    line = "kafka-configs.sh --bootstrap-server b1:9092 --alter {}"
-    check = _import("kafka-configs", "quotas.sh")
-    return Example(
-        bad=f"{_file('quotas.sh', line.format(bad))}\n{check}",
-        good=f"{_file('quotas.sh', line.format(good))}\n{check}",
-        commands=True,
-    )
-
-
 def _jikkou(bad: str, good: str) -> Example:
     head = ("apiVersion: kafka.jikkou.io/v1beta2", "kind: KafkaClientQuota")
     check = _import("jikkou", "quotas.yaml")
@@ -256,19 +238,16 @@ def _jikkou(bad: str, good: str) -> Example:
     )
 
 
+_BARE: Final = '{"format_version": "1.0", "values": {"root_module": {}}}'
+
 EXAMPLES: Final[Mapping[str, Example]] = {
-    "import-template": _script(_GOOD.replace("orders", "$APP"), _GOOD),
+    "import-template": _jikkou(_SPEC.replace("orders", '"{{ values.app }}"'), _SPEC),
     "import-unsupported": _jikkou(_SPEC.replace("producerByteRate", "controllerMutationRate"), _SPEC),
-    "import-ambiguous": _script(_GOOD.replace(" --entity-name orders", ""), _GOOD),
+    "import-ambiguous": _jikkou(_SPEC.replace("CLIENT", "USERS_DEFAULT").replace("clientId", "user"), _SPEC),
     "import-syntax": _jikkou(_SPEC.replace("spec: ", "spec: []  # "), _SPEC),
     "import-nothing-found": Example(
-        bad=f"{_file('quotas.sh', 'kafka-topics.sh --list')}\n{_import('kafka-configs', 'quotas.sh')}",
-        good=f"{_file('quotas.sh', f'kafka-configs.sh --alter {_GOOD}')}\n{_import('kafka-configs', 'quotas.sh')}",
-        commands=True,
-    ),
-    "import-several-servers": Example(
-        bad=f"{_file('quotas.sh', *(_ALTER.format(server) for server in _SERVERS))}\n{_import('kafka-configs', 'quotas.sh')}",
-        good=f"{_file('quotas.sh', *[_ALTER.format(('b1', 'orders'))] * 2)}\n{_import('kafka-configs', 'quotas.sh')}",
+        bad=f"{_file('state.json', _BARE)}\n{_import('terraform', 'state.json')}",
+        good=_jikkou(_SPEC, _SPEC).good,
         commands=True,
     ),
     "import-left-out": _jikkou(f"metadata: {{annotations: {{jikkou.io/delete: true}}}}\n{_SPEC}", _SPEC),

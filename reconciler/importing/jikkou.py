@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.importing.import_result import Gatherer, ImportResult
-from reconciler.importing.yaml_fields import field_mapping, field_text, read_fields, refuse_templates
+from reconciler.importing.resources import RESOURCE_FIELDS, LeftOut, Resource, leave_out, metadata_quotas, read_resources
+from reconciler.importing.yaml_fields import field_mapping, field_text, is_null, read_fields, refuse_unknown
 from reconciler.model import DEFAULT, Entity, EntityName, compose
 from reconciler.text import did_you_mean, shown_part
-from reconciler.yaml import YamlMapping, YamlNode, YamlSequence, read_yaml
+from reconciler.yaml import YamlMapping, YamlNode
 
-_API: Final = "kafka.jikkou.io/"
+_API: Final = "kafka.jikkou.io/v1beta2"
 _QUOTA: Final = "KafkaClientQuota"
-_LIST: Final = "KafkaClientQuotaList"
 _KEYS: Final = {
     "producerByteRate": "producer_byte_rate",
     "consumerByteRate": "consumer_byte_rate",
@@ -38,67 +38,37 @@ _MARKS: Final = {
 
 
 def read_jikkou(content: bytes, file: str) -> ImportResult:
-    """The quotas of one file; resources of other kinds are passed over. Never raises."""
+    """The quotas of one file; resources of other kinds are mentioned. Never raises."""
     out = Gatherer(file)
-    if refuse_templates(content, out, _TEMPLATE):
-        return out.found()
-    stream = read_yaml(content)
-    if not out.problems(stream.problems):
-        for document in stream.documents:
-            _document(document, out)
+    left_out = LeftOut(out)
+    for resource in read_resources(content, out, template=_TEMPLATE):
+        if (resource.api, resource.kind) == (_API, _QUOTA):
+            _quota(resource, out)
+        else:
+            leave_out(resource, left_out, out, known=f"{_QUOTA} of {_API}")
+    left_out.mention()
     return out.found()
 
 
-def _document(root: YamlNode, out: Gatherer) -> None:
-    if not isinstance(root, YamlMapping):
-        out.refuse("import-syntax", "this YAML document is not a jikkou resource: it is not a mapping", root)
-        return
-    api, kind = field_text(root.items.get("apiVersion")), field_text(root.items.get("kind"))
-    if api is None or kind is None:
-        out.refuse("import-syntax", "this YAML document is not a jikkou resource: it has no apiVersion or no kind", root)
-    elif not api.startswith(_API):
-        if "quota" in kind.lower():
-            message = compose(
-                "{kind} of {api} is another kind of quota. Only {api_2}... is read",
-                kind=shown_part(kind),
-                api=shown_part(api),
-                api_2=_API,
-            )
-            out.refuse("import-unsupported", message, root.items["kind"])
-    elif kind == _QUOTA:
-        _resource(root, out)
-    elif kind == _LIST:
-        items = root.items.get("items")
-        if not isinstance(items, YamlSequence):
-            out.refuse("import-syntax", f"a {_LIST} has a list of items", items or root)
-            return
-        for item in items.items:
-            _resource(item, out)
-    elif "quota" in kind.lower():
-        out.refuse(
-            "import-unsupported",
-            compose("{kind} is not a kind that is read: {quota}, {list}", kind=shown_part(kind), quota=_QUOTA, list=_LIST),
-            root.items["kind"],
-        )
-
-
-def _resource(root: YamlNode, out: Gatherer) -> None:
-    spec = root.items.get("spec") if isinstance(root, YamlMapping) else None
-    if not isinstance(root, YamlMapping) or not isinstance(spec, YamlMapping):
-        beside = isinstance(root, YamlMapping) and "type" in root.items
-        hint = ". The fields type, entity and configs stand beside it: indent them below spec" if beside else ""
+def _quota(resource: Resource, out: Gatherer) -> None:
+    root, spec = resource.node, resource.spec
+    if not isinstance(spec, YamlMapping):
+        hint = ". The fields type, entity and configs stand beside it: indent them below spec" if "type" in root.items else ""
         out.refuse("import-syntax", f"a {_QUOTA} has a mapping as its spec{hint}", spec or root)
         return
-    annotations = field_mapping(field_mapping(root.items.get("metadata")).get("annotations"))
+    annotations = field_mapping(resource.metadata.get("annotations"))
     for mark, why in _MARKS.items():
         if (field_text(annotations.get(mark)) or "").lower() == "true":
             out.refuse("import-left-out", f"this quota is left out: {why} ({mark})", annotations[mark])
             return
-    unknown = [name for name in spec.items if name not in ("type", "entity", "configs")]
-    for name in unknown:
-        out.refuse(
-            "import-unsupported", compose("{name} is not a field of jikkou's quotas", name=shown_part(name)), spec.items[name]
+    for name, line, column in metadata_quotas(resource):
+        message = compose(
+            "{name} limits nothing here: a {kind} has its quotas in spec.configs", name=shown_part(name), kind=_QUOTA
         )
+        out.refuse("import-unsupported", message, out.at(line, column))
+        return
+    unknown = refuse_unknown(root, RESOURCE_FIELDS, out, what=f"a {_QUOTA}")
+    unknown = refuse_unknown(spec, ("type", "entity", "configs"), out, what=f"the spec of a {_QUOTA}") or unknown
     entity = _entity(spec, out)
     if entity is None or unknown:
         return
@@ -123,6 +93,8 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
         out.refuse("import-unsupported", message, type_node or spec)
         return None
     entity_node = spec.items.get("entity")
+    if not _names_readable(entity_node, out):
+        return None
     given = field_mapping(entity_node)
     names: dict[str, EntityName] = {}
     for (field, entity_type), wanted in zip(_FIELDS, _TYPES[type_name], strict=True):
@@ -149,10 +121,19 @@ def _entity(spec: YamlMapping, out: Gatherer) -> Entity | None:
             return None
         elif wanted == _DEFAULT:
             names[entity_type] = DEFAULT
-    for field in given:
-        if field not in ("user", "clientId"):
-            out.refuse(
-                "import-unsupported", compose("{field} is not a part of jikkou's entities", field=shown_part(field)), given[field]
-            )
-            return None
     return Entity.of(names)
+
+
+def _names_readable(node: YamlNode | None, out: Gatherer) -> bool:
+    """Whether an entity is absent, or a mapping of known fields to texts."""
+    if is_null(node):
+        return True
+    if not isinstance(node, YamlMapping):
+        out.refuse("import-syntax", "an entity is a mapping with user, clientId or both", node or out.at(1))
+        return False
+    if refuse_unknown(node, ("user", "clientId"), out, what="jikkou's entities"):
+        return False
+    wrong = [value for value in node.items.values() if not is_null(value) and field_text(value) is None]
+    for value in wrong:
+        out.refuse("import-syntax", "a name is a text, not a list or a mapping", value)
+    return not wrong

@@ -6,19 +6,32 @@ Operator sets the default user's when ``spec.kafka.quotas`` has the type ``kafka
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from reconciler.importing.import_result import Gatherer, ImportResult, plain_number
-from reconciler.importing.kubernetes import KubernetesResource, read_resources
-from reconciler.importing.yaml_fields import CAMEL_KEYS, field_mapping, field_text, is_null, read_fields
+from reconciler.importing.resources import RESOURCE_FIELDS, LeftOut, Resource, leave_out, read_resources, stray_quotas
+from reconciler.importing.yaml_fields import (
+    field_mapping,
+    field_text,
+    is_null,
+    read_fields,
+    refuse_unknown,
+)
 from reconciler.model import DEFAULT, INT_MAX, LONG_MAX, Entity, compose
 from reconciler.text import did_you_mean, shown_part
-from reconciler.yaml import YamlMapping, YamlNode
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
 
-_API: Final = "kafka.strimzi.io/"
+_APIS: Final = tuple(f"kafka.strimzi.io/{version}" for version in ("v1", "v1beta2", "v1beta1", "v1alpha1"))
 _CLUSTER_LABEL: Final = "strimzi.io/cluster"
-_KEYS: Final = {name: key for name, key in CAMEL_KEYS.items() if name != "connectionCreationRate"}
+_KEYS: Final = {
+    "producerByteRate": "producer_byte_rate",
+    "consumerByteRate": "consumer_byte_rate",
+    "requestPercentage": "request_percentage",
+    "controllerMutationRate": "controller_mutation_rate",
+}
+_USER_FIELDS: Final = ("authentication", "authorization", "quotas", "template")
 _PREFIXES: Final[Mapping[str, str]] = {"tls": "CN=", "tls-external": "CN=", "scram-sha-512": ""}
 """What the User Operator puts before the resource's name, by type of authentication."""
 _WHOLE: Final = ("producerByteRate", "consumerByteRate", "requestPercentage")
@@ -27,110 +40,156 @@ _PLUGIN: Final = (
     "Choose the type kafka to limit each user, and write the values anew"
 )
 _CALLBACK: Final = "client.quota.callback.class"
+_WINDOWS: Final = re.compile(
+    r"(?:controller\.|replication\.|alter\.log\.dirs\.replication\.)?quota\.window\.(?:num|size\.seconds)"
+)
+"""Settings of a broker that have the word in their names, and limit no client."""
+_HELM: Final = "this is a template. Let Helm render it (helm template), or print the resources with kubectl get -o yaml"
 
 
 def read_strimzi(content: bytes, file: str) -> ImportResult:
-    """The quotas of one file; resources of other kinds, and users without quotas, are passed over. Never raises."""
+    """The quotas of one file; resources of other kinds, and users without quotas, are mentioned. Never raises."""
     out = Gatherer(file)
-    for resource in read_resources(content, out):
-        if resource.api.startswith(_API) and resource.kind == "KafkaUser":
-            _user(resource, out)
-        elif resource.api.startswith(_API) and resource.kind == "Kafka":
-            _kafka(resource, out)
+    left_out = LeftOut(out)
+    for resource in read_resources(content, out, template=_HELM):
+        if resource.api in _APIS and resource.kind == "KafkaUser":
+            _user(resource, left_out, out)
+        elif resource.api in _APIS and resource.kind == "Kafka":
+            _kafka(resource, left_out, out)
+        else:
+            leave_out(resource, left_out, out, known=f"KafkaUser and Kafka of {_APIS[0]} or {_APIS[1]}")
+    left_out.mention()
     return out.found()
 
 
-def principal_of(resource: KubernetesResource) -> str | None:
-    """The user whose quotas the User Operator sets for a KafkaUser; ``None`` for one that it refuses itself."""
-    authentication = field_mapping(resource.spec).get("authentication")
-    if not resource.name:
-        return None
-    if is_null(authentication):
-        return resource.name
-    prefix = _PREFIXES.get(field_text(field_mapping(authentication).get("type")) or "")
-    return None if prefix is None else prefix + resource.name
-
-
-def _user(resource: KubernetesResource, out: Gatherer) -> None:
+def _user(resource: Resource, left_out: LeftOut, out: Gatherer) -> None:
     spec = resource.spec
+    if not is_null(spec) and not isinstance(spec, YamlMapping):
+        out.refuse("import-syntax", "the spec of a KafkaUser is a mapping", spec or resource.node)
+        return
+    unknown = refuse_unknown(resource.node, RESOURCE_FIELDS, out, what="a KafkaUser")
+    if isinstance(spec, YamlMapping):
+        unknown = refuse_unknown(spec, _USER_FIELDS, out, what="the spec of a KafkaUser") or unknown
+    if unknown or _misplaced(resource, spec, out, place="spec.quotas"):
+        return
     quotas = field_mapping(spec).get("quotas")
-    if is_null(quotas) and (is_null(spec) or isinstance(spec, YamlMapping)):
-        return
-    if not isinstance(spec, YamlMapping) or not isinstance(quotas, YamlMapping):
-        out.refuse("import-syntax", "the spec and the quotas of a KafkaUser are mappings", quotas or spec or resource.node)
-        return
-    if not resource.name:
-        out.refuse("import-syntax", "this KafkaUser has no metadata.name", resource.node)
-        return
-    principal = principal_of(resource)
-    if principal is None:
-        authentication = spec.items["authentication"]
-        kind = field_text(field_mapping(authentication).get("type")) or ""
+    if quotas is None or is_null(quotas):
+        left_out.add("KafkaUser without quotas", "KafkaUsers without quotas", resource.node)
+    elif not isinstance(quotas, YamlMapping):
+        out.refuse("import-syntax", "the quotas of a KafkaUser are a mapping", quotas)
+    elif not is_null(resource.metadata.get("deletionTimestamp")):
+        out.refuse("import-left-out", "this KafkaUser is left out: it is being deleted", resource.node)
+    else:
+        principal = _principal(resource, out)
+        if principal is not None:
+            cluster = field_mapping(resource.metadata.get("labels")).get(_CLUSTER_LABEL)
+            _add(quotas, Entity.of({"user": principal}), resource, out, most=INT_MAX, cluster=cluster)
+
+
+def _misplaced(resource: Resource, parent: YamlNode | None, out: Gatherer, *, place: str) -> bool:
+    """Report fields that look like quotas, and are not the field ``quotas`` of ``parent``."""
+    own = parent.keys.get("quotas") if isinstance(parent, YamlMapping) else None
+    fields = [(name, at) for name, *at in stray_quotas(resource) if tuple(at) != own and not _WINDOWS.fullmatch(name)]
+    for name, at in fields:
         message = compose(
-            "the authentication type {kind} is not known, so the user's principal is not either{hint}",
-            kind=shown_part(kind),
-            hint=did_you_mean(kind, _PREFIXES),
+            "{name} limits nothing here: a {kind} has its quotas in {place}",
+            name=shown_part(name),
+            kind=resource.kind,
+            place=place,
         )
-        out.refuse("import-unsupported", message, field_mapping(authentication).get("type", authentication))
-        return
-    cluster = field_text(resource.labels.get(_CLUSTER_LABEL))
-    entity = Entity.of({"user": principal})
-    _add(quotas, entity, out, most=INT_MAX, cluster=cluster, namespace=resource.namespace)
+        out.refuse("import-unsupported", message, out.at(*at))
+    return bool(fields)
 
 
-def _kafka(resource: KubernetesResource, out: Gatherer) -> None:
-    kafka = field_mapping(field_mapping(resource.spec).get("kafka"))
-    config, quotas = field_mapping(kafka.get("config")), kafka.get("quotas")
-    callback = config.get(_CALLBACK)
-    if not is_null(callback) and callback is not None:
+def _principal(resource: Resource, out: Gatherer) -> str | None:
+    """The user whose quotas the User Operator sets for a KafkaUser; ``None`` after a finding."""
+    name = _name(resource, out)
+    authentication = field_mapping(resource.spec).get("authentication")
+    if name is None or authentication is None or is_null(authentication):
+        return name
+    kind_node = field_mapping(authentication).get("type")
+    kind = field_text(kind_node) or ""
+    if kind in _PREFIXES:
+        return _PREFIXES[kind] + name
+    message = compose(
+        "the authentication type {kind} is not known, so the user's principal is not either{hint}",
+        kind=shown_part(kind),
+        hint=did_you_mean(kind, _PREFIXES),
+    )
+    out.refuse("import-unsupported", message, kind_node or authentication)
+    return None
+
+
+def _name(resource: Resource, out: Gatherer) -> str | None:
+    node = resource.metadata.get("name")
+    if isinstance(node, YamlScalar) and isinstance(node.data, str) and node.data:
+        return node.data
+    message = f"the metadata.name of a {resource.kind} is a text, and this one has none"
+    out.refuse("import-syntax", message, resource.node if node is None else node)
+    return None
+
+
+def _kafka(resource: Resource, left_out: LeftOut, out: Gatherer) -> None:
+    kafka = field_mapping(resource.spec).get("kafka")
+    callback = field_mapping(field_mapping(kafka).get("config")).get(_CALLBACK)
+    if callback is not None and not is_null(callback):
         message = compose(
             "{name} sets {callback}: this class decides the limits, and its settings are not client quotas",
             name=_CALLBACK,
             callback=shown_part(field_text(callback) or ""),
         )
         out.refuse("import-unsupported", message, callback)
-    if quotas is None or is_null(quotas):
         return
-    kind = field_text(field_mapping(quotas).get("type"))
-    if not isinstance(quotas, YamlMapping) or kind is None:
+    unknown = refuse_unknown(resource.node, RESOURCE_FIELDS, out, what="a Kafka")
+    if unknown or _misplaced(resource, kafka, out, place="spec.kafka.quotas"):
+        return
+    quotas = field_mapping(kafka).get("quotas")
+    kind = field_mapping(quotas).get("type")
+    if quotas is None or is_null(quotas):
+        left_out.add("Kafka without quotas", "Kafkas without quotas", resource.node)
+    elif not isinstance(quotas, YamlMapping) or kind is None or field_text(kind) is None:
         out.refuse("import-syntax", "spec.kafka.quotas is a mapping with a type: kafka or strimzi", quotas)
-    elif kind == "strimzi":
-        out.refuse("import-unsupported", _PLUGIN, quotas.items["type"])
-    elif kind != "kafka":
-        out.refuse(
-            "import-unsupported",
-            compose("the quota plugin {kind} is not known: kafka, strimzi", kind=shown_part(kind)),
-            quotas.items["type"],
-        )
-    elif not resource.name:
-        out.refuse("import-syntax", "this Kafka has no metadata.name", resource.node)
-    else:
-        fields = {name: node for name, node in quotas.items.items() if name != "type"}
-        entity = Entity.of({"user": DEFAULT})
-        limits = quotas._replace(items=fields)
-        _add(limits, entity, out, most=LONG_MAX, cluster=resource.name, namespace=resource.namespace)
+    elif field_text(kind) == "strimzi":
+        out.refuse("import-unsupported", _PLUGIN, kind)
+    elif field_text(kind) != "kafka":
+        message = compose("the quota plugin {kind} is not known: kafka, strimzi", kind=shown_part(field_text(kind) or ""))
+        out.refuse("import-unsupported", message, kind)
+    elif _name(resource, out) is not None:
+        limits = quotas._replace(items={name: node for name, node in quotas.items.items() if name != "type"})
+        _add(limits, Entity.of({"user": DEFAULT}), resource, out, most=LONG_MAX, cluster=resource.metadata["name"])
 
 
-def _add(fields: YamlMapping, entity: Entity, out: Gatherer, *, most: float, cluster: str | None, namespace: str | None) -> None:
-    if _refuse_fractions(fields, most, entity, out):
+def _add(
+    fields: YamlMapping, entity: Entity, resource: Resource, out: Gatherer, *, most: float, cluster: YamlNode | None
+) -> None:
+    namespace = resource.metadata.get("namespace")
+    for node, what in ((cluster, f"the label {_CLUSTER_LABEL}"), (namespace, "the namespace")):
+        if node is not None and field_text(node) is None:
+            out.refuse("import-syntax", f"{what} is a text, and this one has no value", node, entity=entity)
+            return
+    if _refused_by_schema(fields, most, entity, out):
         return
     quotas = read_fields(fields, _KEYS, entity, out, tool="Strimzi")
     if quotas is not None:
-        out.add(entity, quotas, fields, cluster=cluster, namespace=namespace)
+        out.add(entity, quotas, fields, cluster=field_text(cluster), namespace=field_text(namespace))
 
 
-def _refuse_fractions(fields: YamlMapping, most: float, entity: Entity, out: Gatherer) -> bool:
-    """Values that the resource's own schema refuses, so that no operator ever applied them."""
+def _refused_by_schema(fields: YamlMapping, most: float, entity: Entity, out: Gatherer) -> bool:
+    """Report values that the resource's own schema refuses, so that no operator ever applied them."""
     before = len(out.findings)
-    for name in _WHOLE:
-        node: YamlNode | None = fields.items.get(name)
-        number = plain_number(field_text(node) or "")
-        if node is not None and number is not None and (not number.is_integer() or number > most):
+    for name, node in fields.items.items():
+        number = plain_number(field_text(node) or "") if name in _KEYS else None
+        if number is None:
+            continue
+        takes = "a number" if name not in _WHOLE else f"a whole number up to {most}"
+        quoted = isinstance(node.data, str)
+        if quoted or (name in _WHOLE and (not number.is_integer() or number > most)):
             message = compose(
-                "{name} is {value}, and Strimzi takes whole numbers up to {most}. Correct the resource",
+                "{name} is {value}{quoted}, and Strimzi takes {takes}. Correct the resource",
                 name=name,
                 value=shown_part(field_text(node) or ""),
-                most=int(most),
+                quoted=", a text in quotes" if quoted else "",
+                takes=takes,
             )
             out.refuse("import-ambiguous", message, node, entity=entity)
     return len(out.findings) > before

@@ -1,4 +1,4 @@
-"""Terraform: ``.tf`` files, ``.tf.json`` files, raw states, and what ``terraform show -json`` prints of a state or a plan."""
+"""What Terraform and OpenTofu write as JSON: raw states, and what ``terraform show -json`` prints of a state."""
 
 from __future__ import annotations
 
@@ -6,165 +6,132 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.importing.hcl import read_hcl
 from reconciler.importing.import_result import Gatherer, ImportResult
-from reconciler.importing.terraform_json import constant_value, items_of, text_of
-from reconciler.importing.terraform_resources import (
-    Constant,
-    Expression,
-    ListValue,
-    MapValue,
-    Resource,
-    Value,
-    is_quota,
-    read_resource,
-)
+from reconciler.importing.resources import LeftOut
+from reconciler.importing.terraform_resources import TerraformResource, cluster_names, is_quota_type, read_resource
 from reconciler.importing.terraform_state import is_raw_state, read_raw_state
-from reconciler.text import list_some, shown
-from reconciler.yaml import YamlMapping, YamlNode, YamlSequence, read_yaml
+from reconciler.importing.yaml_fields import field_mapping, field_text, is_null, items_of, refuse_unknown
+from reconciler.model import compose, escaped
+from reconciler.text import shown_part
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml
 
-_JSON: Final = (".json", ".tfstate", ".tfstate.backup")
-_TEMPLATE: Final = re.compile(r"[$%]\{")
-_ESCAPED: Final = re.compile(r"([$%])\1\{")
-_MOST_SHOWN: Final = 5
+_CONFIGURATION_FILES: Final = (".tf", ".tf.json", ".tofu", ".tofu.json", ".tfvars", ".hcl")
+_CONFIGURATION_FIELDS: Final = frozenset({"resource", "data", "module", "provider", "variable", "locals", "terraform", "output"})
+_EVALUATE: Final = (
+    "this is Terraform's configuration, which only Terraform can evaluate. Import the state: what 'terraform state pull' or "
+    "'terraform show -json' prints"
+)
+_PLAN_FIELDS: Final = frozenset({"planned_values", "resource_changes", "prior_state"})
+_PLAN: Final = (
+    "this is a plan: Terraform may change it before it applies it, or never apply it. Import the state, which "
+    "'terraform show -json' prints without the name of a plan"
+)
+_EMPTY: Final = "this state has no resources. Is it what 'terraform show -json' prints, of the right folder?"
+_PRINTED_FIELDS: Final = ("format_version", "terraform_version", "values", "checks", "timestamp")
+_MODULE_FIELDS: Final = ("address", "resources", "child_modules")
+_RESOURCE_FIELDS: Final = (
+    "address", "mode", "type", "name", "index", "provider_name", "schema_version", "values", "sensitive_values", "identity",
+    "identity_schema_version", "depends_on", "tainted", "deposed_key",
+)  # fmt: skip
+_FORMATS: Final = re.compile(r"[01]\.[0-9]+")
 
 
 def read_terraform(content: bytes, file: str) -> ImportResult:
-    """The quotas of one file. Raises ``MissingDependencyError`` when a ``.tf`` file needs python-hcl2 and it is not there."""
+    """The quotas of one file; other resources are mentioned. Never raises."""
     out = Gatherer(file)
-    resources, named = _json(content, out) if file.endswith(_JSON) else (_hcl(content, out), True)
-    quotas = [resource for resource in resources if is_quota(resource)]
-    several = len({_provider(quota) for quota in quotas}) > 1
+    if file.endswith(_CONFIGURATION_FILES):
+        out.refuse("import-template", _EVALUATE, out.at(1))
+        return out.found()
+    left_out = LeftOut(out)
+    resources = list(_file_resources(content, out))
+    clusters = cluster_names(resources)
     for resource in resources:
-        cluster = _cluster(resource, several=several and named) if is_quota(resource) else None
-        read_resource(resource, out, cluster=cluster)
+        read_resource(resource, left_out, out, cluster=clusters[resource])
+    left_out.mention()
     return out.found()
 
 
-def _hcl(content: bytes, out: Gatherer) -> list[Resource]:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        out.refuse("invalid-utf8", "this line is not UTF-8. Save the file as UTF-8", out.at(line))
-        return []
-    return read_hcl(text, out)
-
-
-def _provider(resource: Resource) -> str:
-    """What distinguishes the clusters of one configuration, as it is written: the provider, or the service."""
-    parts = [resource.body.get(name) for name in ("provider", "project", "service_name", "region", "instance_id")]
-    return " ".join(_source(part) for part in parts if part is not None)
-
-
-def _source(value: Value) -> str:
-    return value.text if isinstance(value, Expression) else str(value.value) if isinstance(value, Constant) else ""
-
-
-def _cluster(resource: Resource, *, several: bool) -> str | None:
-    """The name of the cluster: the provider's alias, or a service's literal name; ``None`` when there is only one, unnamed."""
-    provider = resource.body.get("provider")
-    if isinstance(provider, Expression | Constant):
-        return _source(provider).rpartition(".")[2]
-    for name in ("service_name", "instance_id"):
-        service = resource.body.get(name)
-        if isinstance(service, Constant) and isinstance(service.value, str):
-            return service.value
-        if service is not None and several:
-            return _source(service)
-    return resource.type.partition("_")[0] if several else None
-
-
-def _json(content: bytes, out: Gatherer) -> tuple[list[Resource], bool]:
-    """The resources, and whether they state which provider they belong to."""
+def _file_resources(content: bytes, out: Gatherer) -> Iterator[TerraformResource]:
     stream = read_yaml(content)  # every JSON that Terraform writes is YAML, and this reader has the places
     if out.problems(stream.problems) or not stream.documents:
-        return [], False
-    root = stream.documents[0]
-    if not isinstance(root, YamlMapping):
-        out.refuse("import-syntax", "this JSON is neither Terraform's configuration nor what terraform show -json prints", root)
-        return [], False
-    if is_raw_state(root):
-        return list(read_raw_state(root, out)), True
-    return _shown_or_written(root, out)
-
-
-def _shown_or_written(root: YamlMapping, out: Gatherer) -> tuple[list[Resource], bool]:
-    values = root.items.get("planned_values") or root.items.get("values")
-    refusal = _refusal(root, has_values=values is not None)
-    if refusal is not None:
-        out.refuse(*refusal, root)
-        return [], False
-    if isinstance(values, YamlMapping):
-        if _one_kafka_provider(root, out):
-            return list(_module_resources(values.items.get("root_module"), out)), False
-        return [], False
-    return list(_file_resources(root.items.get("resource"), out)), True
-
-
-def _refusal(root: YamlMapping, *, has_values: bool) -> tuple[str, str] | None:
-    """Rule id and message for what looks like Terraform's and has no resources that can be read."""
-    if not has_values and "resource" not in root.items and "format_version" in root.items:
-        message = "this state or plan has no resources. Is it what terraform show -json prints, of the right folder?"
-        return "import-nothing-found", message
-    return None
-
-
-def _one_kafka_provider(root: YamlMapping, out: Gatherer) -> bool:
-    """A plan lists the providers, though not which one a resource has; two of one kind are two clusters."""
-    configuration = root.items.get("configuration")
-    providers = configuration.items.get("provider_config") if isinstance(configuration, YamlMapping) else None
-    names = list(providers.items) if isinstance(providers, YamlMapping) else []
-    kafka = [name for name in names if name.rpartition(":")[2].partition(".")[0] == "kafka"]
-    if len(kafka) < 2:
-        return True
-    message = (
-        f"this plan has the Kafka providers {list_some([shown(name) for name in kafka], _MOST_SHOWN)}, "
-        "and does not name the one of each resource. Import the .tf files, or plan one cluster at a time (-target)"
-    )
-    out.refuse("import-ambiguous", message, root)
-    return False
-
-
-def _module_resources(module: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
-    """The managed resources of a module and of the modules in it."""
-    if not isinstance(module, YamlMapping):
         return
-    for node in items_of(module.items.get("resources")):
-        kind, address = (text_of(node, name) for name in ("type", "address"))
-        values = node.items.get("values") if isinstance(node, YamlMapping) else None
-        if kind and address and isinstance(values, YamlMapping) and text_of(node, "mode") == "managed":
-            body = {name: constant_value(value, out) for name, value in values.items.items()}
-            yield Resource(type=kind, address=address, span=out.span(values), body=body)
-    for child in items_of(module.items.get("child_modules")):
-        yield from _module_resources(child, out)
+    root, *more = stream.documents
+    if more:
+        out.refuse("import-syntax", "a state is one JSON document, and here begins another one", more[0])
+    elif not isinstance(root, YamlMapping):
+        out.refuse(
+            "import-syntax", "this is not JSON of Terraform: neither a raw state nor what 'terraform show -json' prints", root
+        )
+    elif is_raw_state(root):
+        yield from read_raw_state(root, out)
+    elif root.items.keys() & _PLAN_FIELDS:
+        out.refuse("import-unsupported", _PLAN, root)
+    elif "format_version" in root.items:
+        yield from _printed_state(root, out)
+    elif root.items.keys() & _CONFIGURATION_FIELDS:
+        out.refuse("import-template", _EVALUATE, root)
+    else:
+        out.refuse(
+            "import-syntax", "this is not JSON of Terraform: neither a raw state nor what 'terraform show -json' prints", root
+        )
 
 
-def _file_resources(node: YamlNode | None, out: Gatherer) -> Iterator[Resource]:
-    """The resources of a ``.tf.json`` file: types, then names, then bodies; a list stands for several."""
-    for kind, by_name in _pairs(node):
-        for name, bodies in _pairs(by_name):
-            for body in bodies.items if isinstance(bodies, YamlSequence) else [bodies]:
-                if isinstance(body, YamlMapping):
-                    values = {name: _template_value(value, out) for name, value in body.items.items() if name != "//"}
-                    yield Resource(type=kind, address=f"{kind}.{name}", span=out.span(body), body=values)
+def _printed_state(root: YamlMapping, out: Gatherer) -> Iterator[TerraformResource]:
+    version, values = root.items["format_version"], root.items.get("values")
+    if not _FORMATS.fullmatch(field_text(version) or ""):
+        message = compose(
+            "the format_version is {version}, and 0.x and 1.x are read", version=shown_part(field_text(version) or "")
+        )
+        out.refuse("import-unsupported", message, version)
+    elif refuse_unknown(root, _PRINTED_FIELDS, out, what="a printed state"):
+        return
+    elif values is None or is_null(values):
+        out.refuse("import-nothing-found", _EMPTY, root)
+    elif not isinstance(values, YamlMapping):
+        out.refuse("import-syntax", "the values of a printed state are a mapping", values)
+    elif not refuse_unknown(values, ("outputs", "root_module"), out, what="the values of a printed state"):
+        yield from _module(values.items.get("root_module"), out)
 
 
-def _pairs(node: YamlNode | None) -> Iterator[tuple[str, YamlNode]]:
-    for mapping in items_of(node) if isinstance(node, YamlSequence) else [node]:
-        if isinstance(mapping, YamlMapping):
-            yield from mapping.items.items()
+def _module(node: YamlNode | None, out: Gatherer) -> Iterator[TerraformResource]:
+    """The resources of a module and of the modules in it."""
+    if node is None or is_null(node):
+        return
+    if not isinstance(node, YamlMapping):
+        out.refuse("import-syntax", "a module is a mapping with resources and child_modules", node)
+        return
+    if refuse_unknown(node, _MODULE_FIELDS, out, what="a module"):
+        return
+    for item in items_of(node, "resources", out):
+        yield from _resource(item, out)
+    for child in items_of(node, "child_modules", out):
+        yield from _module(child, out)
 
 
-def _template_value(node: YamlNode, out: Gatherer) -> Value:
-    """In ``.tf.json`` every text is a template."""
-    value = constant_value(node, out)
-    if isinstance(node, YamlMapping):
-        return MapValue(items={name: _template_value(item, out) for name, item in node.items.items()}, span=value.span)
-    if isinstance(node, YamlSequence):
-        return ListValue(items=tuple(_template_value(item, out) for item in node.items), span=value.span)
-    if isinstance(value, Constant) and isinstance(value.value, str):
-        if _TEMPLATE.search(_ESCAPED.sub("", value.value)):
-            return Expression(text=value.value, span=value.span)
-        return Constant(value=_ESCAPED.sub(r"\1{", value.value), span=value.span)
-    return value
+def _resource(node: YamlNode, out: Gatherer) -> Iterator[TerraformResource]:
+    fields = field_mapping(node)
+    kind, address, mode = (field_text(fields.get(name)) for name in ("type", "address", "mode"))
+    values = fields.get("values")
+    if not isinstance(node, YamlMapping) or not kind or not address or not mode or not isinstance(values, YamlMapping):
+        out.refuse(
+            "import-syntax", "a resource of a printed state has a type, an address, a mode, and a mapping as its values", node
+        )
+        return
+    if is_quota_type(kind) and refuse_unknown(node, _RESOURCE_FIELDS, out, what="a resource of a printed state"):
+        return
+    yield TerraformResource(
+        type=kind,
+        address=escaped(address),
+        mode=mode,
+        body=values,
+        deposed=not is_null(fields.get("deposed_key")),
+        secret=_secret(fields.get("sensitive_values")),
+    )
+
+
+def _secret(node: YamlNode | None) -> YamlNode | None:
+    """The first mark of a sensitive value; Terraform lists only the true ones, in mappings and lists of the values' shape."""
+    if isinstance(node, YamlMapping | YamlSequence):
+        children = node.items.values() if isinstance(node, YamlMapping) else node.items
+        return next((mark for mark in map(_secret, children) if mark is not None), None)
+    return node if isinstance(node, YamlScalar) and node.data is True else None

@@ -10,15 +10,21 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.importing.import_result import Gatherer
-from reconciler.importing.terraform_json import constant_value, items_of, text_of
-from reconciler.importing.terraform_resources import Constant, Resource, Value, is_quota
-from reconciler.model import compose
+from reconciler.importing.terraform_resources import TerraformResource, is_quota_type
+from reconciler.importing.yaml_fields import field_mapping, field_text, is_null, items_of, refuse_unknown
+from reconciler.model import compose, escaped
 from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlSequence
 
 _VERSION: Final = "4"
 _PRINT: Final = "'terraform show -json FILE > state.json', and import state.json"
 _ALIAS: Final = re.compile(r'provider\["(?:[^"\\]|\\.)*"\]\.(?P<alias>[A-Za-z0-9_-]+)\Z')
+_FIELDS: Final = ("version", "terraform_version", "serial", "lineage", "outputs", "resources", "check_results")
+_RESOURCE_FIELDS: Final = ("module", "mode", "type", "name", "each", "provider", "instances")
+_INSTANCE_FIELDS: Final = (
+    "attributes", "create_before_destroy", "dependencies", "deposed", "identity", "identity_schema_version", "index_key",
+    "private", "schema_version", "sensitive_attributes", "status",
+)  # fmt: skip
 
 
 def is_raw_state(root: YamlMapping) -> bool:
@@ -27,9 +33,9 @@ def is_raw_state(root: YamlMapping) -> bool:
     return stored or isinstance(root.items.get("resources"), YamlSequence)
 
 
-def read_raw_state(root: YamlMapping, out: Gatherer) -> Iterator[Resource]:
-    """The managed resources, one for each instance. An instance that waits for its deletion is left out, and mentioned."""
-    version = text_of(root, "version")
+def read_raw_state(root: YamlMapping, out: Gatherer) -> Iterator[TerraformResource]:
+    """The resources, one for each instance."""
+    version = field_text(root.items.get("version"))
     if "encrypted_data" in root.items:
         message = "this state is encrypted. Print it with 'tofu show -json > state.json', and import state.json"
         out.refuse("import-unsupported", message, root)
@@ -41,37 +47,43 @@ def read_raw_state(root: YamlMapping, out: Gatherer) -> Iterator[Resource]:
             how=_PRINT,
         )
         out.refuse("import-unsupported", message, root.items.get("version", root))
-    else:
-        for node in items_of(root.items.get("resources")):
+    elif not refuse_unknown(root, _FIELDS, out, what="a raw state"):
+        for node in items_of(root, "resources", out):
             yield from _instances(node, out)
 
 
-def _instances(node: YamlNode, out: Gatherer) -> Iterator[Resource]:
-    kind, name = text_of(node, "type"), text_of(node, "name")
-    if not isinstance(node, YamlMapping) or not kind or not name or text_of(node, "mode") != "managed":
+def _instances(node: YamlNode, out: Gatherer) -> Iterator[TerraformResource]:
+    fields = field_mapping(node)
+    kind, name, mode, module = (field_text(fields.get(field)) for field in ("type", "name", "mode", "module"))
+    if not isinstance(node, YamlMapping) or not kind or not name or not mode:
+        out.refuse("import-syntax", "a resource of a raw state has a type, a name and a mode", node)
         return
-    module = text_of(node, "module")
+    if is_quota_type(kind) and refuse_unknown(node, _RESOURCE_FIELDS, out, what="a resource of a raw state"):
+        return
+    alias = _ALIAS.search(field_text(fields.get("provider")) or "")
     address = f"{module}.{kind}.{name}" if module else f"{kind}.{name}"
-    for instance in items_of(node.items.get("instances")):
-        if isinstance(instance, YamlMapping):
-            resource = _instance(node, instance, kind=kind, address=address, out=out)
-            if "deposed" not in instance.items:
-                yield resource
-            elif is_quota(resource):
-                message = compose("{address} is left out: Terraform will delete this instance", address=resource.address)
-                out.refuse("import-left-out", message, resource.span)
+    for instance in items_of(node, "instances", out):
+        attributes = field_mapping(instance).get("attributes")
+        if not isinstance(instance, YamlMapping) or not isinstance(attributes, YamlMapping):
+            message = compose("an instance of {address} has no mapping as its attributes", address=escaped(address))
+            out.refuse("import-syntax", message, instance)
+        elif not (is_quota_type(kind) and refuse_unknown(instance, _INSTANCE_FIELDS, out, what="an instance of a raw state")):
+            yield TerraformResource(
+                type=kind,
+                address=escaped(address + _index(instance.items.get("index_key"))),
+                mode=mode,
+                body=attributes,
+                alias=alias["alias"] if alias else None,
+                deposed=not is_null(instance.items.get("deposed")),
+                secret=_secret(instance.items.get("sensitive_attributes")),
+            )
 
 
-def _instance(node: YamlMapping, instance: YamlMapping, *, kind: str, address: str, out: Gatherer) -> Resource:
-    attributes = instance.items.get("attributes")
-    body: dict[str, Value] = {}
-    if isinstance(attributes, YamlMapping):
-        body = {name: constant_value(value, out) for name, value in attributes.items.items()}
-    alias = _ALIAS.search(text_of(node, "provider") or "")
-    if alias:
-        body["provider"] = Constant(value=alias["alias"], span=out.span(node))
-    index = instance.items.get("index_key")
-    key = getattr(index, "data", None)
-    suffix = "" if index is None else f'["{key}"]' if isinstance(key, str) else f"[{key}]"
-    place = attributes if isinstance(attributes, YamlMapping) else instance
-    return Resource(type=kind, address=address + suffix, span=out.span(place), body=body)
+def _index(node: YamlNode | None) -> str:
+    key = getattr(node, "data", None)
+    return "" if key is None else f'["{key}"]' if isinstance(key, str) else f"[{key}]"
+
+
+def _secret(node: YamlNode | None) -> YamlNode | None:
+    """The list of sensitive attributes, unless it is empty."""
+    return None if node is None or is_null(node) or (isinstance(node, YamlSequence) and not node.items) else node

@@ -8,35 +8,16 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.importing import (
-    ImportedQuota,
-    ImportResult,
-    read_ansible,
-    read_helmsman,
-    read_jikkou,
-    read_julie,
-    read_kafka_configs,
-    read_monedula,
-    read_rpk,
-    read_strimzi,
-    read_terraform,
-)
+from reconciler.importing import ImportedQuota, ImportResult, read_jikkou, read_strimzi, read_terraform
 from reconciler.manifest import RULES, ExportedFile, UnreadableError, emit_clusters, name_problems, read_file
 from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, compose, display_name, escaped, in_order
 from reconciler.workflows.export import require_free, write_files
 
 MARK: Final = "# Written by kafka-quotas import"
-_RESOURCES: Final = (".yaml", ".yml", ".json")
 _SUFFIXES: Final = {
-    "jikkou": (".yaml", ".yml"),
-    "terraform": (".tf", ".tf.json"),
-    "helmsman": (".yaml", ".yml"),
-    "kafka-configs": (".sh",),
-    "strimzi": _RESOURCES,
-    "rpk": _RESOURCES,
-    "monedula": _RESOURCES,
-    "julie": (".yaml", ".yml"),
-    "ansible": (".yaml", ".yml"),
+    "jikkou": (".yaml", ".yml", ".json"),
+    "strimzi": (".yaml", ".yml", ".json"),
+    "terraform": (".tfstate", ".json", ".tf", ".tofu"),
 }
 """The files of a folder that are read for each tool; a file that is named is always read."""
 
@@ -61,7 +42,7 @@ class ImportSummary:
     @property
     def unconverted(self) -> int:
         """How many things could not be converted."""
-        return sum(1 for finding in self.findings if finding.severity is Severity.ERROR)
+        return _unconverted(self.findings)
 
     @property
     def written(self) -> bool:
@@ -75,8 +56,7 @@ def import_files(
     """Read the files of one tool (a folder stands for its files), then write manifests to ``folder``.
 
     Nothing is written when anything could not be converted, unless ``partial``, or when nothing could. Raises ``UsageError`` for
-    an unknown tool, ``FileAccessError`` when the folder is not empty (without ``overwrite``) or cannot be written, and
-    ``MissingDependencyError`` when reading ``.tf`` files needs the extra ``import``.
+    an unknown tool, and ``FileAccessError`` when the folder is not empty (without ``overwrite``) or cannot be written.
     """
     if tool not in _SUFFIXES:
         msg = f"--from takes one of {', '.join(TOOLS)}, not {display_name(tool)}"
@@ -88,7 +68,7 @@ def import_files(
     for path in paths:
         read = [_read(tool, file) for file in _files_of(tool, path)]
         sources += len(read)
-        if not any(result.quotas or result.findings for result in read):
+        if not any(result.quotas or _unconverted(result.findings) for result in read):
             findings.append(_nothing(tool, path))
         for result in read:
             findings += result.findings
@@ -109,13 +89,17 @@ def import_files(
     return ImportSummary(findings=distinct, files=files, entities=len(kept), clusters=clusters, sources=sources)
 
 
+def _unconverted(findings: Sequence[Finding]) -> int:
+    return sum(1 for finding in findings if finding.severity is Severity.ERROR)
+
+
 def _files_of(tool: str, path: str) -> list[str]:
     folder = Path(path)
     if not folder.is_dir():
         return [path]
-    # A module of Terraform is one folder; the others have no such notion.
-    entries = folder.iterdir() if tool == "terraform" else folder.rglob("*")
-    return sorted(str(entry) for entry in entries if entry.name.endswith(_SUFFIXES[tool]) and entry.is_file())
+    files = (entry for entry in folder.rglob("*") if entry.name.endswith(_SUFFIXES[tool]) and entry.is_file())
+    # Terraform keeps copies of modules and of the backend's settings there.
+    return sorted(str(file) for file in files if ".terraform" not in file.relative_to(folder).parts)
 
 
 def _read(tool: str, path: str) -> ImportResult:
@@ -127,31 +111,14 @@ def _read(tool: str, path: str) -> ImportResult:
         return ImportResult(quotas=(), findings=(finding,))
     readers: Mapping[str, Callable[[bytes, str], ImportResult]] = {
         "jikkou": read_jikkou,
-        "terraform": read_terraform,
-        "helmsman": lambda text, file: read_helmsman(text, file, lambda name: _beside(file, name)),
-        "kafka-configs": read_kafka_configs,
         "strimzi": read_strimzi,
-        "rpk": read_rpk,
-        "monedula": read_monedula,
-        "julie": read_julie,
-        "ansible": read_ansible,
+        "terraform": read_terraform,
     }
     return readers[tool](content, path)
 
 
-def _beside(file: str, name: str) -> tuple[str, bytes] | None:
-    """A file that another one names: as seen from here, where helmsman would look, else beside the file that names it."""
-    for path in (Path(name), Path(file).parent / Path(name).name):
-        if path.is_file():
-            try:
-                return str(path), read_file(str(path))
-            except UnreadableError:
-                return None
-    return None
-
-
 def _nothing(tool: str, path: str) -> Finding:
-    message = f"the file has no quota of {tool}. Check the file and the tool"
+    message = f"found no quota of {tool} here. Check the file and the tool. kafka-quotas export reads the quotas of a cluster"
     return Finding(id="import-nothing-found", severity=Severity.ERROR, message=message, span=Span(file=path, line=1, column=1))
 
 

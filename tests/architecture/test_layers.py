@@ -21,7 +21,6 @@ HOMES = {
     "kafka-python stays in the broker backend and the sandbox": {"reconciler.backends", "reconciler.sandbox"},
     "JSON Schema stays in formats": {"reconciler.formats"},
     "PyYAML stays in yaml": {"reconciler.yaml"},
-    "python-hcl2 stays in importing": {"reconciler.importing"},
     "GitHub and HTTP stay in integrations": {"reconciler.integrations"},
     "prometheus-client stays in integrations": {"reconciler.integrations"},
     "google-re2 stays in model": {"reconciler.model"},

@@ -21,7 +21,6 @@ HEAVY = {
     "gidgethub",
     "argcomplete",
     "urllib3",
-    "hcl2",
 }
 PROGRAM = """
 import json, sys

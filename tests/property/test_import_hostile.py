@@ -6,10 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.importing.ansible import read_ansible
-from reconciler.importing.julie import read_julie
-from reconciler.importing.monedula import read_monedula
-from reconciler.importing.rpk import read_rpk
+from reconciler.importing.jikkou import read_jikkou
 from reconciler.importing.strimzi import read_strimzi
 from reconciler.importing.terraform import read_terraform
 
@@ -19,12 +16,13 @@ RAW_STATE = (
     b'"provider": "provider[\\"x\\"].eu", "instances": [{"attributes": {"entity_type": "user", "entity_name": "a", '
     b'"config": {"producer_byte_rate": 1024}}}]}]}'
 )
+JIKKOU = (
+    b"apiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaClientQuotaList\nitems:\n"
+    b"  - spec: {type: USER, entity: {user: a}, configs: {producerByteRate: 1024}}\n"
+)
 CASES = {
     "strimzi": (read_strimzi, (FIXTURES / "strimzi.yaml").read_bytes()),
-    "monedula": (read_monedula, (FIXTURES / "monedula.yaml").read_bytes()),
-    "rpk": (read_rpk, (FIXTURES / "rpk.json").read_bytes()),
-    "julie": (read_julie, (FIXTURES / "julie.yaml").read_bytes()),
-    "ansible": (read_ansible, (FIXTURES / "ansible.yaml").read_bytes()),
+    "jikkou": (read_jikkou, JIKKOU),
     "terraform": (lambda content, _file: read_terraform(content, "terraform.tfstate"), RAW_STATE),
 }
 PIECES = [

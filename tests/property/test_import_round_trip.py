@@ -31,11 +31,9 @@ VALUES = {
 }
 TOOLS = {
     "jikkou": ("jikkou", "q.yaml", foreign_quotas.jikkou, foreign_quotas.jikkou_has),
-    "helmsman": ("helmsman", "q.yaml", foreign_quotas.helmsman, foreign_quotas.helmsman_has),
-    "terraform": ("terraform", "q.tf", foreign_quotas.terraform, lambda *_: True),
+    "strimzi": ("strimzi", "q.yaml", foreign_quotas.strimzi, foreign_quotas.strimzi_has),
     "terraform-show": ("terraform", "q.json", foreign_quotas.terraform_state, lambda *_: True),
-    "script": ("kafka-configs", "q.sh", foreign_quotas.script, lambda entity, _: foreign_quotas.script_has(entity)),
-    "describe": ("kafka-configs", "q.txt", foreign_quotas.described, lambda entity, _: foreign_quotas.described_has(entity)),
+    "terraform-raw": ("terraform", "q.tfstate", foreign_quotas.terraform_raw_state, lambda *_: True),
 }
 """For each form: the tool, a file name, what writes it, and whether it can say an entity with these quotas."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shlex
+import re
 from collections.abc import Mapping
 
 from reconciler.model.entity import DEFAULT, Entity
@@ -23,8 +23,6 @@ JIKKOU_TYPES = {
     (None, "named"): "CLIENT",
     (None, "default"): "CLIENTS_DEFAULT",
 }
-CONFIG_TYPES = {"user": "users", "client-id": "clients", "ip": "ips"}
-DESCRIBED_TYPES = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
 
 
 def _kind(entity: Entity, entity_type: str) -> str | None:
@@ -33,13 +31,8 @@ def _kind(entity: Entity, entity_type: str) -> str | None:
 
 
 def _quoted(text: str) -> str:
-    """In double quotes for YAML and for Terraform's language: everything unusual as an escape of eight digits."""
+    """In double quotes for YAML: everything unusual as an escape of eight digits."""
     return '"' + "".join(c if c.isascii() and (c.isalnum() or c in " _.:@/-") else f"\\U{ord(c):08x}" for c in text) + '"'
-
-
-def _java(number: float) -> str:
-    """A double as Java prints it, near enough: ``1024.0``, ``1.0E16``."""
-    return repr(number).replace("e+", "E").replace("e", "E")
 
 
 def jikkou_has(entity: Entity, quotas: Mapping[str, float]) -> bool:
@@ -61,41 +54,6 @@ def jikkou(state: State) -> str:
     return "---\n".join(documents)
 
 
-def helmsman_has(entity: Entity, quotas: Mapping[str, float]) -> bool:
-    whole = all(value.is_integer() and value < 2**31 for value in quotas.values())
-    literal = any(name == "<default>" for _, name in entity.parts)
-    return "ip" not in entity.types and whole and not literal and set(quotas) <= set(JIKKOU_KEYS)
-
-
-def helmsman(state: State) -> str:
-    lines = ["kafka: {bootstrap.servers: 'b1:9092'}", "quotas:"]
-    for entity, quotas in state.items():
-        fields = {"principal": entity.name("user"), "client": entity.name("client-id")}
-        parts = [f"{f}: {'<default>' if n is DEFAULT else _quoted(str(n))}" for f, n in fields.items() if n is not None]
-        parts += [f"{key.replace('_', '-')}: {int(value)}" for key, value in quotas.items()]
-        lines.append(f"  - {{{', '.join(parts)}}}")
-    return "\n".join([*lines, ""])
-
-
-def terraform(state: State) -> str:
-    """Every entity as ``kafka_quota`` or ``kafka_quota_composite``."""
-    blocks = []
-    for number, (entity, quotas) in enumerate(state.items()):
-        config = "".join(f'    "{key}" = "{value!r}"\n' for key, value in quotas.items())
-        if len(entity.parts) == 1:
-            ((entity_type, name),) = entity.parts
-            named = "" if name is DEFAULT else f"  entity_name = {_quoted(name)}\n"
-            body = f'  entity_type = "{entity_type}"\n{named}'
-        else:
-            body = "".join(
-                f'  entity {{\n    type = "{t}"\n{"" if n is DEFAULT else f"    name = {_quoted(n)}{chr(10)}"}  }}\n'
-                for t, n in entity.parts
-            )
-        kind = "kafka_quota" if len(entity.parts) == 1 else "kafka_quota_composite"
-        blocks.append(f'resource "{kind}" "q{number}" {{\n{body}  config = {{\n{config}  }}\n}}\n')
-    return "\n".join(blocks)
-
-
 def terraform_state(state: State) -> str:
     """What ``terraform show -json`` prints of it, on one line."""
     resources = []
@@ -106,36 +64,37 @@ def terraform_state(state: State) -> str:
         values = {**(single if len(parts) == 1 else {"entity": parts}), "config": quotas, "id": "x"}
         resources.append({"address": f"{kind}.q{number}", "mode": "managed", "type": kind, "name": "q", "values": values})
     document = {"format_version": "1.0", "values": {"root_module": {"resources": resources}}}
+    return _json(document)
+
+
+def _json(document: object) -> str:
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     return "".join(c if c.isprintable() or c == "\u2028" else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else c for c in text)
 
 
-def script_has(entity: Entity) -> bool:
-    return not any(name == "<default>" or "\0" in str(name) for _, name in entity.parts)
+def terraform_raw_state(state: State) -> str:
+    """The same as Terraform stores it."""
+    rows = []
+    for row in json.loads(terraform_state(state))["values"]["root_module"]["resources"]:
+        instance = {"schema_version": 0, "attributes": row["values"], "sensitive_attributes": []}
+        rows.append({"mode": "managed", "type": row["type"], "name": "q", "provider": "p", "instances": [instance]})
+    document = {"version": 4, "terraform_version": "1.9.0", "serial": 1, "lineage": "x", "outputs": {}, "resources": rows}
+    return _json(document)
 
 
-def script(state: State) -> str:
-    """A script of ``kafka-configs`` commands."""
-    lines = ["#!/bin/sh", "set -e"]
+def strimzi_has(entity: Entity, quotas: Mapping[str, float]) -> bool:
+    whole = all(value.is_integer() and value < 2**31 for key, value in quotas.items() if key != "controller_mutation_rate")
+    return entity.types == ("user",) and entity.name("user") is not DEFAULT and whole and "connection_creation_rate" not in quotas
+
+
+def strimzi(state: State) -> str:
+    """Users without authentication, whose quotas are those of the resource's name."""
+    documents = []
     for entity, quotas in state.items():
-        named = " ".join(
-            f"--entity-type {CONFIG_TYPES[t]} " + ("--entity-default" if n is DEFAULT else f"--entity-name {shlex.quote(n)}")
-            for t, n in entity.parts
+        camel = {re.sub("_(.)", lambda m: m[1].upper(), key): value for key, value in quotas.items()}
+        fields = ", ".join(f"{key}: {value if value % 1 else int(value)!r}" for key, value in camel.items())
+        documents.append(
+            "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\n"
+            f"metadata: {{name: {_quoted(str(entity.name('user')))}}}\nspec:\n  quotas: {{{fields}}}\n"
         )
-        added = ",".join(f"{key}={_java(value)}" for key, value in quotas.items())
-        lines.append(f'"$KAFKA"/kafka-configs.sh --bootstrap-server "$B" --alter {named} \\\n  --add-config \'{added}\'')
-    return "\n".join([*lines, ""])
-
-
-def described_has(entity: Entity) -> bool:
-    return not any("\n" in str(name) or "', " in str(name) for _, name in entity.parts)
-
-
-def described(state: State) -> str:
-    """What ``kafka-configs --describe`` prints, all four views one after the other."""
-    lines = []
-    for entity, quotas in state.items():
-        parts = (f"the default {DESCRIBED_TYPES[t]}" if n is DEFAULT else f"{DESCRIBED_TYPES[t]} '{n}'" for t, n in entity.parts)
-        keys = ", ".join(f"{key}={_java(value)}" for key, value in quotas.items())
-        lines.append(f"Quota configs for {', '.join(parts)} are {keys}")
-    return "\n".join([*lines, ""])
+    return "---\n".join(documents)

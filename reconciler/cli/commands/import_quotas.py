@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reconciler.render import Line
     from reconciler.workflows import ImportSummary
 
-_TOOLS = ("jikkou", "terraform", "helmsman", "kafka-configs", "strimzi", "rpk", "monedula", "julie", "ansible")
+_TOOLS = ("jikkou", "strimzi", "terraform")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

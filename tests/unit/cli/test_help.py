@@ -202,9 +202,9 @@ def test_a_parser_has_no_other_command_than_the_chosen_one() -> None:
 
 @pytest.mark.parametrize("option", ["--folder", "--out", "--fold", "--ou"])
 def test_the_old_name_of_a_folder_works_and_is_warned_about(option: str, tmp_path: Path) -> None:
-    script = "kafka-configs.sh --alter --entity-type users --entity-name a --add-config consumer_byte_rate=1024\n"
-    (tmp_path / "quotas.sh").write_text(script)
-    done = invoke("import", "--from", "kafka-configs", "quotas.sh", option, "quotas", "--partial", cwd=tmp_path)
+    user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\nspec: {quotas: {producerByteRate: 1024}}\n"
+    (tmp_path / "users.yaml").write_text(user)
+    done = invoke("import", "--from", "strimzi", "users.yaml", option, "quotas", "--partial", cwd=tmp_path)
 
     old = option.startswith("--o")
     warning = "kafka-quotas: warning: --out DIR is now --folder DIR. The old name works until the next major version\n"

@@ -60,9 +60,14 @@ def test_streams_and_lists_are_read_whole_with_the_place_of_each_quota():
     )
     topic = "---\napiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaTopic\nmetadata: {name: t}\nspec: {partitions: 1}\n"
 
-    found = read(quota() + topic + listed)
+    found = read(quota() + topic + listed + topic)
 
-    assert found.findings == ()
+    assert [(one.id, one.message) for one in found.findings] == [
+        (
+            "import-left-out",
+            "2 resources of kind 'KafkaTopic' ('kafka.jikkou.io/v1beta2') declare no client quota, and are left out",
+        )
+    ]
     assert [(one.entity, one.span.line) for one in found.quotas] == [(client("orders"), 4), (user("a"), 18), (user("b"), 21)]
 
 
@@ -121,7 +126,7 @@ def test_a_type_and_an_entity_that_disagree_are_ambiguous(type_name, entity):
     ("text", "expected"),
     [
         (quota("IP", "{ip: 10.0.0.1}"), ("import-unsupported", 4, 9)),
-        (quota(entity="{clientId: a, ip: b}"), ("import-unsupported", 5, 29)),
+        (quota(entity="{clientId: a, ip: b}"), ("import-unsupported", 5, 25)),
         (quota(configs="{controllerMutationRate: 5}"), ("import-unsupported", 6, 37)),
         (quota(configs="{producerByteRate: 10MiB}"), ("value-syntax", 6, 31)),
         (quota(configs="{producerByteRate: 0}"), ("value-not-positive", 6, 31)),
@@ -131,6 +136,18 @@ def test_a_type_and_an_entity_that_disagree_are_ambiguous(type_name, entity):
         (quota(configs="{requestPercentage: 1e999}"), ("value-not-finite", 6, 32)),
         (quota().replace("KafkaClientQuota", "KafkaClientQuotas"), ("import-unsupported", 2, 7)),
         (quota().replace("kafka.jikkou.io", "kafka.aiven.io"), ("import-unsupported", 2, 7)),
+        (quota().replace("v1beta2", "v1"), ("import-unsupported", 2, 7)),
+        (quota().replace("kafka.jikkou.io", "kafka.jikku.io"), ("import-unsupported", 2, 7)),
+        (quota(configs="{producerByterate: 1}"), ("import-unsupported", 6, 31)),
+        (quota(configs="{producerByteRate: 010}"), ("value-syntax", 6, 31)),
+        (quota(configs="{producerByteRate: [1]}"), ("value-syntax", 6, 31)),
+        (quota(configs="{producerByteRate: true}"), ("value-syntax", 6, 31)),
+        (quota() + "  limit: 5\n", ("import-unsupported", 7, 3)),
+        (quota() + "quotas: {producerByteRate: 5}\n", ("import-unsupported", 7, 1)),
+        (quota("USERS_DEFAULT", "[user]"), ("import-syntax", 5, 11)),
+        (quota("USERS_DEFAULT", "{user: [a]}"), ("import-syntax", 5, 18)),
+        (quota().replace("KafkaClientQuota", "KafkaUser"), ("import-unsupported", 6, 13)),
+        ("apiVersion: v1\nkind: List\nitems: []\nquotas: {}\n", ("import-unsupported", 4, 1)),
         ("a: [", ("yaml-syntax", 2, 1)),
         ("- 1\n", ("import-syntax", 1, 1)),
         ("kind: KafkaClientQuota\n", ("import-syntax", 1, 1)),
@@ -160,4 +177,7 @@ def test_a_null_key_is_no_key_and_no_key_is_no_quota():
     found = read(quota(configs="{producerByteRate: 1, consumerByteRate: null}") + "---\n" + quota("USER", "{user: a}", "{}"))
 
     assert [(one.entity, one.quotas) for one in found.quotas] == [(client("orders"), {"producer_byte_rate": 1.0})]
-    assert [one.id for one in found.findings] == ["import-left-out"]
+    assert [(one.id, one.message) for one in found.findings] == [
+        ("import-left-out", "consumerByteRate has no value, so it sets no limit"),
+        ("import-left-out", "user=a has no quota here, so there is nothing to declare"),
+    ]

@@ -36,7 +36,14 @@ def findings(text):
 def test_a_cluster_and_its_users_are_what_the_two_operators_set():
     result = read_strimzi(FIXTURE, "strimzi.yaml")
 
-    assert result.findings == ()
+    assert [(one.id, one.severity.value, one.message) for one in result.findings] == [
+        ("import-left-out", "info", "1 KafkaUser without quotas declares no client quota, and is left out"),
+        (
+            "import-left-out",
+            "info",
+            "1 resource of kind 'KafkaTopic' ('kafka.strimzi.io/v1') declares no client quota, and is left out",
+        ),
+    ]
     assert {(one.cluster, one.namespace) for one in result.quotas} == {("orders", "streaming")}
     assert {one.entity: one.quotas for one in result.quotas} == {
         user(): {
@@ -84,7 +91,21 @@ def test_lists_as_kubectl_prints_them_are_read(as_json, kind, whole):
         (kafka_user("{producerByteRate: -1}"), ("value-not-positive", 6, 30)),
         (kafka_user("[1]"), ("import-syntax", 6, 11)),
         (kafka_user(metadata="{}"), ("import-syntax", 1, 1)),
-        (kafka_user(metadata="{name: [a]}"), ("import-syntax", 1, 1)),
+        (kafka_user(metadata="{name: [a]}"), ("import-syntax", 3, 18)),
+        (kafka_user(metadata="{name: 7}"), ("import-syntax", 3, 18)),
+        (kafka_user(metadata="{name: a, labels: {strimzi.io/cluster: [x]}}"), ("import-syntax", 3, 50)),
+        (kafka_user(metadata="{name: a, quotas: {}}"), ("import-unsupported", 3, 21)),
+        (kafka_user('{producerByteRate: "1024"}'), ("import-ambiguous", 6, 30)),
+        (kafka_user("{producerByteRate: 1024, value: 5}"), ("import-unsupported", 6, 43)),
+        (kafka_user("{producerByteRate: 0x10}"), ("value-syntax", 6, 30)),
+        (kafka_user() + "  clientQuotas: [{producerByteRate: 4096}]\n", ("import-unsupported", 7, 3)),
+        (kafka_user() + "  quota: {consumerByteRate: 1}\n", ("import-unsupported", 7, 3)),
+        (kafka_user() + "  limits: {consumerByteRate: 1}\n", ("import-unsupported", 7, 3)),
+        (kafka_user() + "quotas: {consumerByteRate: 1}\n", ("import-unsupported", 7, 1)),
+        (kafka_user(authentication="{type: tls, quotas: {}}"), ("import-unsupported", 5, 31)),
+        (kafka_user().replace("/v1", "/v2"), ("import-unsupported", 6, 3)),
+        (kafka("null") + "    clientQuotas: {}\n", ("import-unsupported", 8, 5)),
+        (kafka("null", "{quota.producer.default: 1024}"), ("import-unsupported", 6, 14)),
         ("apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\nspec: 3\n", ("import-syntax", 4, 7)),
         ("apiVersion: v1\nkind: List\nitems: {}\n", ("import-syntax", 3, 8)),
         ("apiVersion: v1\nkind: List\nitems: [3]\n", ("import-syntax", 3, 9)),
@@ -92,6 +113,8 @@ def test_lists_as_kubectl_prints_them_are_read(as_json, kind, whole):
         ("just text\n", ("import-syntax", 1, 1)),
         ("kind: KafkaUser\n", ("import-syntax", 1, 1)),
         (kafka("{producerByteRate: 1}"), ("import-syntax", 7, 13)),
+        ("apiVersion: aiven.io/v1\nkind: KafkaQuota\nspec: {}\n", ("import-unsupported", 2, 7)),
+        ("apiVersion: v1\nkind: List\nmetadata: {continue: abc}\nitems: []\n", ("import-syntax", 3, 22)),
         (kafka("{type: strimzi, producerByteRate: 41943040}"), ("import-unsupported", 7, 20)),
         (kafka("{type: other}"), ("import-unsupported", 7, 20)),
         (kafka("null", "{client.quota.callback.class: a.B}"), ("import-unsupported", 6, 43)),
@@ -111,10 +134,34 @@ def test_the_plugin_of_strimzi_is_refused_since_it_turns_client_quotas_off():
     assert "Kafka's client quotas are off while it is configured" in finding.message
 
 
-@pytest.mark.parametrize("text", ["", "---\n---\n", kafka("null"), kafka_user("null"), kafka_user("{producerByteRate: null}")])
-def test_resources_without_quotas_declare_nothing(text):
-    assert read(text).quotas == ()
-    assert [one.severity.value for one in read(text).findings] in ([], ["info"])
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", []),
+        ("---\n---\n", []),
+        (kafka("null"), ["1 Kafka without quotas declares no client quota, and is left out"]),
+        (kafka_user("null"), ["1 KafkaUser without quotas declares no client quota, and is left out"]),
+        (
+            kafka_user("{producerByteRate: null}"),
+            ["producerByteRate has no value, so it sets no limit", "user=CN=a has no quota here, so there is nothing to declare"],
+        ),
+        (kafka("null", "{quota.window.num: 11}"), ["1 Kafka without quotas declares no client quota, and is left out"]),
+        (
+            kafka_user(metadata="{name: a, deletionTimestamp: '2026-11-20T10:00:00Z'}"),
+            ["this KafkaUser is left out: it is being deleted"],
+        ),
+        (
+            "apiVersion: v1\nkind: ResourceQuota\nspec: {hard: {requests.cpu: 1}}\n",
+            ["1 resource of kind 'ResourceQuota' ('v1') declares no client quota, and is left out"],
+        ),
+    ],
+)
+def test_what_declares_no_quota_is_mentioned(text, said):
+    result = read(text)
+
+    assert result.quotas == ()
+    assert [one.message for one in result.findings] == said
+    assert {one.severity.value for one in result.findings} <= {"info"}
 
 
 def test_long_rates_of_a_cluster_are_beyond_those_of_a_user():
@@ -123,5 +170,9 @@ def test_long_rates_of_a_cluster_are_beyond_those_of_a_user():
     assert (quota.cluster, quota.quotas) == ("prod", {"producer_byte_rate": 4294967296.0})
 
 
-def test_resources_of_another_group_are_passed_over():
-    assert read(kafka_user().replace("kafka.strimzi.io", "kafka.banzaicloud.io")) == read("")
+def test_users_of_another_operator_are_refused_when_they_have_quotas_and_mentioned_otherwise():
+    text = kafka_user().replace("kafka.strimzi.io", "kafka.banzaicloud.io")
+    bare = text.replace("  quotas: {producerByteRate: 1024}\n", "")
+
+    assert findings(text) == [("import-unsupported", 6, 3)]
+    assert findings(bare) == [("import-left-out", 1, 1)]
