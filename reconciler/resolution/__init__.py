@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     )
     from reconciler.resolution.resolver import Bucket, Candidate, QuotaTable, Resolved, Resolver
     from reconciler.resolution.sharing import SharedWith, Tags, tags_of, tags_of_address
+    from reconciler.resolution.tag_groups import TagGroups
     from reconciler.resolution.views import (
         ClientDifference,
         QuotaView,
@@ -126,6 +127,7 @@ __all__ = [
     "Rung",
     "RungStatus",
     "SharedWith",
+    "TagGroups",
     "Tags",
     "ViewComparison",
     "ViewKind",

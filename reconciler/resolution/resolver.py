@@ -6,9 +6,9 @@ key does not exist for it. Names are compared as they are. A literal ``<default>
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from reconciler.model import OTHER, ClientName, Entity, EntityName
 from reconciler.resolution.precedence import (
@@ -240,6 +240,21 @@ class Resolver:
         candidates = self.candidates(user or OTHER, client_id or OTHER)
         return next((c for c in candidates if c is not None and _grouped_by(c) is grouped_by), None)
 
+    def grouped_by(self, user: ClientName, client_id: ClientName) -> GroupedBy:
+        """The tags of a client's quota group. A pair with an empty client-id is the group of the user."""
+        winner = self.winner(user, client_id)
+        tags = _grouped_by(winner) if winner else self._unlimited_grouped_by(user, client_id)
+        return GroupedBy.USER if tags is GroupedBy.USER_AND_CLIENT_ID and client_id == "" else tags
+
+    def groups_as(self, other: Resolver) -> bool:
+        """Whether both put each client into the same quota group, because they have quotas of the same entities."""
+        same = all(mine.keys() == theirs.keys() for mine, theirs in zip(self._levels, other._levels, strict=True))
+        return same and self.kinds == other.kinds
+
+    def names_of_level(self, number: int) -> Collection[Any]:
+        """The names that quotas of one level have: users, client-ids, or at level 1 pairs of both."""
+        return self._levels[number - 1].keys()
+
     def hidden(self, user: ClientName, client_id: ClientName, winner: Candidate) -> list[Candidate]:
         """What would apply in turn without the winner, the strongest first. Nothing that an empty client id escapes."""
         names = (None, user, client_id, (user, client_id))
@@ -253,7 +268,7 @@ class Resolver:
             return Bucket(user=user, client_id="")
         return Bucket(user="" if grouped_by is GroupedBy.CLIENT_ID else user, client_id=client_id)
 
-    def _unlimited_grouped_by(self, user: str, client_id: str) -> GroupedBy:
+    def _unlimited_grouped_by(self, user: ClientName, client_id: ClientName) -> GroupedBy:
         """The names whose tags the broker gives to a client without a limit."""
         # With one kind of quota in use the broker does not look further: every client gets that kind's tags, limited or not.
         kinds = self.kinds

@@ -48,7 +48,7 @@ from reconciler.traffic.judging.judged_quotas import (
     unjudged_findings,
     unused_quotas,
 )
-from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means, judge_violations
+from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
 from reconciler.traffic.judging.metric_advice import recommend_from_metrics
 from reconciler.traffic.judging.mutations import smaller_account
 from reconciler.traffic.judging.recommendations import capacity_uses, quota_fits
@@ -58,6 +58,7 @@ from reconciler.traffic.judging.verdicts import (
     target_numbers,
     worth_a_plot,
 )
+from reconciler.traffic.judging.violation_verdicts import judge_violations
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers, Window
 from reconciler.traffic.kernels.second_sums import proves
 from reconciler.traffic.kinds import Kind
@@ -185,14 +186,17 @@ class Backtest:
         return holes_of(recorded.facts.coverage, recorded.minutes(), gap_minutes(recorded.facts.gaps))
 
     def _of_means(self, provenance: Provenance) -> MeanVerdicts:
+        question, after = self._question, self._tables[-1]
         before = self._tables[0] if len(self._tables) > 1 else None
         recorded = self._recorded
         if isinstance(recorded, ViolationTraffic):
-            return judge_violations(recorded.throttles, before, self._tables[-1], in_effect=self._question.in_effect)
-        judged = judge_means(recorded.means, before, self._tables[-1], self._question.window, recorded.sample_counts)
+            return judge_violations(recorded.throttles, before, after, in_effect=question.in_effect)
+        of_then = after if before is None and question.in_effect else before
+        judged = judge_means(recorded.means, of_then, after, question.window, recorded.sample_counts)
         brokers = sum(coverage.broker != CONTROLLER for coverage in provenance.coverage)
         days = (provenance.end - provenance.start).total_seconds() / 86_400
-        return replace(judged, verdicts=recommend_from_metrics(judged.verdicts, days=days, brokers=brokers))
+        advised = recommend_from_metrics(judged.verdicts, incomplete=judged.incomplete, days=days, brokers=brokers)
+        return replace(judged, verdicts=advised)
 
     def _unjudged(self, unused: Sequence[UnusedQuota]) -> tuple[UnjudgedChange, ...]:
         question = self._question
@@ -296,6 +300,11 @@ def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form,
             "a sample of a broker's own rate shows what the broker compares with a limit at that moment. Intervals of shares "
             f"take samples as independent, those closer than {window.expiry_ms / 1000:g} s as fewer. After a restart the first "
             f"{window.expiry_ms / 1000:g} s read low. An average over a time shows no short throttle"
+        )
+    if question.current is not None and any(mean.is_gauge for mean in recorded.means):
+        assumptions.append(
+            "the current quotas were in effect when these samples were recorded: a series with a client-id alone is that "
+            "client-id's quota group, a series with a user alone the user's"
         )
     if recorded.series and form is Form.SECONDS:
         assumptions.append(

@@ -15,7 +15,7 @@ import pytest
 from reconciler.formats.schema_check import load_schema
 from tests.support.command import Done, invoke, run
 from tests.support.gauge_pages import gauge_clients, random_rates, write_hour
-from tests.support.gauge_parquet import START_S, Shape, steady, write_gauges
+from tests.support.gauge_parquet import START_S, Client, Shape, steady, write_gauges
 from tests.support.manifests import cluster, quotas
 
 MIB = 2**20
@@ -28,7 +28,7 @@ LIMITS = quotas(
     ({"user": "moved"}, {"producer_byte_rate": "10MiB"}),
     ({"user": "gone"}, {"producer_byte_rate": "10MiB"}),
 )
-CLIENTS: dict[tuple[str, str | None, int], Shape] = {
+CLIENTS: dict[Client, Shape] = {
     ("over", "app", 1): steady(MIB, peaks={100: 13 * MIB, 101: 11 * MIB}),
     ("over", "app", 2): steady(MIB),
     ("near", "app", 1): steady(MIB, peaks={7: 9 * MIB}),
@@ -122,7 +122,10 @@ def test_a_quota_of_a_user_cannot_be_split_by_what_its_own_series_show(folder: P
     moved = {one["bucket"].get("client-id"): one for one in rows if one["bucket"].get("user") == "moved"}
     assert moved["app"]["verdict"] == "throttled"
     assert (moved[None]["verdict"], moved[None]["undecided"]) == ("inconclusive", True)
-    assert moved[None]["reason"] == "the metrics name the quota group as it was, and the proposed quotas split it"
+    assert moved[None]["reason"] == (
+        "the metrics name the quota group as it was, and the quotas of that time are not known: give --current, and it judges "
+        "groups that no change splits"
+    )
 
 
 def test_rules_see_what_the_history_could_not_judge(folder: Path) -> None:

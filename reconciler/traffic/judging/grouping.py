@@ -24,6 +24,7 @@ from reconciler.resolution import (
     QuotaTable,
     Resolved,
     Resolver,
+    TagGroups,
     callback_limits,
     metadata_of,
 )
@@ -69,6 +70,8 @@ class Series:
     """The most record bytes of one request."""
     throttled: int = 0
     """Requests that were throttled when they were recorded."""
+    has_tags: bool = False
+    """Whether its names are the tags of a quota group, as those of a broker's own rates are. An absent name is an absent tag."""
 
     @property
     def sort_key(self) -> tuple[int | str, ...]:
@@ -142,8 +145,13 @@ def group_series(
     ``before``: ``None`` when the earlier quotas are not known. Then no group has a side ``before``. ``others``: further series of
     the traffic whose quotas are not decided; they may be in any group.
     """
-    before_of = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
+    before_of: list[Resolved | None] = [None] * len(series) if before is None else [*map(_Resolving(before), series)]
     after_of = _resolved_again(before, before_of, after, series)
+    if before is not None:
+        resolve_tags = _ResolvingTags(before, after)
+        for index, client in enumerate(series):
+            if client.has_tags and (both_sides := resolve_tags(client)) is not None:
+                before_of[index], after_of[index] = both_sides
     targets = _targets(series, before, after, after_of, others)
     earlier = {members: place for place, members in _members(series, before_of).items()}
     groups: list[Group] = []
@@ -229,6 +237,40 @@ class _Resolving:
         if client not in self._known:
             self._known[client] = resolve_series(limits, series)
         return self._known[client]
+
+
+class _ResolvingTags:
+    """The quotas of groups that are known by one tag, before and after a change."""
+
+    def __init__(self, before: Tables, after: Tables) -> None:
+        self._before, self._after = before, after
+        self._groups: dict[Kind, TagGroups | None] = {}
+        self._known: dict[tuple[Kind, str | None, str | None], tuple[Resolved, Resolved | None] | None] = {}
+
+    def __call__(self, series: Series) -> tuple[Resolved, Resolved | None] | None:
+        """``None``: one client, or no group of the quotas before. The second is ``None`` where the change splits the group."""
+        user, client_id = series.user or None, series.client_id or None
+        if (user is None) == (client_id is None):
+            return None
+        place = series.kind, user, client_id
+        if place not in self._known:
+            self._known[place] = self._resolved(series.kind, user, client_id)
+        return self._known[place]
+
+    def _resolved(self, kind: Kind, user: str | None, client_id: str | None) -> tuple[Resolved, Resolved | None] | None:
+        before, after = self._before[KEY_OF_KIND[kind]], self._after[KEY_OF_KIND[kind]]
+        if not isinstance(before, Resolver) or not isinstance(after, Resolver):
+            return None
+        if kind not in self._groups:
+            self._groups[kind] = TagGroups(before, after) if before.enabled else None
+        groups = self._groups[kind]
+        if groups is None or not groups.exists(user, client_id):
+            return None
+        bucket = Bucket(user=user or "", client_id=client_id or "")
+        earlier = Resolved(bucket=bucket, winner=before.limit_of_group(user, client_id))
+        if not groups.stays(user, client_id):
+            return earlier, None
+        return earlier, Resolved(bucket=bucket, winner=after.limit_of_group(user, client_id))
 
 
 def resolve_series(limits: LimitLookup | AddressLimits, series: Series) -> Resolved | None:

@@ -1,29 +1,22 @@
-"""Verdicts without single requests: of metrics, and of a violation log. None is ever ``clear``.
+"""Verdicts of metrics. None of a limited quota group is ever ``clear``.
 
-Of metrics (``judge_means``) a quota group is ``throttled`` where a sample or a mean proves it, ``possible``, or ``inconclusive``.
+A quota group is ``throttled`` where a sample or a mean proves it, ``possible``, or ``inconclusive``.
 
 A limited quota group is possible where a sample of the broker's own rate is above its limit, which proves no throttle: the rate
 is compared with the limit when a request comes. It is possible, too, where the highest sample with the margin of its resolution
 (``metric_advice``) is above the limit.
-
-Of a violation log (``judge_violations``) quota groups whose quotas do not change are ``throttled``, and nothing else is known. A
-line names the quota group of that time and how long its request waited. It has neither the traffic nor the limit. So it proves
-that the quotas of that time throttled the group, which are taken to be the current ones. How the same traffic would do under
-another limit is not known, and no line means nothing: the logger may have been off.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from reconciler.model import BucketVerdict, Entity, Member, MetricSamples, MetricSemantics, PeakBound, RowPlace, Verdict
-from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, Candidate, Resolver
+from reconciler.model import BucketVerdict, Member, MetricSamples, MetricSemantics, PeakBound, RowPlace, Verdict
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
 from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
 from reconciler.traffic.judging.means import Mean, gauges_of, proven_by_sum
@@ -33,7 +26,6 @@ from reconciler.traffic.kernels.sample_counts import NEVER, share_interval
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
 from reconciler.traffic.kinds import SAMPLED, Kind
-from reconciler.traffic.sources.violation_log import ThrottledSecond
 
 BY_MEAN: Final = "a recorded mean is above the limit"
 BY_GAUGE: Final = "a recorded sample of the broker's own rate proves a throttle"
@@ -43,7 +35,11 @@ ABOVE_MEAN: Final = "an average is above the limit, which proves no throttle by 
 ONLY_MEANS: Final = "averages are recorded, which can prove throttling and never its absence"
 ONLY_GAUGES: Final = "samples of the broker's own rate are recorded, which can prove throttling and never its absence"
 FAR_APART: Final = "the samples of the broker's own rate are too far apart to show more than what they prove"
-WHOSE: Final = "the metrics name the quota group as it was, and the proposed quotas split it"
+SPLIT: Final = "the metrics name the quota group as it was, and the proposed quotas split it"
+QUOTAS_UNKNOWN: Final = (
+    "the metrics name the quota group as it was, and the quotas of that time are not known: give --current, and it judges groups "
+    "that no change splits"
+)
 TOKENS: Final = "a rate does not show how many tokens were left"
 
 
@@ -68,6 +64,8 @@ class MeanVerdicts:
 
     verdicts: tuple[BucketVerdict, ...] = ()
     rows: Mapping[Quota, Collection[RowPlace]] = field(default_factory=dict)
+    incomplete: frozenset[RowPlace] = frozenset()
+    """Rows of quota groups to which clients of other series may belong, so that they may send more than these samples show."""
 
     def merge_into(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """All verdicts, worst first, one for each group, key and broker. ``verdicts``: worst first.
@@ -105,7 +103,12 @@ def sample_counts(table: pa.Table) -> dict[int, SampleCounts]:
 def judge_means(
     means: Sequence[Mean], before: Tables | None, after: Tables, window: Window, count: CountSamples | None = None
 ) -> MeanVerdicts:
-    """A group is throttled where a metric proves it. ``count``: goes through the gauges of some groups once more."""
+    """A group is throttled where a metric proves it. ``count``: goes through the gauges of some groups once more.
+
+    ``before``: the quotas that were in effect when the metrics were recorded; ``None``: not known. A sensor that shows nothing at
+    all makes no row: it may be left over, since brokers keep one for an hour after the last request of its quota group.
+    """
+    means = [mean for mean in means if mean.series.amount or mean.series.throttled]
     if not means:
         return MeanVerdicts()
     series = [mean.series for mean in means]
@@ -113,8 +116,10 @@ def judge_means(
     rows = rows_of_quotas(series, grouping, [after] if before is None else [before, after])
     worth = _worth_counting(means, grouping)
     counts = count(series, grouping, worth) if count is not None and worth else {}
-    verdicts = (_verdict(index, means, grouping, window, counts.get(index)) for index in range(len(grouping.targets)))
-    return MeanVerdicts(verdicts=tuple(verdicts), rows=rows)
+    whose = QUOTAS_UNKNOWN if before is None else SPLIT
+    verdicts = (_verdict(index, means, grouping, window, counts.get(index), whose) for index in range(len(grouping.targets)))
+    incomplete = frozenset(target.place for target in grouping.targets if target.may_have)
+    return MeanVerdicts(verdicts=tuple(verdicts), rows=rows, incomplete=incomplete)
 
 
 def _worth_counting(means: Sequence[Mean], grouping: Grouping) -> set[int]:
@@ -137,7 +142,9 @@ def _limit_before(index: int, grouping: Grouping) -> float | None:
     return None if side is None else side.limit
 
 
-def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Window, counts: SampleCounts | None) -> BucketVerdict:
+def _verdict(
+    index: int, means: Sequence[Mean], grouping: Grouping, window: Window, counts: SampleCounts | None, whose: str
+) -> BucketVerdict:
     target = grouping.targets[index]
     members = [means[member] for member in target.members]
     limit, unit = target.after.value, target.kind.amounts_a_unit
@@ -150,7 +157,7 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
         fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
         certain = fits and peak > limit * (1 + ROUNDING)
     metrics = _metrics(index, means, grouping, window, counts)
-    verdict, reason = _decided(target, metrics, certain=certain)
+    verdict, reason = _decided(target, metrics, whose, certain=certain)
     active, over, possible = _seconds(metrics, verdict)
     first = _first(members, counts) if verdict is Verdict.THROTTLED else None
     return BucketVerdict(
@@ -175,12 +182,12 @@ def _verdict(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
     )
 
 
-def _decided(target: Target, metrics: MetricSamples, *, certain: bool) -> tuple[Verdict, str | None]:
+def _decided(target: Target, metrics: MetricSamples, whose: str, *, certain: bool) -> tuple[Verdict, str | None]:
     of_gauges = metrics.semantics is MetricSemantics.GAUGE
     if certain:
         return Verdict.THROTTLED, BY_GAUGE if of_gauges else BY_MEAN
     if target.undecided:
-        return Verdict.INCONCLUSIVE, WHOSE
+        return Verdict.INCONCLUSIVE, whose
     if target.after.value is None:
         return Verdict.CLEAR, None
     return _not_proven(target, metrics, target.after.value, of_gauges=of_gauges)
@@ -285,113 +292,3 @@ def _first(members: Sequence[Mean], counts: SampleCounts | None) -> datetime.dat
     if counts is not None and counts.first_over_ms is not None:
         return moment(counts.first_over_ms * 1000)
     return moment(min(mean.start_us for mean in members))
-
-
-LOGGED: Final = "brokers logged throttles under the quotas of that time"
-CHANGED: Final = "brokers logged throttles under the quotas of that time, and no traffic: it cannot judge a changed limit"
-NOT_KNOWN: Final = (
-    "brokers logged throttles under the quotas of that time, which are not known: give --current, and it proves limits that stay"
-)
-OTHER_GROUP: Final = "brokers logged throttles of a quota group that the current quotas do not have"
-_OF_SHAPE: Final = {(True, False): frozenset(USER_LEVELS), (False, True): frozenset(CLIENT_LEVELS)}
-_PAUSE_S: Final = 12
-"""Seconds without a throttle that end an episode: no request counts longer in a sampled rate."""
-
-
-def judge_violations(
-    throttles: Sequence[ThrottledSecond], before: Tables | None, after: Tables, *, in_effect: bool
-) -> MeanVerdicts:
-    """One verdict for each quota group and broker. ``in_effect``: ``after`` are the quotas of that time."""
-    groups: dict[tuple[int, str, str | None, str | None], list[ThrottledSecond]] = defaultdict(list)
-    for second in throttles:
-        groups[second.broker, second.key, second.user, second.client_id].append(second)
-    verdicts: list[BucketVerdict] = []
-    rows: dict[Quota, set[RowPlace]] = {}
-    for seconds in groups.values():
-        judged, entities = _judged(seconds, before, after, in_effect=in_effect)
-        verdicts.append(judged)
-        for entity in entities:
-            rows.setdefault((entity, judged.key), set()).add(judged.place)
-    return MeanVerdicts(verdicts=tuple(verdicts), rows=rows)
-
-
-def _judged(
-    seconds: Sequence[ThrottledSecond], before: Tables | None, after: Tables, *, in_effect: bool
-) -> tuple[BucketVerdict, Collection[Entity]]:
-    first = seconds[0]
-    now, then = _candidates(after, first), None if before is None else _candidates(before, first)
-    winner, earlier = _of_tags(now, first), None if then is None else _of_tags(then, first)
-    stays = in_effect or (then is not None and then == now)
-    if stays and winner is not None:
-        verdict, reason = Verdict.THROTTLED, LOGGED
-    elif stays:
-        verdict, reason = Verdict.INCONCLUSIVE, OTHER_GROUP
-    else:
-        verdict, reason = Verdict.INCONCLUSIVE, NOT_KNOWN if then is None else CHANGED
-    proven = verdict is Verdict.THROTTLED
-    requests, count = sum(second.requests for second in seconds), len(seconds)
-    longest_s, longest_from = _longest_episode(seconds)
-    limit = earlier.value if earlier is not None else None
-    judged = BucketVerdict(
-        user=first.user or "",
-        client_id=first.client_id or "",
-        key=first.key,
-        broker=first.broker,
-        entity=None if winner is None else winner.entity,
-        limit_before=limit,
-        limits_before=() if then is None else (limit,),
-        limit_after=None if winner is None else winner.value,
-        changed=not stays,
-        verdict=verdict,
-        requests=0,
-        throttled_before=None,
-        throttled=None,
-        active_seconds=0,
-        seconds_certain=count if proven else 0,
-        seconds_over=count if proven else 0,
-        seconds_possible=count if proven else 0,
-        seconds_over_before=None if then is None else count,
-        first=moment(first.begin_us) if proven else None,
-        longest_s=longest_s if proven else 0,
-        longest_from=moment(longest_from) if proven else None,
-        # A rate above its limit is what a broker throttles for.
-        peak=winner.value if proven and winner is not None else limit or 0.0,
-        peak_bound=PeakBound.LOWER,
-        recommended=None,
-        recommended_reason=None,
-        members=(),
-        reason=f"{reason} ({requests:,})",
-        throttled_then=requests,
-    )
-    return judged, {candidate.entity for candidate in (*now, *(then or ()))}
-
-
-def _candidates(tables: Tables, second: ThrottledSecond) -> frozenset[Candidate]:
-    """Quotas that may apply to clients of the group; none where a callback decides."""
-    table = tables[second.key]
-    return table.touches(second.user, second.client_id) if isinstance(table, Resolver) else frozenset()
-
-
-def _of_tags(candidates: Collection[Candidate], second: ThrottledSecond) -> Candidate | None:
-    """The strongest quota that gives groups these tags."""
-    both = frozenset((*USER_LEVELS, *CLIENT_LEVELS))
-    wanted = _OF_SHAPE.get((second.user is not None, second.client_id is not None))
-    fitting = [
-        candidate
-        for candidate in candidates
-        if (candidate.level in wanted if wanted is not None else candidate.level not in both)
-    ]
-    return min(fitting, key=lambda candidate: candidate.level, default=None)
-
-
-def _longest_episode(seconds: Sequence[ThrottledSecond]) -> tuple[int, int]:
-    """Its length in seconds, both ends counted, and when it began."""
-    longest, best_from = 0, seconds[0].begin_us
-    begin = previous = seconds[0]
-    for second in seconds:
-        if second.second - previous.second > _PAUSE_S:
-            begin = second
-        if second.second - begin.second + 1 > longest:
-            longest, best_from = second.second - begin.second + 1, begin.begin_us
-        previous = second
-    return longest, best_from

@@ -113,6 +113,7 @@ def means_of(grouped: pa.Table) -> tuple[Mean, ...]:
                 requests=row["rows"],
                 amount=row["amount"],
                 throttled=row["throttled"],
+                has_tags=row["semantics"] == MetricSemantics.GAUGE,
             ),
             semantics=MetricSemantics(row["semantics"]),
             interval_us=row["interval_us"],

@@ -9,11 +9,11 @@ published in ``docs/traffic-sources.md``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, QuotaKey
+from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, QuotaKey, RowPlace
 from reconciler.text import rate
 from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, length_words, margin_of, safe_limit
 
@@ -21,6 +21,10 @@ CENSORED_SHARE: Final = 0.01
 """Of the samples, those taken while a quota throttled the clients, from which on a recommendation is called a lower bound."""
 _WORDS: Final = {MetricSemantics.GAUGE: "gauges", MetricSemantics.DELTA: "counters", MetricSemantics.MEAN: "averages"}
 _NO_ADVICE: Final[dict[str, Any]] = {"recommended": None, "recommended_reason": None}
+_NOT_ALL: Final[dict[str, Any]] = {
+    "recommended": None,
+    "recommended_reason": "clients of other series may belong to this quota group, so no value is recommended",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +64,22 @@ def margin_factor(semantics: MetricSemantics, every_s: float) -> float | None:
     return next((row.factor for row in rows if every_s <= row.every_s * _JITTER), None)
 
 
-def recommend_from_metrics(verdicts: Sequence[BucketVerdict], *, days: float, brokers: int) -> tuple[BucketVerdict, ...]:
+def recommend_from_metrics(
+    verdicts: Sequence[BucketVerdict], *, incomplete: Collection[RowPlace], days: float, brokers: int
+) -> tuple[BucketVerdict, ...]:
     """The same with ``recommended`` and the reason, one value for all brokers of a quota group, where metrics alone are known.
 
-    No value is called safe: no metric shows that no request was throttled. ``days``: the length of the history.
+    No value is called safe: no metric shows that no request was throttled. ``days``: the length of the history. ``incomplete``:
+    rows of groups that may send more than their samples show.
     """
+    part_of_it = {(verdict.key, verdict.name) for verdict in verdicts if verdict.place in incomplete}
     groups: dict[tuple[object, ...], list[tuple[BucketVerdict, MetricSamples]]] = {}
     for verdict in verdicts:
         if verdict.metrics is not None and not verdict.undecided:
             groups.setdefault((verdict.key, verdict.name), []).append((verdict, verdict.metrics))
-    advice = {place: _advice(everywhere, days, brokers) for place, everywhere in groups.items()}
+    advice = {
+        group: _NOT_ALL if group in part_of_it else _advice(everywhere, days, brokers) for group, everywhere in groups.items()
+    }
     return tuple(
         verdict
         if verdict.requests or verdict.undecided

@@ -1,0 +1,130 @@
+"""Verdicts of a violation log, which has neither the traffic nor the limit. None is ever ``clear``.
+
+Quota groups whose quotas do not change are ``throttled``, and nothing else is known. A line names the quota group of that time
+and how long its request waited. So it proves that the quotas of that time throttled the group, which are taken to be the
+current ones. How the same traffic would do under another limit is not known, and no line means nothing: the logger may have
+been off.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from reconciler.model import BucketVerdict, Entity, PeakBound, RowPlace, Verdict
+from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, Candidate, Resolver
+from reconciler.traffic.judging.grouping import Tables
+from reconciler.traffic.judging.judged_quotas import Quota
+from reconciler.traffic.judging.mean_verdicts import MeanVerdicts
+from reconciler.traffic.judging.verdicts import moment
+from reconciler.traffic.sources.violation_log import ThrottledSecond
+
+LOGGED: Final = "brokers logged throttles under the quotas of that time"
+CHANGED: Final = "brokers logged throttles under the quotas of that time, and no traffic: it cannot judge a changed limit"
+NOT_KNOWN: Final = (
+    "brokers logged throttles under the quotas of that time, which are not known: give --current, and it proves limits that stay"
+)
+OTHER_GROUP: Final = "brokers logged throttles of a quota group that the current quotas do not have"
+_OF_SHAPE: Final = {(True, False): frozenset(USER_LEVELS), (False, True): frozenset(CLIENT_LEVELS)}
+_PAUSE_S: Final = 12
+"""Seconds without a throttle that end an episode: no request counts longer in a sampled rate."""
+
+
+def judge_violations(
+    throttles: Sequence[ThrottledSecond], before: Tables | None, after: Tables, *, in_effect: bool
+) -> MeanVerdicts:
+    """One verdict for each quota group and broker. ``in_effect``: ``after`` are the quotas of that time."""
+    groups: dict[tuple[int, str, str | None, str | None], list[ThrottledSecond]] = defaultdict(list)
+    for second in throttles:
+        groups[second.broker, second.key, second.user, second.client_id].append(second)
+    verdicts: list[BucketVerdict] = []
+    rows: dict[Quota, set[RowPlace]] = {}
+    for seconds in groups.values():
+        judged, entities = _judged(seconds, before, after, in_effect=in_effect)
+        verdicts.append(judged)
+        for entity in entities:
+            rows.setdefault((entity, judged.key), set()).add(judged.place)
+    return MeanVerdicts(verdicts=tuple(verdicts), rows=rows)
+
+
+def _judged(
+    seconds: Sequence[ThrottledSecond], before: Tables | None, after: Tables, *, in_effect: bool
+) -> tuple[BucketVerdict, Collection[Entity]]:
+    first = seconds[0]
+    now, then = _candidates(after, first), None if before is None else _candidates(before, first)
+    winner, earlier = _of_tags(now, first), None if then is None else _of_tags(then, first)
+    stays = in_effect or (then is not None and then == now)
+    if stays and winner is not None:
+        verdict, reason = Verdict.THROTTLED, LOGGED
+    elif stays:
+        verdict, reason = Verdict.INCONCLUSIVE, OTHER_GROUP
+    else:
+        verdict, reason = Verdict.INCONCLUSIVE, NOT_KNOWN if then is None else CHANGED
+    proven = verdict is Verdict.THROTTLED
+    requests, count = sum(second.requests for second in seconds), len(seconds)
+    longest_s, longest_from = _longest_episode(seconds)
+    limit = earlier.value if earlier is not None else None
+    judged = BucketVerdict(
+        user=first.user or "",
+        client_id=first.client_id or "",
+        key=first.key,
+        broker=first.broker,
+        entity=None if winner is None else winner.entity,
+        limit_before=limit,
+        limits_before=() if then is None else (limit,),
+        limit_after=None if winner is None else winner.value,
+        changed=not stays,
+        verdict=verdict,
+        requests=0,
+        throttled_before=None,
+        throttled=None,
+        active_seconds=0,
+        seconds_certain=count if proven else 0,
+        seconds_over=count if proven else 0,
+        seconds_possible=count if proven else 0,
+        seconds_over_before=None if then is None else count,
+        first=moment(first.begin_us) if proven else None,
+        longest_s=longest_s if proven else 0,
+        longest_from=moment(longest_from) if proven else None,
+        # A rate above its limit is what a broker throttles for.
+        peak=winner.value if proven and winner is not None else limit or 0.0,
+        peak_bound=PeakBound.LOWER,
+        recommended=None,
+        recommended_reason=None,
+        members=(),
+        reason=f"{reason} ({requests:,})",
+        throttled_then=requests,
+    )
+    return judged, {candidate.entity for candidate in (*now, *(then or ()))}
+
+
+def _candidates(tables: Tables, second: ThrottledSecond) -> frozenset[Candidate]:
+    """Quotas that may apply to clients of the group; none where a callback decides."""
+    table = tables[second.key]
+    return table.touches(second.user, second.client_id) if isinstance(table, Resolver) else frozenset()
+
+
+def _of_tags(candidates: Collection[Candidate], second: ThrottledSecond) -> Candidate | None:
+    """The strongest quota that gives groups these tags."""
+    both = frozenset((*USER_LEVELS, *CLIENT_LEVELS))
+    wanted = _OF_SHAPE.get((second.user is not None, second.client_id is not None))
+    fitting = [
+        candidate
+        for candidate in candidates
+        if (candidate.level in wanted if wanted is not None else candidate.level not in both)
+    ]
+    return min(fitting, key=lambda candidate: candidate.level, default=None)
+
+
+def _longest_episode(seconds: Sequence[ThrottledSecond]) -> tuple[int, int]:
+    """Its length in seconds, both ends counted, and when it began."""
+    longest, best_from = 0, seconds[0].begin_us
+    begin = previous = seconds[0]
+    for second in seconds:
+        if second.second - previous.second > _PAUSE_S:
+            begin = second
+        if second.second - begin.second + 1 > longest:
+            longest, best_from = second.second - begin.second + 1, begin.begin_us
+        previous = second
+    return longest, best_from
