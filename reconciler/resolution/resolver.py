@@ -248,7 +248,7 @@ class Resolver:
 
     def groups_as(self, other: Resolver) -> bool:
         """Whether both put each client into the same quota group, because they have quotas of the same entities."""
-        same = all(mine.keys() == theirs.keys() for mine, theirs in zip(self._levels, other._levels, strict=True))
+        same = all(level.keys() == earlier.keys() for level, earlier in zip(self._levels, other._levels, strict=True))
         return same and self.kinds == other.kinds
 
     def names_of_level(self, number: int) -> Collection[Any]:

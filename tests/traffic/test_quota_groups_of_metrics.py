@@ -98,7 +98,7 @@ def test_the_report_states_that_the_snapshot_is_taken_for_the_quotas_of_the_reco
 
 def test_a_sensor_that_a_removed_quota_left_over_makes_no_row_and_no_recommendation(tmp_path: Path) -> None:
     """The pair quota went an hour ago: its sensor shows the last request once, then nothing, and the client is at 1.1 MiB/s."""
-    clients = {
+    clients: dict[Client, Shape] = {
         ("alice", "app", 1): steady(0, peaks={0: 2000}),
         ("bob", "app", 1): steady(0),
         (None, "app", 1): steady(11 * MIB // 10),
