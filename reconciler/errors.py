@@ -123,6 +123,17 @@ class RequestRefusedError(BackendError):
         self.error_code = error_code
 
 
+class OtherClusterError(BackendError):
+    """A new connection reached another cluster than the one that the command began with. Nothing was written on it."""
+
+    failure_reason = "wrong-cluster"
+
+    def __init__(self, message: str, *, expected: str, actual: str) -> None:
+        super().__init__(message)
+        self.expected = expected
+        self.actual = actual
+
+
 class OutcomeUnknownError(BackendError):
     """The connection was lost, or timed out, after a write was sent: it may or may not have been done. Describe, then decide."""
 

@@ -22,6 +22,7 @@ _BROKER_ERRORS: Final = (
     "refused-by-cluster",
     "unreachable",
     "unsupported",
+    "wrong-cluster",
 )
 _GUARD_REASONS: Final = frozenset({"guard", "frozen"})
 _LEVELS: Final = {

@@ -115,6 +115,32 @@ class CuttingProxy:
                     key.data.sendall(data)
 
 
+class SwitchingProxy:
+    """Passes bytes to the server of ``port``; ``lead_to`` breaks all connections, and later ones lead to another server."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._open: list[socket.socket] = []
+
+    def lead_to(self, port: int) -> None:
+        self._port = port
+        while self._open:
+            with contextlib.suppress(OSError):
+                self._open.pop().shutdown(socket.SHUT_RDWR)
+
+    def __call__(self, connection: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", self._port)) as server, selectors.DefaultSelector() as selector:
+            self._open.append(connection)
+            selector.register(connection, selectors.EVENT_READ, server)
+            selector.register(server, selectors.EVENT_READ, connection)
+            while True:
+                for key, _ in selector.select():
+                    source: Any = key.fileobj
+                    if not (data := source.recv(65536)):
+                        return
+                    key.data.sendall(data)
+
+
 class ScriptedBroker:
     """Speaks Kafka just well enough: API key to a function that makes a kafka-python response; ``None`` hangs up."""
 

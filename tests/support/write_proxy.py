@@ -50,6 +50,10 @@ class WriteProxy:
         self.writes: list[frozenset[RawEntity]] = []
         """The entities of each write that a client sent, in order."""
 
+    def lead_to(self, port: int) -> None:
+        """Connections from now on go to another broker; those that are open stay where they are."""
+        self._port = port
+
     def __call__(self, connection: socket.socket) -> None:
         expected: dict[int, int] = {}
         with socket.create_connection(("127.0.0.1", self._port)) as broker, connection.makefile("rb") as stream:

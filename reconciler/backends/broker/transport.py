@@ -3,6 +3,9 @@
 kafka-python's admin client has no quota calls, starts a thread that cannot be ended when its constructor fails, tries a dead
 server again until its deadline, and logs passwords at debug level. Its connection manager has none of this and takes any request;
 it is undocumented, so everything that leans on it is in this one module.
+
+A name or a tunnel can lead to another cluster from one connection to the next. The first answer about brokers settles which
+cluster this is, and each later connection has to state the same id before a request is sent on it.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -25,8 +29,16 @@ from reconciler.backends.broker.mechanisms import LoginStoppedError, login_setti
 from reconciler.backends.broker.quota_messages import RawAnswer
 from reconciler.backends.broker.settings import ConnectionSettings, refused_certificate, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
-from reconciler.errors import AuthenticationError, BackendError, TlsFailedError, UnreachableError, UnsupportedClusterError
+from reconciler.errors import (
+    AuthenticationError,
+    BackendError,
+    OtherClusterError,
+    TlsFailedError,
+    UnreachableError,
+    UnsupportedClusterError,
+)
 from reconciler.logs import Datum, log_event
+from reconciler.model import escaped
 
 _log: Final = logging.getLogger(__name__)
 
@@ -56,6 +68,9 @@ class Transport:
         self._manager = KafkaConnectionManager(self._net, **_library_settings(settings, self._tls))
         self._home: Any = None
         self._cluster_id: str | None = None
+        self._is_identified = False
+        self._identified: weakref.WeakSet[Any] = weakref.WeakSet()
+        """The connections that stated the cluster's id."""
         self._closed = False
 
     def open(self) -> None:
@@ -138,7 +153,7 @@ class Transport:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id in the last answer about brokers, ``None`` before the first."""
+        """The id in the first answer about brokers, ``None`` before it; every connection has to state the same."""
         return self._cluster_id
 
     @property
@@ -187,21 +202,18 @@ class Transport:
 
     async def _greet(self, node: Any, seconds: float) -> Any:
         """Ask for the brokers: a request that a listener which wants a login refuses to those who did not log in."""
-        request = MetadataRequest(
-            topics=[],  # none of them
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
-        answer = await self._exchange(node, request, seconds)
+        connection = await self._connection(node)
+        answer = await self._ask(connection, node, _brokers_request(), seconds)
         if not answer.brokers:
             raise AnswerLostError("the broker knows no live broker")
+        self._identify(connection, node, answer)
         self._manager.cluster.update_metadata(answer)
-        self._cluster_id = answer.cluster_id
         return answer
 
     async def _exchange(self, node: Any, message: Any, seconds: float) -> Any:
-        connection = await self._connection(node)
+        return await self._ask(await self._connection(node), node, message, seconds)
+
+    async def _ask(self, connection: Any, node: Any, message: Any, seconds: float) -> Any:
         begun = time.monotonic()
         try:
             answer = await connection.send_request(message, request_timeout_ms=int(seconds * 1000))
@@ -212,6 +224,22 @@ class Transport:
             raise AnswerLostError(describe_error(error)) from error
         self._log_exchange("broker answered", node, message, begun, answer=answer)
         return answer
+
+    def _identify(self, connection: Any, node: Any, answer: Any) -> None:
+        """Take the cluster's id from the first answer about brokers; ``OtherClusterError`` for another id in a later one."""
+        if self._is_identified and answer.cluster_id != self._cluster_id:
+            connection.close()
+            expected, actual = (escaped(cluster_id or "unknown") for cluster_id in (self._cluster_id, answer.cluster_id))
+            log_event(
+                _log, "another cluster answers", level=logging.WARNING, address=self._name(node), expected=expected, actual=actual
+            )
+            msg = (
+                f"{self._name(node)} answers as cluster {actual}, and this command began with cluster {expected}. The command "
+                "sends nothing more. Check where the address leads (DNS name, tunnel, load balancer), and plan again"
+            )
+            raise OtherClusterError(msg, expected=expected, actual=actual)
+        self._cluster_id, self._is_identified = answer.cluster_id, True
+        self._identified.add(connection)
 
     def _log_exchange(
         self, event: str, node: Any, message: Any, begun: float, *, answer: Any = None, reason: str | None = None
@@ -243,12 +271,12 @@ class Transport:
         for broker, future in begun.items():
             try:
                 outcomes[broker] = _Outcome(answer=await future)
-            except (AnswerLostError, kafka_errors.KafkaError) as error:
+            except (AnswerLostError, OtherClusterError, kafka_errors.KafkaError) as error:
                 outcomes[broker] = _Outcome(error=error)
         return outcomes
 
     async def _connection(self, node: Any) -> Any:
-        """A connection that has finished its handshakes and may send now."""
+        """A connection that has finished its handshakes, leads to this cluster, and may send now."""
         manager, net = self._manager, self._net
         if wait := manager.connection_delay(node):
             await net.sleep(wait)
@@ -267,7 +295,15 @@ class Transport:
         if is_new:
             milliseconds = round((time.monotonic() - begun) * 1000, 1)
             log_event(_log, "connected", level=logging.INFO, broker=node, address=self._name(node), milliseconds=milliseconds)
-        # Paused: throttled by a quota that applies to ourselves.
+        await self._unpaused(connection, node)
+        if self._is_identified and connection not in self._identified:
+            answer = await connection.send_request(_brokers_request(), request_timeout_ms=timeout_ms)
+            self._identify(connection, node, answer)
+            await self._unpaused(connection, node)
+        return connection
+
+    async def _unpaused(self, connection: Any, node: Any) -> None:
+        """Wait while the broker throttles us: a quota applies to this client, too."""
         paused = time.monotonic()
         for turn in range(int(self._settings.request_seconds / _PAUSE_SECONDS)):
             if not (connection.paused and connection.connected):
@@ -275,10 +311,9 @@ class Transport:
                     milliseconds = round((time.monotonic() - paused) * 1000, 1)
                     log_event(_log, "waited while throttled", level=logging.INFO, broker=node, milliseconds=milliseconds)
                 break
-            await net.sleep(_PAUSE_SECONDS)
+            await self._net.sleep(_PAUSE_SECONDS)
         if not connection.connected:
             raise kafka_errors.KafkaConnectionError("closed")
-        return connection
 
     def _run(self, coroutine: Callable[..., Coroutine[Any, Any, Any]], *arguments: Any) -> Any:
         return self._manager.run(coroutine, *arguments)
@@ -341,6 +376,15 @@ class NoConnectionError(UnreachableError):
     def __init__(self, reason: str, *, where: str) -> None:
         super().__init__(f"{where} cannot be reached: {reason}")
         self.reason = reason
+
+
+def _brokers_request() -> Any:
+    return MetadataRequest(
+        topics=[],  # none of them
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
 
 
 def _drop_bytes(record: logging.LogRecord) -> bool:

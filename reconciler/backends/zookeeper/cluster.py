@@ -35,7 +35,7 @@ from reconciler.backends.zookeeper.settings import ZooKeeperSettings
 from reconciler.backends.zookeeper.sockets import Handler
 from reconciler.backends.zookeeper.transaction_checks import TransactionChecks, require_kafka
 from reconciler.backends.zookeeper.writing import QuotaWriter
-from reconciler.errors import OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
+from reconciler.errors import OtherClusterError, OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import (
     DEFAULT,
@@ -119,6 +119,7 @@ class ZooKeeperCluster:
         self._acls = Acls(client)
         self._checks = TransactionChecks(client)
         self._notes: tuple[str, ...] = ()
+        self._known: ClusterIdentity | None = None
         self._suspects: frozenset[Entity] | None = None
         """Whose nodes the last full read found unreadable; ``None`` before it."""
 
@@ -145,9 +146,22 @@ class ZooKeeperCluster:
         return cluster
 
     def identity(self) -> ClusterIdentity:
-        """Name as configured and the cluster's own id; brokers do not leave their version in ZooKeeper."""
+        """Name as configured and the cluster's own id; brokers do not leave their version in ZooKeeper.
+
+        kazoo connects again by itself, and the address may lead to another cluster then: so the id is compared before each write
+        and after each read. Raises ``OtherClusterError`` when it is not the one of before.
+        """
         with translate_errors():
-            return ClusterIdentity(name=self._name, id=self._cluster_id(), kafka_version=None)
+            now = ClusterIdentity(name=self._name, id=self._cluster_id(), kafka_version=None)
+        self._known = self._known or now
+        if now.id != self._known.id:
+            expected, actual = (escaped(each.id or "unknown") for each in (self._known, now))
+            msg = (
+                f"ZooKeeper has cluster {actual} now, and this command began with cluster {expected}. The command sends nothing "
+                "more. Check where the address leads (DNS name, tunnel, load balancer), and plan again"
+            )
+            raise OtherClusterError(msg, expected=expected, actual=actual)
+        return now
 
     def brokers(self) -> Sequence[BrokerNode]:
         """None: what is read comes from ZooKeeper, and no broker can be asked for what it has."""
@@ -199,7 +213,9 @@ class ZooKeeperCluster:
             raise UnsupportedClusterError(
                 "ZooKeeper does not know what one broker has. Without a broker it gives what all are to have."
             )
-        return answer(entity_filter, self._read(entity_filter).entities)
+        entities = answer(entity_filter, self._read(entity_filter).entities)
+        self.identity()
+        return entities
 
     def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
         """One transaction for each entity; one result for each alteration, in their order.
@@ -210,6 +226,7 @@ class ZooKeeperCluster:
         after something was sent: look, and send again what is still as before.
         """
         _require_one_each(alterations)
+        self.identity()
         with translate_errors():
             self._checks.require_writable()
         writer = QuotaWriter(self._client, self._pipeline, self._acls, self._checks)

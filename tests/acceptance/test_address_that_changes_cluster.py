@@ -1,0 +1,141 @@
+"""The address of a cluster leads to another cluster in the middle of a command: nothing is written or verified there."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from tests.support import raw_quotas
+from tests.support.bad_servers import serving
+from tests.support.change_set import PRODUCE, ChangeSet, mixed, statuses, user
+from tests.support.command import run
+from tests.support.service_process import running
+from tests.support.write_proxy import Last, WriteProxy
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture(scope="module")
+def other_kafka() -> Iterator[Sandbox]:
+    from reconciler.sandbox.cluster import running as sandbox
+
+    with sandbox(SandboxSpec(heap_mb=320)) as other:
+        yield other
+
+
+@pytest.fixture
+def other(other_kafka: Sandbox) -> Sandbox:
+    raw_quotas.remove_all(other_kafka.bootstrap_servers)
+    return other_kafka
+
+
+@contextlib.contextmanager
+def flipping(one: Sandbox, other: Sandbox, *, before: int | None = None, after: int | None = None) -> Iterator[int]:
+    """An address that leads to the other cluster before the n-th write is passed on, or after it was answered."""
+
+    def request(number: int, frame: bytes) -> bytes:
+        if number != before:
+            return frame
+        proxy.lead_to(other.nodes[0].port)
+        return Last()
+
+    def answer(number: int, frame: bytes) -> bytes:
+        if number != after:
+            return frame
+        proxy.lead_to(other.nodes[0].port)
+        return Last(frame)
+
+    proxy = WriteProxy(one.nodes[0].port, request=request, answer=answer)
+    with serving(proxy) as port:
+        yield port
+
+
+def require_stopped(done: Any, one: Sandbox, other: Sandbox) -> Any:
+    report = done.json()
+    assert done.code == 4, done.err
+    assert (report["result"], report["failure_reason"], report["verified"]) == ("partial", "wrong-cluster", False)
+    assert other.cluster_id in report["message"]
+    assert one.cluster_id in report["message"]
+    return report
+
+
+def test_apply_stops_before_the_request_that_would_reach_the_other_cluster(
+    tmp_path: Path, clean_kafka: Sandbox, other: Sandbox
+) -> None:
+    before, wanted = mixed()
+    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, before=before, wanted=wanted)
+    raw_quotas.alter(other.bootstrap_servers, before)
+    with flipping(clean_kafka, other, after=1) as port:
+        report = require_stopped(work.run(port), clean_kafka, other)
+    assert {status: bool(names) for status, names in statuses(report).items()} == {"applied": True, "not_attempted": True}
+    work.require_true(report)
+    assert raw_quotas.settled(other.bootstrap_servers) == before
+
+
+def test_apply_does_not_send_a_lost_request_again_to_the_other_cluster(
+    tmp_path: Path, clean_kafka: Sandbox, other: Sandbox
+) -> None:
+    before, wanted = mixed()
+    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, before=before, wanted=wanted)
+    raw_quotas.alter(other.bootstrap_servers, before)
+    with flipping(clean_kafka, other, before=2) as port:
+        report = require_stopped(work.run(port), clean_kafka, other)
+    assert report["summary"]["unknown"] > 0
+    work.require_true(report)
+    assert raw_quotas.settled(other.bootstrap_servers) == before
+
+
+def test_apply_does_not_verify_on_another_cluster_that_has_the_same_values(
+    tmp_path: Path, clean_kafka: Sandbox, other: Sandbox
+) -> None:
+    wanted = {user("a"): {PRODUCE: 1_500_000.0}}
+    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, wanted=wanted)
+    raw_quotas.alter(other.bootstrap_servers, wanted)
+    with flipping(clean_kafka, other, after=1) as port:
+        report = work.run(port)
+    assert report.code == 4, report.err
+    assert report.json()["verified"] is False
+    assert f"answers as cluster {other.cluster_id}" in report.json()["message"]
+    work.require_true(report.json())
+
+
+def test_alter_stops(clean_kafka: Sandbox, other: Sandbox, tmp_path: Path) -> None:
+    with flipping(clean_kafka, other, before=1) as port:
+        done = run(
+            "alter", "--name", "user=a", "--add", "producer_byte_rate=1MiB", "--auto-approve", "--format", "json",
+            "--bootstrap-server", f"127.0.0.1:{port}", cwd=tmp_path,
+        )  # fmt: skip
+        require_stopped(done, clean_kafka, other)
+    assert raw_quotas.settled(other.bootstrap_servers) == {}
+
+
+def test_revert_stops(clean_kafka: Sandbox, other: Sandbox, tmp_path: Path) -> None:
+    work = ChangeSet(tmp_path, clean_kafka.bootstrap_servers, wanted={user("a"): {PRODUCE: 1_500_000.0}})
+    assert work.run(work.servers, "--report", "report.json").code == 0
+    raw_quotas.alter(other.bootstrap_servers, work.wanted)
+    with flipping(clean_kafka, other, before=1) as port:
+        done = run(
+            "revert", "report.json", ".", "--auto-approve", "--format", "json", "--accept", "too-many-removals",
+            "--bootstrap-server", f"127.0.0.1:{port}", cwd=tmp_path,
+        )  # fmt: skip
+        require_stopped(done, clean_kafka, other)
+    assert raw_quotas.settled(other.bootstrap_servers) == work.wanted
+
+
+def test_the_service_stops_a_write(clean_kafka: Sandbox, other: Sandbox, tmp_path: Path) -> None:
+    folder = tmp_path / "quotas"
+    folder.mkdir()
+    ChangeSet(folder, clean_kafka.bootstrap_servers, wanted={user("a"): {PRODUCE: 1_500_000.0}})
+    with flipping(clean_kafka, other, before=1) as port:
+        options = ("--apply", "--interval", "3600", "--bootstrap-server", f"127.0.0.1:{port}")
+        with running(folder, tmp_path / "log", *options) as service:
+            service.until(service.results)
+            (first, *_) = service.events("pass")
+    assert (first["result"], first["reason"]) == ("partial", "wrong-cluster"), json.dumps(first)
+    assert raw_quotas.settled(other.bootstrap_servers) == {}
