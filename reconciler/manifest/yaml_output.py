@@ -41,6 +41,7 @@ SCHEMA_FOLDER: Final = ".schemas"
 
 MARK: Final = "# Written by kafka-quotas export."
 _TOP: Final = FilePlace()
+_UNALTERABLE: Final = ("empty-name", "ip-invalid")
 _ENTRIES_PER_FILE: Final = 2000
 _BYTES_PER_FILE: Final = 4 * 1024 * 1024
 _GROUPS: Final = {
@@ -180,9 +181,14 @@ def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
     if not entity.is_known:
         yield _warning("entity-not-declarable", f"{escaped(str(entity))}: this tool does not write such entities", entity)
         return
+    refused = False
     for rule_id, message in _problems_of_names(entity):
         if not RULES[rule_id].adjustable and RULES[rule_id].severity is Severity.ERROR:
-            yield _warning("entity-not-declarable", f"{escaped(str(entity))}: {message}", entity)
+            refused = True
+            words = ". Kafka refuses every change of it" if rule_id in _UNALTERABLE else ""
+            yield _warning("entity-not-declarable", f"{escaped(str(entity))}: {message}{words}", entity)
+    if refused:
+        return
     legal = _LEGAL[entity.types]
     if not any(key in legal for key in quotas):
         yield _warning("entity-not-declarable", f"{entity}: it has no key that this tool knows", entity)

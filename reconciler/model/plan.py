@@ -21,6 +21,9 @@ NO_LONGER_DECLARED: Final = "no-longer-declared"
 OVERRIDES_DECLARED: Final = "overrides-declared"
 """The finding about an undeclared entity that overrides a declared limit, and that ``prune: never`` keeps."""
 
+UNALTERABLE: Final = "unalterable-entity"
+"""The finding about undeclared entities whose change brokers refuse."""
+
 MAY_OVERRIDE_DECLARED: Final = "may-override-declared"
 """The one finding about all undeclared entities that may override a declared limit for some client, if there is such a client."""
 

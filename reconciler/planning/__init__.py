@@ -16,20 +16,22 @@ if TYPE_CHECKING:
         without_brokers,
     )
     from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes, quotas_after, sort_for_writing
-    from reconciler.planning.drift import (
-        compare,
+    from reconciler.planning.drift import compare
+    from reconciler.planning.leader_files import parse_leaders
+    from reconciler.planning.proposed_values import propose_values
+    from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_leader_parts, keep_parts, rebalances
+    from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
+    from reconciler.planning.undeclared import (
         forgotten_entities,
         forgotten_note,
         kept_entities,
         needs_decision,
         overriding_entities,
         possible_overrides,
+        unalterable_entities,
+        unalterable_notes,
         undeclared_in_scope,
     )
-    from reconciler.planning.leader_files import parse_leaders
-    from reconciler.planning.proposed_values import propose_values
-    from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_leader_parts, keep_parts, rebalances
-    from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.way_back import plan_way_back
 
 __all__ = [
@@ -59,6 +61,8 @@ __all__ = [
     "require_current",
     "same_brokers",
     "sort_for_writing",
+    "unalterable_entities",
+    "unalterable_notes",
     "undeclared_in_scope",
     "with_broker_count",
     "with_leaders",

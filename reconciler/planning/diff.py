@@ -34,7 +34,7 @@ from reconciler.model import (
     same_value,
 )
 from reconciler.planning.rebalance import brokers_of_part
-from reconciler.resolution import CLIENT_PRECEDENCE, level_of, named_or_other, weaker_levels
+from reconciler.resolution import CLIENT_PRECEDENCE, is_alterable, level_of, named_or_other, weaker_levels
 from reconciler.text import amount_part
 
 
@@ -56,8 +56,8 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     """Compare every entity that either side knows.
 
     A declared entity owns all its known keys; keys that this tool does not know are left. Whole undeclared entities go
-    only when the scope has them, ``prune`` is not ``never``, and the desired state is complete. Entities outside the scope
-    never appear. Raises ``ValueError`` while values of the desired state are not computed yet.
+    only when the scope has them, ``prune`` is not ``never``, and the desired state is complete. Those whose change brokers refuse
+    stay. Entities outside the scope never appear. Raises ``ValueError`` while values of the desired state are not computed yet.
     """
     require_computed(desired)
     changes: list[Change] = []
@@ -76,7 +76,7 @@ def difference(desired: DesiredState, current: CurrentState, *, scope: Scope, pr
     for entity, live in current.entities.items():
         if entity in desired.entities:
             continue
-        keys = _removals(live) if may_prune and scope.contains(entity) else ()
+        keys = _removals(live) if may_prune and scope.contains(entity) and is_alterable(entity) else ()
         if keys:
             changes.append(Change(entity=entity, action=_action(live, keys), keys=keys))
         else:

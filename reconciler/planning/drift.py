@@ -21,13 +21,12 @@ manifests were read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
     KNOWN_KEYS,
-    CurrentState,
     DesiredEntity,
     DesiredState,
     DriftClass,
@@ -35,20 +34,16 @@ from reconciler.model import (
     EntityDrift,
     KeyDrift,
     Limit,
-    Message,
     Prune,
     QuotaKey,
     Quotas,
     Scope,
-    compose,
-    join_messages,
-    name_part,
     same_value,
 )
 from reconciler.planning.diff import expiry_of, require_computed
 from reconciler.planning.rebalance import brokers_of_part
-from reconciler.resolution import DeclaredLimits, Override
-from reconciler.text import count_of
+from reconciler.planning.undeclared import needs_decision, overriding_entities, undeclared_in_scope
+from reconciler.resolution import Override, is_alterable
 
 _NOTHING: Final[Mapping[str, float]] = {}
 
@@ -134,7 +129,9 @@ def _entity(entity: Entity, sides: _Sides) -> EntityDrift | None:
     drift = _classify(wanted, _known(present), was, declared=declared is not None, has_baseline=has_baseline)
     if drift is DriftClass.IN_SYNC and not wanted and not present:
         return None
-    if declared is None and (drift is DriftClass.IN_SYNC or was is None):
+    if declared is None and not is_alterable(entity):
+        drift = DriftClass.UNMANAGED
+    elif declared is None and (drift is DriftClass.IN_SYNC or was is None):
         drift = DriftClass.ADDED if overrides or entity in sides.added else DriftClass.UNMANAGED
     whole = drift in (DriftClass.ADDED, DriftClass.UNMANAGED)
     return EntityDrift(
@@ -198,85 +195,3 @@ def _keys(
             brokers_before=brokers_of_part(unit, sides[2]),
             expiry=expiry_of(declared, QuotaKey(key)) if declared is not None and key in KNOWN_KEYS else None,
         )
-
-
-def undeclared_in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope) -> tuple[Entity, ...]:
-    """Undeclared entities that the scope contains and that have a key this tool knows, sorted."""
-    if not desired.complete:
-        return ()
-    undeclared = (
-        entity
-        for entity, quotas in live.items()
-        if entity not in desired.entities and not KNOWN_KEYS.isdisjoint(quotas) and scope.contains(entity)
-    )
-    return tuple(sorted(undeclared, key=lambda entity: entity.sort_key))
-
-
-def kept_entities(entities: Iterable[Entity], earlier: Container[Entity], prune: Prune) -> tuple[Entity, ...]:
-    """Those ``entities`` of the scope that were declared earlier and that no apply removes, because of ``prune: never``."""
-    return tuple(entity for entity in entities if entity in earlier) if prune is Prune.NEVER else ()
-
-
-def needs_decision(entity: Entity, overrides: Mapping[str, Override], known: Collection[Entity] | None) -> bool:
-    """Whether the overrides of an undeclared entity need a decision: a certain one, or an entity that is new since ``known``."""
-    return any(override.certain for override in overrides.values()) or (known is not None and entity not in known)
-
-
-def overriding_entities(
-    entities: Iterable[Entity], desired: DesiredState, live: Mapping[Entity, Quotas], *, scope: Scope
-) -> dict[Entity, dict[str, Override]]:
-    """Those ``entities`` of the scope that override a declared limit for some client: by key, one limit that each overrides."""
-    overrides: dict[Entity, dict[str, Override]] = {}
-    limits: DeclaredLimits | None = None
-    for entity in entities:
-        if limits is None:
-            beside = {other: quotas for other, quotas in live.items() if not scope.contains(other)}
-            declared = {other: quotas for other, quotas in desired.values().items() if scope.contains(other)}
-            limits = DeclaredLimits(declared, beside)
-        overridden = {key: override for key in live[entity] if (override := limits.overridden_by(entity, key)) is not None}
-        if overridden:
-            overrides[entity] = overridden
-    return overrides
-
-
-def possible_overrides(overrides: Mapping[Entity, Mapping[str, Override]], known: Collection[Entity] | None) -> Message | None:
-    """One sentence about all entities whose overrides need no decision: they only may meet a client of a declared entity."""
-    quiet = [entity for entity, of_entity in overrides.items() if not needs_decision(entity, of_entity, known)]
-    if not quiet:
-        return None
-    first = min(quiet, key=lambda entity: entity.sort_key)
-    return compose(
-        "{entities} that no manifest declares {override} a declared limit for clients that both apply to, if there are such "
-        "clients: {first} overrides {limit}{more}. No apply changes {them}.",
-        entities=count_of(len(quiet), "entity", "entities"),
-        override="overrides" if len(quiet) == 1 else "override",
-        first=first,
-        limit=min(overrides[first].items())[1].limit.entity,
-        more="" if len(quiet) == 1 else ", for example",
-        them="it" if len(quiet) == 1 else "them",
-    )
-
-
-def forgotten_entities(
-    before: Iterable[Entity], desired: DesiredState, current: CurrentState, scope: Scope
-) -> tuple[Entity, ...]:
-    """Entities declared before and not now, outside the scope now, and still on the cluster; sorted."""
-    if not desired.complete:
-        return ()
-    gone = (entity for entity in before if entity not in desired.entities and current.entities.get(entity))
-    return tuple(sorted((entity for entity in gone if not scope.contains(entity)), key=lambda entity: entity.sort_key))
-
-
-def forgotten_note(entities: tuple[Entity, ...], since: str) -> Message:
-    """One sentence that names them all."""
-    left = (
-        "is neither declared nor in the scope any more, and keeps its"
-        if len(entities) == 1
-        else "are neither declared nor in the scope any more, and keep their"
-    )
-    return compose(
-        "Forgotten, not removed: {names} (declared at {since}) {left} quotas on the cluster.",
-        names=join_messages(entities),
-        since=name_part(since),
-        left=left,
-    )

@@ -63,6 +63,14 @@ def entity_refusal(entity: Entity) -> str | None:
     return f"{address} is not a valid IP or resolvable host." if ip_verdict(address) is IpVerdict.INVALID else None
 
 
+def is_alterable(entity: Entity) -> bool:
+    """Whether a broker certainly takes a change of the entity. It refuses even a removal where it refuses the entity.
+
+    Of a host name only the controller knows. An apply that is refused for one entity is refused whole, on every run.
+    """
+    return entity_refusal(entity) is None and not needs_broker(entity)
+
+
 def _combination(entity: Entity) -> str | None:
     if EntityType.IP.value in entity.types and len(entity.parts) > 1:
         return "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"

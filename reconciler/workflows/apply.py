@@ -20,12 +20,14 @@ from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError,
 from reconciler.files import append_line, require_appendable
 from reconciler.logs import log_event
 from reconciler.model import (
+    UNALTERABLE,
     ApplyReport,
     ApplyResult,
     ChangeOutcome,
     ChangeStatus,
     ClusterIdentity,
     ClusterSpec,
+    Finding,
     ManifestCommit,
     Plan,
 )
@@ -101,7 +103,7 @@ def apply_manifests(
         return already_applied(plan)
     report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=on_refusal)
     unmanaged = undeclared_in_scope(intent.desired, quotas_after(current.entities, plan.changes), intent.spec.scope)
-    return replace(report, findings=plan.undecided, divided_among=plan.brokers, leaders=plan.leaders, unmanaged=unmanaged)
+    return replace(report, findings=_about_the_rest(plan), divided_among=plan.brokers, leaders=plan.leaders, unmanaged=unmanaged)
 
 
 def write(
@@ -173,9 +175,14 @@ def already_applied(plan: Plan) -> ApplyReport:
         result=ApplyResult.NOTHING_TO_DO,
         outcomes=_not_attempted(plan),
         message=f"the saved plan is already applied{more}",
-        findings=plan.undecided,
+        findings=_about_the_rest(plan),
         withheld=plan.withheld,
     )
+
+
+def _about_the_rest(plan: Plan) -> tuple[Finding, ...]:
+    """Findings about entities that differ from the manifests and that the plan leaves."""
+    return (*plan.undecided, *(finding for finding in plan.findings if finding.id == UNALTERABLE))
 
 
 def refused(plan: Plan, error: RefusedError) -> ApplyReport:

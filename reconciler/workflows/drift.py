@@ -11,7 +11,14 @@ from typing import Final
 
 from reconciler.logs import log_event
 from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches, compose, display_name
-from reconciler.planning import compare, forgotten_entities, forgotten_note, possible_overrides
+from reconciler.planning import (
+    compare,
+    forgotten_entities,
+    forgotten_note,
+    possible_overrides,
+    unalterable_entities,
+    unalterable_notes,
+)
 from reconciler.ports import QuotaReader
 from reconciler.text import list_some
 from reconciler.workflows.baselines import GivenBaseline
@@ -84,6 +91,7 @@ def drift_from(
 
 def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> Iterator[str]:
     yield from (node.message for node in current.unreadable)
+    yield from unalterable_notes(unalterable_entities(intent.desired, current.entities, intent.spec.scope))
     if intent.errors:
         names = list_some(sorted(display_name(owner) for owner in intent.errors if owner is not None), _MOST_NAMED)
         yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=names)

@@ -17,6 +17,7 @@ from reconciler.model import (
     OVERRIDES_DECLARED,
     POLICY_PREFIX,
     TRAFFIC_RULES,
+    UNALTERABLE,
     Explanation,
     Rule,
     Severity,
@@ -121,6 +122,14 @@ _RUN_TIME: Final = (
         "it has all clients of the declared entity, or it names the same user or client-id. An entity that is new since the "
         "baseline counts, too, if some client may be limited by both. drift calls it added. Declare it, remove it with an entry "
         "that has quotas: {}, or exclude it from the scope when another team owns it.",
+    ),
+    Rule(
+        id=UNALTERABLE,
+        severity=Severity.INFO,
+        explanation="The cluster has an entity that brokers refuse in every request, also in a removal. Migrations from "
+        "ZooKeeper left names that are empty. An ip may be a host name that the controller cannot resolve, or no address at all. "
+        "No plan changes such entities, whatever prune states, and all other changes are applied. An empty name limits no "
+        "client, so there is nothing to repair. A host name that the controller resolves can be removed with kafka-quotas alter.",
     ),
     Rule(
         id=MAY_OVERRIDE_DECLARED,

@@ -10,6 +10,7 @@ from reconciler.model import (
     MAY_OVERRIDE_DECLARED,
     NO_LONGER_DECLARED,
     OVERRIDES_DECLARED,
+    UNALTERABLE,
     Baseline,
     ClusterSpec,
     CurrentState,
@@ -37,6 +38,8 @@ from reconciler.planning import (
     needs_decision,
     overriding_entities,
     possible_overrides,
+    unalterable_entities,
+    unalterable_notes,
     undeclared_in_scope,
 )
 from reconciler.resolution import Override
@@ -73,8 +76,11 @@ def undeclared_findings(
 ) -> Iterator[Finding]:
     """One warning for each undeclared entity that drift calls a difference and that ``prune: never`` keeps.
 
-    One more finding counts all that may override a declared limit, if there is such a client.
+    One more finding counts all that may override a declared limit, if there is such a client, and one for each reason those
+    that brokers do not let anyone change.
     """
+    for message in unalterable_notes(unalterable_entities(desired, current.entities, spec.scope)):
+        yield Finding(id=UNALTERABLE, severity=Severity.INFO, message=message)
     if spec.prune is not Prune.NEVER:
         return
     live = current.entities

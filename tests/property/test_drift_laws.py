@@ -15,7 +15,8 @@ from reconciler.model.quota import KNOWN_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning.diff import difference
-from reconciler.planning.drift import Comparison, compare, kept_entities, needs_decision, overriding_entities, undeclared_in_scope
+from reconciler.planning.drift import Comparison, compare
+from reconciler.planning.undeclared import kept_entities, needs_decision, overriding_entities, undeclared_in_scope
 from reconciler.resolution.addresses import AddressTable
 from reconciler.resolution.resolver import Resolver
 from tests.builders import client, current, declared, desired, ip, pair, user

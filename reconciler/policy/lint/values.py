@@ -10,6 +10,7 @@ from typing import Final
 
 from reconciler.model import DesiredQuota, Entity, Finding, QuotaKey, compose, flag_part, key_part
 from reconciler.policy.lint.subject import CLIENT, Subject, lint
+from reconciler.resolution import is_alterable
 
 DEFAULT_IO_THREADS: Final = 8
 DEFAULT_NETWORK_THREADS: Final = 3
@@ -118,8 +119,8 @@ def live_value_changes_meaning(subject: Subject) -> Iterator[Finding]:
     """Zero, negative and NaN on the cluster, where they stay."""
     for entity, quotas in (subject.before or {}).items():
         for key, value in quotas.items():
-            # Written so that NaN counts too.
-            if not value > 0 and not subject.after.get(entity, {}).get(key, 1.0) > 0:
+            # Written so that NaN counts too. What no request can change has a finding of its own.
+            if not value > 0 and is_alterable(entity) and not subject.after.get(entity, {}).get(key, 1.0) > 0:
                 meaning = (
                     "is NaN, which never throttles" if math.isnan(value) else f"is {value:g}, which Kafka 3.5 and newer refuse"
                 )

@@ -8,7 +8,8 @@ from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.planning.drift import Comparison, compare, possible_overrides
+from reconciler.planning.drift import Comparison, compare
+from reconciler.planning.undeclared import possible_overrides
 from tests.builders import client, declared, desired, ip, pair, user
 
 ALICE = user("alice")
