@@ -19,7 +19,7 @@ from reconciler.render.backtest_sentences import (
     who,
 )
 from reconciler.render.html_page import amount_html, chip, folded, name, place_html, table_cells, table_head, text, unbroken
-from reconciler.render.metric_sentences import has_only_metrics, metrics_words, sample_share_text
+from reconciler.render.metric_sentences import has_only_metrics, metrics_words, reported_words, sample_share_text
 from reconciler.render.repository_links import RepositoryLinks
 from reconciler.text import amount, duration, factor
 
@@ -92,8 +92,13 @@ def over_share(bucket_verdict: BucketVerdict) -> str:
 
 def _of_metrics(bucket_verdict: BucketVerdict) -> str:
     """``0.8 % of samples``; ``at least once`` where only a mean proves it."""
-    if bucket_verdict.metrics is not None and bucket_verdict.metrics.over is not None:
-        return f"{sample_share_text(bucket_verdict.metrics)} of samples" if bucket_verdict.metrics.over else "not seen"
+    metrics = bucket_verdict.metrics
+    if metrics is not None and metrics.over:
+        return f"{sample_share_text(metrics)} of samples"
+    if metrics is not None and metrics.throttled_then and bucket_verdict.verdict is Verdict.THROTTLED:
+        return reported_words(metrics)
+    if metrics is not None and metrics.over is not None:
+        return "not seen"
     return "at least once" if bucket_verdict.verdict is Verdict.THROTTLED else "not known"
 
 

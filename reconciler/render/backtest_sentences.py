@@ -182,9 +182,15 @@ def over_words(verdict: BucketVerdict) -> str:
 
 
 def share_text(verdict: BucketVerdict) -> str:
-    """The part of the seconds with traffic, or of the samples, over the limit: ``57 %``; nothing where only a mean is known."""
+    """The part of the seconds with traffic, or of the samples, over the limit: ``57 %``; nothing where only a mean is known.
+
+    ``reported``: no sample is over, and the broker reported throttles.
+    """
     if verdict.peak_bound is PeakBound.LOWER:
-        return "" if verdict.metrics is None else sample_share_text(verdict.metrics)
+        metrics = verdict.metrics
+        if metrics is not None and not metrics.over and metrics.throttled_then and verdict.verdict is Verdict.THROTTLED:
+            return "reported"
+        return "" if metrics is None else sample_share_text(metrics)
     percent = 100 * verdict.share_over
     return f"{percent:.0f} %" if percent >= 1 or not percent else "< 1 %"
 
@@ -331,7 +337,9 @@ def kept_words(report: BacktestReport) -> str | None:
         kept = sum(report.group_counts.unchanged[verdict] for verdict in (Verdict.CLEAR, Verdict.INCONCLUSIVE))
     if not kept:
         return None
-    return f"The change does not touch {count_of(kept, 'more quota group')}. No recorded client there is over a limit."
+    seen = any(observations.semantics in OF_METRICS for observations in report.provenance.observations)
+    over = "None was seen over a limit." if seen else "No recorded client there is over a limit."
+    return f"The change does not touch {count_of(kept, 'more quota group')}. {over}"
 
 
 def count_groups(verdicts: Sequence[BucketVerdict]) -> int:

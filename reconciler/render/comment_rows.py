@@ -392,7 +392,7 @@ def _of_group(verdict: BucketVerdict) -> str:
 def throttled_words(bucket_verdict: BucketVerdict) -> str:
     """``49 %`` of the seconds with traffic, ``12 s`` where it is less than one in a hundred."""
     if bucket_verdict.peak_bound is PeakBound.LOWER:
-        seen = bucket_verdict.metrics is not None and bucket_verdict.metrics.over
+        seen = bucket_verdict.metrics is not None and (bucket_verdict.metrics.over or bucket_verdict.metrics.throttled_then)
         return (
             short_metrics_words(bucket_verdict, bucket_verdict.metrics).replace(" ", _NO_BREAK)
             if bucket_verdict.metrics and seen

@@ -66,9 +66,16 @@ def short_metrics_words(verdict: BucketVerdict, metrics: MetricSamples) -> str:
     """For the cell of a table: nothing in it needs escapes."""
     if metrics.over:
         return f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} ({sample_share_text(metrics)})"
+    if metrics.throttled_then and verdict.verdict is not Verdict.POSSIBLE:
+        return reported_words(metrics)
     if metrics.over == 0 and verdict.verdict is not Verdict.POSSIBLE:
         return not_seen_words(metrics)
     return sample_text(verdict, metrics)
+
+
+def reported_words(metrics: MetricSamples) -> str:
+    """``throttles reported in 25 of 30 samples``."""
+    return f"throttles reported in {metrics.throttled_then:,} of {count_of(metrics.samples, 'sample')}"
 
 
 def observation_words(provenance: Provenance) -> Iterator[str]:
@@ -107,13 +114,16 @@ def _gauge_words(metrics: MetricSamples) -> Iterator[str]:
     most = percent_text(metrics.share_high)
     if metrics.over is None:
         yield f"{count_of(metrics.samples, 'sample')}, {moments_words(metrics)}"
+    elif not metrics.over and metrics.throttled_then:
+        # A client that a broker throttles stays below the limit between its requests.
+        yield f"none of {count_of(metrics.samples, 'sample')} is above the limit, {moments_words(metrics)}"
     elif not metrics.over:
         yield f"{not_seen_words(metrics)}, above the limit in at most {most} of the time (95 %)"
     else:
         share = f"{sample_share_text(metrics)}, 95 % interval {percent_text(metrics.share_low)} to {most}"
         yield f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} above the limit ({share}), {moments_words(metrics)}"
     if metrics.over_before is not None:
-        yield f"before {metrics.over_before:,}" if metrics.over_before else "before never"
+        yield f"before {metrics.over_before:,}" if metrics.over_before else "before in none"
 
 
 def _average_words(verdict: BucketVerdict, metrics: MetricSamples) -> Iterator[str]:

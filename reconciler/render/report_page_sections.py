@@ -38,7 +38,7 @@ from reconciler.render.html_page import (
     text,
     unbroken,
 )
-from reconciler.render.metric_sentences import metric_rows_words, not_seen_words
+from reconciler.render.metric_sentences import metric_rows_words, not_seen_words, reported_words
 from reconciler.text import count_of, expiry_text, rate, unit_text
 
 DRIFT_WORDS: Final = {
@@ -329,11 +329,16 @@ def _over_words(bucket_traffic: BucketTraffic) -> str:
     """The share of the active seconds over the limit; of samples, what they show."""
     if bucket_traffic.seconds_over and bucket_traffic.active_seconds and bucket_traffic.requests:
         return f"{100 * bucket_traffic.seconds_over / bucket_traffic.active_seconds:.0f} %"
-    if bucket_traffic.metrics is None or bucket_traffic.requests:
+    metrics = bucket_traffic.metrics
+    if bucket_traffic.requests:
         return "never"
-    if bucket_traffic.metrics.over:
-        return f"{bucket_traffic.metrics.over:,} of {count_of(bucket_traffic.metrics.samples, 'sample')}"
-    return not_seen_words(bucket_traffic.metrics) if bucket_traffic.metrics.over == 0 else "not known"
+    if metrics is None:
+        return "not known"
+    if metrics.over:
+        return f"{metrics.over:,} of {count_of(metrics.samples, 'sample')}"
+    if metrics.throttled_then and bucket_traffic.verdict is Verdict.THROTTLED:
+        return reported_words(metrics)
+    return not_seen_words(metrics) if metrics.over == 0 else "not known"
 
 
 def _groups(buckets: Sequence[BucketTraffic]) -> tuple[tuple[BucketTraffic, ...], ...]:

@@ -160,6 +160,10 @@ def _message(hit: Hits, *, changed: bool) -> Message:
     worst, key = hit.worst, QuotaKey(hit.worst.key)
     longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
+    if worst.peak_bound is PeakBound.LOWER and worst.peak <= (worst.limit_after or 0.0):
+        # A broker itself stated it, and no rate proves it.
+        reason = worst.reason or ""
+        return compose("{group}{also} {verb} {doing}, on {broker}: {reason}.", verb=verb, reason=reason, **_words(hit, key))
     if worst.peak_bound is PeakBound.LOWER and worst.metrics is not None and worst.metrics.over:
         return compose(
             "{group}{also} {verb} {doing}, on {broker}: a sample of {highest} proves a rate of at least {peak} against a limit "

@@ -1,6 +1,7 @@
 """Verdicts of metrics. None of a limited quota group is ever ``clear``.
 
-A quota group is ``throttled`` where a sample or a mean proves it, ``possible``, or ``inconclusive``.
+A quota group is ``throttled`` where a sample or a mean proves it, or a broker reported it (``metric_throttles``), else
+``possible`` or ``inconclusive``.
 
 A limited quota group is possible where a sample of the broker's own rate is above its limit, which proves no throttle: the rate
 is compared with the limit when a request comes. It is possible, too, where the highest sample with the margin of its resolution
@@ -21,6 +22,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target
 from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
 from reconciler.traffic.judging.means import Mean, gauges_of, proven_by_sum
 from reconciler.traffic.judging.metric_advice import margin_factor
+from reconciler.traffic.judging.metric_throttles import verdict_of_reports
 from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
 from reconciler.traffic.kernels.sample_counts import NEVER, share_interval
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -116,8 +118,8 @@ def judge_means(
     rows = rows_of_quotas(series, grouping, [after] if before is None else [before, after])
     worth = _worth_counting(means, grouping)
     counts = count(series, grouping, worth) if count is not None and worth else {}
-    whose = QUOTAS_UNKNOWN if before is None else SPLIT
-    verdicts = (_verdict(index, means, grouping, window, counts.get(index), whose) for index in range(len(grouping.targets)))
+    world = _World(means=means, grouping=grouping, window=window, counts=counts, then_known=before is not None)
+    verdicts = (_verdict(index, world) for index in range(len(grouping.targets)))
     incomplete = frozenset(target.place for target in grouping.targets if target.may_have)
     return MeanVerdicts(verdicts=tuple(verdicts), rows=rows, incomplete=incomplete)
 
@@ -142,24 +144,35 @@ def _limit_before(index: int, grouping: Grouping) -> float | None:
     return None if side is None else side.limit
 
 
-def _verdict(
-    index: int, means: Sequence[Mean], grouping: Grouping, window: Window, counts: SampleCounts | None, whose: str
-) -> BucketVerdict:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _World:
+    """All that metrics show. ``counts``: by target. ``then_known``: whether the quotas of the recording are known."""
+
+    means: Sequence[Mean]
+    grouping: Grouping
+    window: Window
+    counts: Mapping[int, SampleCounts]
+    then_known: bool
+
+
+def _verdict(index: int, world: _World) -> BucketVerdict:
+    grouping, window, counts = world.grouping, world.window, world.counts.get(index)
     target = grouping.targets[index]
-    members = [means[member] for member in target.members]
+    members = [world.means[member] for member in target.members]
     limit, unit = target.after.value, target.kind.amounts_a_unit
     proven = max(mean.proven_rate(window) for mean in members)
     if counts is not None:
         proven = max(proven, proven_by_sum(counts.highest, window))
-    peak, most = proven / unit, max(mean.possible_rate(window) for mean in members) / unit
-    certain = False
+    peak, most = proven / unit, sum(mean.possible_rate(window) for mean in members) / unit
+    is_proven = False
     if limit is not None and target.kind in SAMPLED and not target.undecided:
         fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
-        certain = fits and peak > limit * (1 + ROUNDING)
-    metrics = _metrics(index, means, grouping, window, counts)
-    verdict, reason = _decided(target, metrics, whose, certain=certain)
+        is_proven = fits and peak > limit * (1 + ROUNDING)
+    metrics = _metrics(index, world)
+    earlier = [grouping.before_of_series[member] for member in target.members]
+    reports = verdict_of_reports(target, [*zip(members, earlier, strict=True)], metrics, then_known=world.then_known)
+    verdict, reason = _decided(target, metrics, reports, is_proven=is_proven, then_known=world.then_known)
     active, over, possible = _seconds(metrics, verdict)
-    first = _first(members, counts) if verdict is Verdict.THROTTLED else None
     return BucketVerdict(
         **target_fields(index, grouping),
         verdict=verdict,
@@ -167,11 +180,12 @@ def _verdict(
         throttled_before=None,
         throttled=None,
         active_seconds=active,
-        seconds_certain=int(certain),
+        seconds_certain=int(verdict is Verdict.THROTTLED),
         seconds_over=over,
         seconds_possible=possible,
         seconds_over_before=None,
-        first=first,
+        # When a broker throttled is not in the totals of its reports.
+        first=_first(members, counts) if is_proven else None,
         longest_s=0,
         longest_from=None,
         peak=peak,
@@ -182,22 +196,29 @@ def _verdict(
     )
 
 
-def _decided(target: Target, metrics: MetricSamples, whose: str, *, certain: bool) -> tuple[Verdict, str | None]:
+def _decided(
+    target: Target, metrics: MetricSamples, reports: tuple[Verdict, str] | None, *, is_proven: bool, then_known: bool
+) -> tuple[Verdict, str | None]:
     of_gauges = metrics.semantics is MetricSemantics.GAUGE
-    if certain:
+    if reports is not None and reports[0] is Verdict.THROTTLED:
+        return reports
+    if is_proven:
         return Verdict.THROTTLED, BY_GAUGE if of_gauges else BY_MEAN
     if target.undecided:
-        return Verdict.INCONCLUSIVE, whose
+        return Verdict.INCONCLUSIVE, SPLIT if then_known else QUOTAS_UNKNOWN
     if target.after.value is None:
         return Verdict.CLEAR, None
-    return _not_proven(target, metrics, target.after.value, of_gauges=of_gauges)
+    return _not_proven(target, metrics, target.after.value, reports)
 
 
-def _not_proven(target: Target, metrics: MetricSamples, limit: float, *, of_gauges: bool) -> tuple[Verdict, str]:
+def _not_proven(target: Target, metrics: MetricSamples, limit: float, reports: tuple[Verdict, str] | None) -> tuple[Verdict, str]:
+    of_gauges = metrics.semantics is MetricSemantics.GAUGE
+    if metrics.highest > limit and target.kind in SAMPLED:
+        return Verdict.POSSIBLE, ABOVE if of_gauges else ABOVE_MEAN
+    if reports is not None:
+        return reports
     if target.kind not in SAMPLED:
         return Verdict.INCONCLUSIVE, TOKENS
-    if metrics.highest > limit:
-        return Verdict.POSSIBLE, ABOVE if of_gauges else ABOVE_MEAN
     if metrics.factor is not None and metrics.highest * metrics.factor > limit:
         return Verdict.POSSIBLE, NEAR
     if metrics.factor is None:
@@ -205,8 +226,9 @@ def _not_proven(target: Target, metrics: MetricSamples, limit: float, *, of_gaug
     return Verdict.INCONCLUSIVE, ONLY_GAUGES if of_gauges else ONLY_MEANS
 
 
-def _metrics(index: int, means: Sequence[Mean], grouping: Grouping, window: Window, counts: SampleCounts | None) -> MetricSamples:
+def _metrics(index: int, world: _World) -> MetricSamples:
     """Of gauges where there are any; of deltas the length with the highest average."""
+    means, grouping, window, counts = world.means, world.grouping, world.window, world.counts.get(index)
     target = grouping.targets[index]
     unit, gauges = target.kind.amounts_a_unit, gauges_of(means, target.members)
     window_s = window.expiry_ms / 1000
@@ -246,7 +268,7 @@ def _metrics(index: int, means: Sequence[Mean], grouping: Grouping, window: Wind
         over_before=over_before,
         share_low=low,
         share_high=high,
-        throttled_then=min(samples, sum(mean.series.throttled for mean in gauges)),
+        throttled_then=min(samples, max(mean.series.throttled for mean in gauges)),
         factor=margin_factor(MetricSemantics.GAUGE, every_s),
     )
 

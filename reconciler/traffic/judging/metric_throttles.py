@@ -1,0 +1,75 @@
+"""Throttles that brokers reported beside the rates of a quota group (``throttle-time``), and what they show about a limit.
+
+Under the limit of then, a broker throttled some request. Up to the first one it recorded every request, and so does a broker with
+a lower limit. So that request, or an earlier one, is throttled under each limit that is not higher. About a higher limit nothing
+follows: the group sent what the limit of then let through, so its rates are lower bounds of its need.
+
+Brokers report throttles of controller mutations that they forward under ``Request``. So a report of that kind counts only where a
+sample is above the limit, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from reconciler.model import MetricSamples, Verdict
+from reconciler.resolution import Bucket, Resolved
+from reconciler.text import amount, count_of, rate
+from reconciler.traffic.judging.grouping import Target
+from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.kinds import Kind
+
+_ENOUGH: Final = 0.01
+"""Of the samples: from here on a limit of then held a group back."""
+UNKNOWN_THEN: Final = "the broker reported throttles {seen} under quotas that are not known: give --current"
+OTHERS_THEN: Final = (
+    "the broker reported throttles {seen}, and the current quotas do not limit this quota group: others were in effect then"
+)
+PERHAPS_MUTATIONS: Final = (
+    "the broker reported throttles {seen}, and no sample is above the limit. Brokers report throttles of "
+    "controller_mutation_rate under Request, too"
+)
+
+
+def verdict_of_reports(
+    target: Target, members: Sequence[tuple[Mean, Resolved | None]], metrics: MetricSamples, *, then_known: bool
+) -> tuple[Verdict, str] | None:
+    """What reported throttles decide; ``None``: nothing.
+
+    ``members``: of the target, with the quotas of then, which are known (``then_known``) or not.
+    """
+    throttled = [(mean, then) for mean, then in members if mean.series.throttled]
+    after, key = target.after.value, target.kind.key.value
+    if not throttled or after is None or target.undecided:
+        return None
+    count = max(mean.series.throttled for mean, _ in throttled)
+    seen = f"in {count:,} of {count_of(metrics.samples, 'sample')}"
+    limits = [limit for mean, then in throttled if (limit := _limit_of_then(mean, then)) is not None]
+    if limits and target.kind is Kind.REQUEST and metrics.highest <= max(limits):
+        return Verdict.INCONCLUSIVE, PERHAPS_MUTATIONS.format(seen=seen)
+    if limits and after <= max(limits):
+        rest = "" if after in limits else f", when it was {amount(key, max(limits))}"
+        return Verdict.THROTTLED, f"the broker reported throttles under this limit {seen}{rest}"
+    if count < _ENOUGH * metrics.samples:
+        return None
+    if limits:
+        return Verdict.INCONCLUSIVE, old_limit_reason(key, max(limits), seen, need=metrics.highest)
+    return Verdict.INCONCLUSIVE, (OTHERS_THEN if then_known else UNKNOWN_THEN).format(seen=seen)
+
+
+def old_limit_reason(key: str, old: float, seen: str, *, need: float) -> str:
+    """Why a limit that throttled clients shows nothing about a higher one, and what would."""
+    return (
+        f"the old limit of {rate(key, old)} throttled these clients {seen}. They need at least {rate(key, need)}, and the "
+        "history does not show how much they send under a higher limit. Raise the limit in steps, and judge the traffic of each "
+        "step"
+    )
+
+
+def _limit_of_then(mean: Mean, then: Resolved | None) -> float | None:
+    """``None``: not known, also where the quotas of then have no such group, so that others were in effect."""
+    series = mean.series
+    if then is None or (series.has_tags and then.bucket != Bucket(user=series.user or "", client_id=series.client_id or "")):
+        return None
+    return then.value
