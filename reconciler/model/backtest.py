@@ -210,6 +210,8 @@ class BucketVerdict:
     """Requests for several topics of which only some are refused. ``None`` as ``refused``."""
     throttled_then: int = 0
     """Requests that were throttled when they were recorded."""
+    uncharged: int = 0
+    """Recorded rows of it that could not be charged: their amount or their time is not known. Then no value is recommended."""
     peak_bound: PeakBound = PeakBound.EXACT
     metrics: MetricSamples | None = None
     """What metrics show. ``None``: the history has none of this quota group."""

@@ -108,6 +108,7 @@ VERDICTS_SCHEMA: Final = FrameSchema(
         _always("undecided", "boolean", "the names of the sender are not known well enough to state which quota applies"),
         _always("clients", "bigint", "how many clients the quota group has in this traffic"),
         _always("requests", "bigint", "recorded requests"),
+        _always("uncharged", "bigint", "recorded rows that count for nothing, because their amount or their time is not known"),
         _always("throttled_then", "bigint", "requests that were throttled when they were recorded"),
         _maybe("throttled_before", "bigint", "requests that the current limits throttle. Null: not known"),
         _maybe("throttled_after", "bigint", "requests that the proposed limit throttles. Null: not judged one by one"),

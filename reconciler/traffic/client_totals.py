@@ -23,14 +23,16 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US, Covered
 from reconciler.traffic.shuffle.rows import PartialSums, Totals
-from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, IDENTITY, MEAN, OF_METRICS, UNREADABLE
+from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, IDENTITY, MEAN, OF_METRICS, UNCHARGED, UNCLEAR_TIME, UNREADABLE
 from reconciler.traffic.traffic_source import Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")
 NAMES: Final = ("status", *IDENTITY)
 FOLDS: Final = {
     "lines": "sum", "amount": "sum", "largest": "max", "start_us": "min", "end_us": "max", "throttled": "sum",
+    **dict.fromkeys(UNCHARGED.values(), "sum"),
 }  # fmt: skip
+_NO_MORE: Final = np.iinfo(np.int64)
 SCHEMA: Final = pa.schema(
     [
         ("status", pa.string()), ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
@@ -42,7 +44,10 @@ _KINDS: Final = {kind.value: kind for kind in Kind}
 
 
 def count_clients(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``SCHEMA``, one row for each client and each other status of a share. ``batches``: with the columns ``COUNTED``."""
+    """``SCHEMA``, one row for each client and each other status of a share. ``batches``: with the columns ``COUNTED``.
+
+    Clients have the status ``CHARGED``, also those of which no row is charged: they have no lines.
+    """
     counts = PartialSums(SCHEMA, NAMES, FOLDS)
     for batch in batches:
         counts.add(count_batch(charged_rows(batch), batch))
@@ -90,31 +95,55 @@ def count_batch(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
         **_figures(rows, rows.numbers(batch, "throttled")),
     }  # fmt: skip
     charged = pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], schema=SCHEMA)
+    if not rows.others:
+        return charged
     others = [{"status": status, "lines": lines} for status, lines in rows.others.items()]
-    return pa.concat_tables([charged, pa.Table.from_pylist(others, schema=SCHEMA)]) if others else charged
+    uncharged = (_uncharged(batch, status) for status in UNCHARGED if status in rows.others)
+    # Sums of seconds have clients by their place: those of charged rows stay the first.
+    return pa.concat_tables([charged, *uncharged, pa.Table.from_pylist(others, schema=SCHEMA)])
+
+
+def _uncharged(batch: pa.RecordBatch, status: str) -> pa.Table:
+    """``SCHEMA``: the clients of rows of a status of ``UNCHARGED``, and how many rows each has."""
+    rows = charged_rows(batch, status)
+    nothing = np.zeros(rows.clients, dtype=np.int64)
+    columns: dict[str, pa.Array | Integers] = {
+        "status": pa.array([CHARGED]).take(pa.array(nothing)),
+        "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
+        **dict.fromkeys(FOLDS, nothing),
+        "largest": _largest(rows), "start_us": nothing + _NO_MORE.max, "end_us": nothing + _NO_MORE.min,
+        UNCHARGED[status]: np.bincount(rows.of, minlength=rows.clients),
+    }  # fmt: skip
+    return pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], schema=SCHEMA)
+
+
+def _largest(rows: ChargedRows) -> Integers:
+    largest = np.full(rows.clients, _NO_MORE.min)
+    np.maximum.at(largest, rows.of, rows.records)
+    return largest
 
 
 def _figures(rows: ChargedRows, throttled: Integers) -> dict[str, Integers]:
     count = rows.clients
-    lowest, highest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    amount, largest = np.zeros(count, dtype=np.int64), np.full(count, lowest)
+    lowest, highest = _NO_MORE.min, _NO_MORE.max
+    amount = np.zeros(count, dtype=np.int64)
     start, end = np.full(count, highest), np.full(count, lowest)
     np.add.at(amount, rows.of, rows.amount)
-    np.maximum.at(largest, rows.of, rows.records)
     np.minimum.at(start, rows.of, rows.ts_us)
     np.maximum.at(end, rows.of, rows.ts_us)
     return {
         "lines": np.bincount(rows.of, minlength=count),
         "amount": amount,
-        "largest": largest,
+        "largest": _largest(rows),
         "start_us": start,
         "end_us": end,
         "throttled": np.bincount(rows.of, weights=throttled, minlength=count).astype(np.int64),
+        **dict.fromkeys(UNCHARGED.values(), np.zeros(count, dtype=np.int64)),
     }
 
 
 def series_of(counted: pa.Table) -> tuple[Series, ...]:
-    """The clients of charged rows, sorted. ``counted``: ``SCHEMA``."""
+    """The clients, sorted. ``counted``: ``SCHEMA``."""
     charged = counted.filter(pc.field("status") == CHARGED)
     return sorted_series(charged, range(charged.num_rows), requests="lines")
 
@@ -122,19 +151,23 @@ def series_of(counted: pa.Table) -> tuple[Series, ...]:
 def sorted_series(clients: pa.Table, keys: Iterable[int], *, requests: str = "requests") -> tuple[Series, ...]:
     """Rows with names and figures as series with these keys, sorted. ``requests``: the column that counts them."""
     columns = (clients.column(name).to_pylist() for name in (*NAMES[1:], requests, "amount", "largest", "throttled"))
-    made = (
+    made = [
         Series(
             broker=broker, kind=_KINDS[kind], user=user, client_id=client_id, ip=ip,
-            requests=lines, amount=amount, key=key, largest=largest, throttled=throttled,
+            requests=lines, amount=amount, key=key, largest=max(0, largest), throttled=throttled,
         )
         for broker, kind, user, client_id, ip, lines, amount, largest, throttled, key in zip(*columns, keys, strict=True)
-    )  # fmt: skip
+    ]  # fmt: skip
+    for name in UNCHARGED.values():
+        counts = pc.fill_null(clients.column(name), 0)
+        for place in pc.indices_nonzero(counts).to_pylist():
+            made[place] = replace(made[place], **{name: counts[place].as_py()})
     return tuple(sorted(made, key=lambda client: client.sort_key))
 
 
 def covered(counted: pa.Table) -> Iterator[Covered]:
     """What there is of each broker's charged requests, in the order of brokers."""
-    charged = counted.filter(pc.field("status") == CHARGED)
+    charged = counted.filter((pc.field("status") == CHARGED) & (pc.field("lines") > 0))
     grouped = charged.group_by("broker").aggregate([("lines", "sum"), ("start_us", "min"), ("end_us", "max")]).sort_by("broker")
     for row in grouped.to_pylist():
         start, end = row["start_us_min"], row["end_us_max"]
@@ -221,6 +254,8 @@ def require_charged(lines: Mapping[str, int], files: Sequence[str]) -> None:
         why = "no rows, or no request lines"
     elif unreadable:
         why = f"{unreadable} of {whole} request lines cannot be read (no time stamp before the message, or JSON cut short)"
+    elif night := lines.get(UNCLEAR_TIME):
+        why = f"{night} of {whole} request lines are of the night of a clock change, and no other one is of a client"
     elif of_metrics := sum(lines.get(status, 0) for status in OF_METRICS):
         why = f"{of_metrics} of {whole} rows are of metrics, as deltas or means without an interval"
     else:

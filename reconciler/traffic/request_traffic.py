@@ -66,7 +66,15 @@ from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.shuffle.rows import ConvertedRows, GroupWork, Pieces, Rows, RowsBetween, Totals, add_up, whole_groups
 from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
-from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, OF_METRICS, SECOND_SUM, UNREADABLE, charge_second_sums
+from reconciler.traffic.sources.normal_form import (
+    CHARGED,
+    IDENTITY_COLUMNS,
+    OF_METRICS,
+    SECOND_SUM,
+    UNCLEAR_TIME,
+    UNREADABLE,
+    charge_second_sums,
+)
 from reconciler.traffic.traffic_source import Source
 
 _REQUEST: Final = (*NEEDED, "tie")
@@ -152,6 +160,13 @@ class SecondsTraffic:
             columns=NEEDED,
             send_sums=functools.partial(keyed_sums, groups=index),
         )
+
+    def night(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
+        """As ``NightJudge.night``."""
+        index, expected = self._index(grouping, groups)
+        rows = ConvertedRows(self._rows, charge_night, NEEDED)
+        send = functools.partial(keyed_seconds, groups=index)
+        return judge_seconds(rows, send, expected, grouping.groups, window, columns=NEEDED)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, topic by topic."""
@@ -358,6 +373,16 @@ def open_rows(
         rows.close()
         raise
     return (SecondsTraffic if has_sums else RequestTraffic)(rows, source=source, files=files, columns=columns, counted=counted)
+
+
+def charge_night(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of the night of a clock change alone, as charged ones of half their amounts."""
+    for batch in batches:
+        night = batch.filter(pc.equal(batch.column("status").cast(pa.string()), UNCLEAR_TIME))
+        columns = dict(zip(night.schema.names, night.columns, strict=True))
+        columns["status"] = pa.repeat(CHARGED, night.num_rows)
+        columns |= {name: pc.divide(columns[name], 2) for name in ("records", "overhead")}
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def charge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -77,6 +77,7 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Any]:
         "undecided": verdict.undecided,
         "clients": max(1, len(verdict.members)),
         "requests": verdict.requests,
+        "uncharged": verdict.uncharged,
         "throttled_then": verdict.throttled_then,
         "throttled_before": verdict.throttled_before,
         "throttled_after": verdict.throttled,

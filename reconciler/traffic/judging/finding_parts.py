@@ -38,7 +38,8 @@ class Hits:
 
     worst: BucketVerdict
     groups: int
-    safe: float
+    safe: float | None
+    """``None``: not all that was recorded is charged, so no rate is known to be."""
 
 
 def hits_of(verdicts: Sequence[BucketVerdict]) -> dict[HitQuota, Hits]:
@@ -52,7 +53,7 @@ def hits_of(verdicts: Sequence[BucketVerdict]) -> dict[HitQuota, Hits]:
         quota: Hits(
             worst=rows[0],
             groups=len({row.name for row in rows}),
-            safe=max(row.peak if row.safe is None else row.safe for row in rows),
+            safe=None if any(row.uncharged for row in rows) else max(row.peak if row.safe is None else row.safe for row in rows),
         )
         for quota, rows in grouped.items()
     }
@@ -69,7 +70,7 @@ def join_hits(parts: Iterable[Mapping[HitQuota, Hits]]) -> dict[HitQuota, Hits]:
             else Hits(
                 worst=min(known.worst, hits.worst, key=worst_first),
                 groups=known.groups + hits.groups,
-                safe=max(known.safe, hits.safe),
+                safe=None if known.safe is None or hits.safe is None else max(known.safe, hits.safe),
             )
         )
     return dict(sorted(joined.items(), key=lambda hit: worst_first(hit[1].worst)))

@@ -112,10 +112,10 @@ def _maybe(hit: Hits, *, of_requests: bool) -> Message:
         return _maybe_by_metrics(hit, worst.metrics)
     return compose(
         "{group}{also} may have been throttled {doing}, on {broker} in up to {possible} of {active} s with traffic, probably in "
-        "{over}. The rate is at most {peak} against a limit of {limit}, and whole seconds do not decide. {exact}{safe} is safe.",
+        "{over}. The rate is at most {peak} against a limit of {limit}, and whole seconds do not decide. {exact}{safe}.",
         possible=worst.seconds_possible,
-        exact=compose("{flag} decides, and ", flag=flag_part("--exact")) if of_requests else "",
-        **_words(hit, key),
+        exact=compose("{flag} decides. ", flag=flag_part("--exact")) if of_requests else "",
+        **{**_words(hit, key), "safe": _safe_part(key, hit, "is safe")},
     )
 
 
@@ -152,8 +152,15 @@ def _words(hit: Hits, key: QuotaKey) -> dict[str, Filling]:
         "over": worst.seconds_over,
         "peak": rate_part(key, worst.peak),
         "limit": rate_part(key, worst.limit_after or 0.0),
-        "safe": amount_part(key, safe_limit(key, hit.safe)[0]),
+        "safe": _safe_part(key, hit, "would have been safe"),
     }
+
+
+def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
+    """What would have been enough, as a sentence. ``is_safe``: its verb."""
+    if hit.safe is None:
+        return "No safe value is known, because some recorded rows could not be counted"
+    return compose("{value} {is_safe}", value=amount_part(key, safe_limit(key, hit.safe)[0]), is_safe=is_safe)
 
 
 def _message(hit: Hits, *, changed: bool) -> Message:
@@ -183,7 +190,7 @@ def _message(hit: Hits, *, changed: bool) -> Message:
         )
     return compose(
         "{group}{also} {verb} {doing}, on {broker} in {over} of {active} s with traffic (longest from {longest_from} UTC for "
-        "{longest} s): peak {bound}{peak} against a limit of {limit}. {safe} would have been safe.",
+        "{longest} s): peak {bound}{peak} against a limit of {limit}. {safe}.",
         verb=verb,
         longest_from=longest_from,
         longest=worst.longest_s,

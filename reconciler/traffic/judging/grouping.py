@@ -72,6 +72,10 @@ class Series:
     """Requests that were throttled when they were recorded."""
     has_tags: bool = False
     """Whether its names are the tags of a quota group, as those of a broker's own rates are. An absent name is an absent tag."""
+    unplaced: int = 0
+    """Requests that were not charged: those whose local time there was twice, or never, when the clocks were changed."""
+    uncounted: int = 0
+    """Topics of mutations that were not charged: how many partitions they had is not known."""
 
     @property
     def sort_key(self) -> tuple[int | str, ...]:

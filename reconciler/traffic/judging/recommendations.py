@@ -66,8 +66,11 @@ def recommended_fields(
 
 
 def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str, *, censored: bool) -> dict[str, Any]:
-    """The recommendation fields, equal in all verdicts of a bucket, by name."""
+    """The recommendation fields, equal in all verdicts of a bucket, by name; none where recorded rows were not charged."""
     key = QuotaKey(everywhere[0].key)
+    if any(verdict.uncharged for verdict in everywhere):
+        # A value for a part of the traffic throttles the rest.
+        return {}
     unlogged, loss = unlogged_factor(key.value, source), broker_loss_factor(key, brokers)
     least, margin = max(map(_least_safe, everywhere)) * unlogged, margin_of(days)
     safe, safe_text = safe_limit(key, least)

@@ -248,6 +248,11 @@ def _changed(target: Target, earlier: Sequence[Resolved | None], *, same_members
     return target.after.value is not None and not same_members
 
 
+def target_members(index: int, series: Sequence[Series], grouping: Grouping) -> tuple[Member, ...]:
+    """The clients of a target, the largest first."""
+    return _members(grouping.targets[index], series, grouping, {})
+
+
 def _members(target: Target, series: Sequence[Series], grouping: Grouping, amount_over: Mapping[int, int]) -> tuple[Member, ...]:
     """The clients of a target, the largest first. ``amount_over``: by series the amount in seconds over; empty: not known."""
     if target.kind is Kind.CONNECTION:

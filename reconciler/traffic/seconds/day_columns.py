@@ -1,6 +1,7 @@
 """The columns of per-second totals in a lake, and batches of recorded rows added up to them.
 
-A row is one second of a client, or the lines of one second and broker that a status keeps from being charged.
+A row is one second of a client, or the lines of one second and broker that a status keeps from being charged. Those of a status
+of ``UNCHARGED`` are of a client, too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 from reconciler.traffic.client_totals import COUNTED
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows
 from reconciler.traffic.sources.log_evidence import CLUSTER
-from reconciler.traffic.sources.normal_form import CHARGED, are_known, integers
+from reconciler.traffic.sources.normal_form import CHARGED, UNCHARGED, are_known, integers
 
 SCHEMA_VERSION: Final = "1.0"
 """Of the columns. The number before the dot changes when readers may break."""
@@ -50,12 +51,13 @@ def count_batch(batch: pa.RecordBatch) -> Iterator[pa.Table]:
     """``SECOND_SCHEMA``: partial sums by file, second and client. Rows without a time have no second."""
     for file in batch.column("file").unique().to_pylist():
         rows = batch.filter(pc.equal(batch.column("file"), file)) if len(batch) else batch
-        yield _charged(charged_rows(rows), rows, file)
+        for status in (CHARGED, *UNCHARGED):
+            yield _of_clients(charged_rows(rows, status), rows, file, status)
         yield _others(rows, file)
         yield _clusters(rows, file)
 
 
-def _charged(rows: ChargedRows, batch: pa.RecordBatch, file: str) -> pa.Table:
+def _of_clients(rows: ChargedRows, batch: pa.RecordBatch, file: str, status: str) -> pa.Table:
     if not len(rows.of):
         return SECOND_SCHEMA.empty_table()
     second = rows.ts_us // SECOND_US
@@ -76,7 +78,7 @@ def _charged(rows: ChargedRows, batch: pa.RecordBatch, file: str) -> pa.Table:
         size,
         file=pa.repeat(file, size),
         second=pa.array(codes % span + begin),
-        status=pa.repeat(CHARGED, size),
+        status=pa.repeat(status, size),
         broker=pa.array(rows.broker).take(client),
         **{name: column.take(client) for name, column in names.items()},
         requests=pa.array(np.bincount(place, minlength=size)),
@@ -89,8 +91,9 @@ def _charged(rows: ChargedRows, batch: pa.RecordBatch, file: str) -> pa.Table:
 
 
 def _others(batch: pa.RecordBatch, file: str) -> pa.Table:
-    """The rows that are not charged, counted by status, broker and second; rows without a time by status alone."""
-    rows = batch.filter(pc.not_equal(batch.column("status").cast(pa.string()), CHARGED))
+    """The rows of no client, counted by status, broker and second; rows without a time by status alone."""
+    of_clients = pc.is_in(batch.column("status").cast(pa.string()), pa.array([CHARGED, *UNCHARGED]))
+    rows = batch.filter(pc.invert(of_clients))
     if not rows.num_rows:
         return SECOND_SCHEMA.empty_table()
     located = are_known(rows.column("ts_us")) & are_known(rows.column("broker"))

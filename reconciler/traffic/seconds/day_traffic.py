@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from reconciler.errors import TrafficError
 from reconciler.model import BucketVerdict, escaped
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS
+from reconciler.traffic.client_totals import FOLDS as TOTAL_FOLDS
 from reconciler.traffic.columns.group_index import KnownClients
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.mutations import tokens_by_seconds
@@ -31,7 +32,7 @@ from reconciler.traffic.seconds.day_table import DayTable, is_own
 from reconciler.traffic.seconds.folder import MINUTE_US
 from reconciler.traffic.shuffle.on_spark import FrameRows
 from reconciler.traffic.sources.datasets import Dataset
-from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, ROWS, UNREADABLE
+from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, ROWS, UNCHARGED, UNREADABLE
 from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.spark_jobs import reason
 from reconciler.traffic.spark_versions import collect_table
@@ -51,10 +52,11 @@ _TEXTS: Final = ("kind", "user", "client_id", "ip", "status")
 class DayRows(FrameRows):
     """Rows of ``day_columns.NAMES``. Spark adds up clients and minutes itself, since each row is many requests."""
 
-    def __init__(self, spark: SparkSession, frame: DataFrame) -> None:
-        """``frame``: those of the time to judge."""
+    def __init__(self, spark: SparkSession, frame: DataFrame, *, has_uncharged: bool = True) -> None:
+        """``frame``: those of the time to judge. ``has_uncharged``: rows of clients that are not charged may be among them."""
         super().__init__(spark, frame, lambda _: NAMES, lambda batch, columns: (_canonical(batch, columns),))
         self.totals = frame
+        self._has_uncharged = has_uncharged
 
     def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:
         """As ``Rows.total``."""
@@ -74,16 +76,24 @@ class DayRows(FrameRows):
         names = [F.when(charged, F.col(name)).alias(name) for name in IDENTITY]
         begin = F.unix_micros("ts")
         figures = self.totals.select(
-            "status", *names, "requests", "amount", "largest", "throttled",
-            (begin + F.col("first_us")).alias("first"), (begin + F.col("last_us")).alias("last"),
+            "status", *names, F.col("requests").alias("lines"), "amount", "largest", "throttled",
+            (begin + F.col("first_us")).alias("start_us"), (begin + F.col("last_us")).alias("end_us"),
+            *(F.lit(0).alias(name) for name in UNCHARGED.values()),
         )  # fmt: skip
-        return figures.groupBy("status", *IDENTITY).agg(
-            F.sum("requests").alias("lines"),
-            F.sum("amount").alias("amount"),
-            F.max("largest").alias("largest"),
-            F.min("first").alias("start_us"),
-            F.max("last").alias("end_us"),
-            F.sum("throttled").alias("throttled"),
+        if self._has_uncharged:
+            figures = figures.unionByName(self._uncharged())
+        folds = {name: _SPARK_FOLDS[fold](name).alias(name) for name, fold in TOTAL_FOLDS.items()}
+        return figures.groupBy("status", *IDENTITY).agg(*folds.values())
+
+    def _uncharged(self) -> DataFrame:
+        """The clients of rows that are not charged, and how many each has."""
+        limits = np.iinfo(np.int64)
+        nothing = {"largest": limits.min, "start_us": limits.max, "end_us": limits.min}
+        counts = {name: F.when(F.col("status") == status, F.col("requests")).otherwise(0) for status, name in UNCHARGED.items()}
+        figures = {name: counts.get(name, F.lit(nothing.get(name, 0))) for name in TOTAL_FOLDS}
+        rows = self.totals.where(F.col("status").isin(*UNCHARGED) & F.col("kind").isNotNull())
+        return rows.select(
+            F.lit(CHARGED).alias("status"), *IDENTITY, *(column.cast("long").alias(name) for name, column in figures.items())
         )
 
     def mutations(self) -> DataFrame:
@@ -175,7 +185,8 @@ def find_days(
     else:
         frame = day_frame(spark, dataset.name.rstrip("/"), days)
     narrowed = frame if span is None else frame.where(_inside(*span))
-    return DayRows(spark, narrowed.select(*NAMES)), days
+    has_uncharged = any(status in UNCHARGED for day in days for share in day.shares for status in share.statuses)
+    return DayRows(spark, narrowed.select(*NAMES), has_uncharged=has_uncharged), days
 
 
 def seconds_of(between: Between | None) -> tuple[int, int] | None:

@@ -27,13 +27,15 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
 from reconciler.traffic.shuffle.rows import PartialSums
 from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF
-from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, IDENTITY
+from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, IDENTITY, UNCHARGED
 
 _ROWS_A_GROUP: Final = 25_000
 """Of totals: what is read, at least, of a few clients."""
 _ROWS_A_FILE: Final = 4_000_000
 _MOST_HELD: Final = 8_000_000
-_FIGURES: Final = {"requests": "lines", **{name: name for name in ("amount", "largest", "throttled", "start_us", "end_us")}}
+_FIGURES: Final = {"requests": "lines"} | {
+    name: name for name in ("amount", "largest", "throttled", "start_us", "end_us", *UNCHARGED.values())
+}
 _IDENTITY_TYPES: Final = (pa.int32(), pa.string(), pa.string(), pa.string(), pa.string())
 _NO_INTEGERS: Final = np.empty(0, dtype=np.int64)
 _TOTALS_OF_PART, _CLIENTS_OF_PART, _COUNTS_OF_PART = "totals.parquet", "clients.parquet", "counts.parquet"
@@ -179,11 +181,12 @@ class FileTotals:
         counted = self._counts.table()
         charged = counted.filter(pc.field("status") == CHARGED)
         if charged.num_rows:
+            place_of_row = self._places_of(charged)
             clients = [Client(*client) for client in self._place_of]
             numbers = np.asarray(number_clients(clients, self._number), dtype=np.int64)
             for place, table in enumerate(self._totals.tables(numbers)):
                 _write(table, target / TOTALS, place)
-            _write(self._series(charged, numbers), target / SERIES, 0)
+            _write(_series(charged, numbers[place_of_row]), target / SERIES, 0)
         return self._summary(counted)
 
     def _add(self, rows: ChargedRows, batch: pa.RecordBatch) -> None:
@@ -198,10 +201,9 @@ class FileTotals:
         known = self._place_of
         return np.asarray([known.setdefault(client, len(known)) for client in clients], dtype=np.int64)
 
-    def _series(self, charged: pa.Table, numbers: Integers) -> pa.Table:
-        place = self._places(zip(*(charged.column(name).to_pylist() for name in IDENTITY), strict=True))
-        columns = {"series": pa.array(numbers[place]), **{name: charged.column(name) for name in IDENTITY}}
-        return pa.table(columns | {name: charged.column(counted) for name, counted in _FIGURES.items()}).sort_by("series")
+    def _places_of(self, clients: pa.Table) -> Integers:
+        """Also of clients of which no row is charged, which get a place here."""
+        return self._places(zip(*(clients.column(name).to_pylist() for name in IDENTITY), strict=True))
 
     def _summary(self, counted: pa.Table) -> FileSummary:
         minutes = {broker: ranges_of(minutes_of) for broker, minutes_of in sorted(self._minutes.items())}
@@ -213,6 +215,12 @@ class FileTotals:
             copies=self._copies,
             copies_of=tuple(sorted(self._copies_of)),
         )
+
+
+def _series(charged: pa.Table, numbers: Integers) -> pa.Table:
+    """The clients with these numbers."""
+    columns = {"series": pa.array(numbers), **{name: charged.column(name) for name in IDENTITY}}
+    return pa.table(columns | {name: charged.column(counted) for name, counted in _FIGURES.items()}).sort_by("series")
 
 
 class _Totals:

@@ -41,7 +41,7 @@ from reconciler.traffic.relocation import KeyMoves, TrafficMoves, move_facts, mo
 from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.seconds.spread_groups import SpreadGroups
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, add_up
-from reconciler.traffic.sources.normal_form import IDENTITY
+from reconciler.traffic.sources.normal_form import IDENTITY, UNCHARGED
 from reconciler.traffic.traffic_source import Facts, Source
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 SecondTotals: TypeAlias = tuple[Integers, Integers, Integers]
 """Keys of series, seconds and amounts, one item a row."""
-_FIGURES: Final = {"requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum"}
+_FIGURES: Final = {
+    "requests": "sum", "amount": "sum", "largest": "max", "throttled": "sum", **dict.fromkeys(UNCHARGED.values(), "sum"),
+}  # fmt: skip
 """How those of several segments are added up."""
 _CLIENTS: Final = ("series", *IDENTITY, *_FIGURES)
 _NAMES: Final = pa.dictionary(pa.int32(), pa.string())

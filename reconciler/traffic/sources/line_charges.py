@@ -58,6 +58,7 @@ from reconciler.traffic.sources.normal_form import (
     FOLLOWER,
     OTHER_API,
     REFUSED,
+    UNKNOWN_PARTITIONS,
     UNSIZED,
 )
 
@@ -92,7 +93,6 @@ CREATE_PARTITIONS: Final = 37
 MUTATING: Final = frozenset((CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS))
 _STRICT_FROM: Final = {CREATE_TOPICS: 6, DELETE_TOPICS: 5, CREATE_PARTITIONS: 3}
 
-UNKNOWN_PARTITIONS: Final = "unknown-partitions"
 REFUSED_MUTATION: Final = "refused-mutation"
 """The quotas of then refused a topic: it would have been charged under others."""
 FAILED_MUTATION: Final = "failed-mutation"

@@ -9,7 +9,7 @@ empty.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -70,6 +70,10 @@ UNCLEAR_TIME: Final = "unclear-time"
 """Its local time is there twice, or never, because the clocks were changed: it could be an hour off."""
 DUPLICATE: Final = "duplicate"
 """Another line of the same connection, number and time is counted: a log was copied, or is given under two names."""
+UNKNOWN_PARTITIONS: Final = "unknown-partitions"
+"""A topic that was deleted or extended: no line shows how many partitions that cost."""
+UNCHARGED: Final[Mapping[str, str]] = {UNCLEAR_TIME: "unplaced", UNKNOWN_PARTITIONS: "uncounted"}
+"""What rows of known clients lack to be charged, by status: the name of the figure that counts them for each client."""
 UNREADABLE: Final = "unreadable"
 SILENT: Final = "silent-minute"
 """A minute that a recorder watched, and in which the broker charged no client."""
@@ -137,7 +141,7 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
         ts_us = pc.subtract(ts_us, pa.array(of_second).cast(pa.int64()))
     wrong = [~usable, of_second, *(_one_of(semantics, {word}) for word in OF_METRICS), ~_one_of(semantics, {EVENT}), ~known]
     if UNCLEAR in batch.schema.names:
-        wrong.insert(0, _flags(batch.column(UNCLEAR)))
+        wrong.insert(0, _flags(batch.column(UNCLEAR)) & usable & known)
     more = np.zeros(batch.num_rows, dtype=np.int64)
     if "overhead" in batch.schema.names:
         # Anything else would spoil sums and spans.

@@ -36,11 +36,14 @@ from reconciler.traffic.sources.log_evidence import (
 )
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, has_text, log_parts
 from reconciler.traffic.sources.normal_form import (
+    CHARGED,
+    EMPTY_THROTTLED,
     END_US,
     FIRST_US,
     OTHER_API,
     RECORDED_THROTTLE,
     UNCLEAR_TIME,
+    UNKNOWN_PARTITIONS,
     UNREADABLE,
 )
 
@@ -65,6 +68,8 @@ _TYPES: Final = {
 }  # fmt: skip
 _ROWS_A_BATCH: Final = 16_384
 _MUTATION: Final = Kind.MUTATION.value
+_PLACED: Final = frozenset((CHARGED, EMPTY_THROTTLED, UNKNOWN_PARTITIONS))
+"""Statuses of rows for which it counts when they were."""
 _SHOWN: Final = 200
 """Characters of a line that cannot be read, in ``detail``."""
 _CONNECTIONS_KEPT: Final = 100_000
@@ -183,16 +188,16 @@ class _RowReader:
         )
         if api in NAMING:
             request = request._replace(cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
-        if moment.unclear:
-            self._add(request, [self._reader.unusable(api, UNCLEAR_TIME)])
-        elif api in MUTATING:
-            self._add_mutation(api, line, request)
-        else:
-            self._add(request, self._reader.entries(api, line))
-
-    def _add_mutation(self, api: int, line: LogLine, request: _Request) -> None:
-        """Topics are charged when the request is begun, before the controller waits for others."""
         entries = self._reader.entries(api, line)
+        if moment.unclear:
+            entries = [entry._replace(status=UNCLEAR_TIME) if entry.status in _PLACED else entry for entry in entries]
+        if api in MUTATING:
+            self._add_mutation(api, line, request, entries)
+        else:
+            self._add(request, entries)
+
+    def _add_mutation(self, api: int, line: LogLine, request: _Request, entries: Sequence[Entry]) -> None:
+        """Topics are charged when the request is begun, before the controller waits for others."""
         self._add(request, [entry for entry in entries if entry.kind != _MUTATION])
         begun = request._replace(
             broker=self._broker if line.is_forwarded else CONTROLLER,
