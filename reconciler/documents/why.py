@@ -12,9 +12,9 @@ from reconciler.model import (
     IncidentReport,
     IncidentStep,
     LimitOrigin,
-    LoggedThrottles,
     Member,
     MissingEvidence,
+    RecordedThrottles,
 )
 
 SCHEMA: Final = "why"
@@ -37,7 +37,9 @@ def incident_to_json(report: IncidentReport) -> dict[str, Json]:
         "begins_earlier": report.begins_earlier,
         "goes_on": report.goes_on,
         "other_incidents": report.other_incidents,
-        "logged": None if report.logged is None else _logged(report.logged),
+        "seconds_over": report.seconds_over,
+        "assumed": report.assumed,
+        "recorded": None if report.recorded is None else _recorded(report.recorded),
         "groups": [_group(group) for group in report.groups],
         "limits": {
             key: {"value": value_to_json(value), "source": entity_to_json(entity)}
@@ -53,12 +55,17 @@ def _optional(moment: datetime.datetime | None) -> str | None:
     return None if moment is None else moment_to_json(moment)
 
 
-def _logged(throttles: LoggedThrottles) -> dict[str, Json]:
+def _recorded(throttles: RecordedThrottles) -> dict[str, Json]:
     return {
+        "source": throttles.source,
         "requests": throttles.requests,
+        "refused": throttles.refused,
+        "seconds": throttles.seconds,
+        "samples": throttles.samples,
         "longest_ms": throttles.longest_ms,
         "sum_ms": throttles.sum_ms,
         "brokers": list(throttles.brokers),
+        "keys": list(throttles.keys),
     }
 
 
@@ -69,6 +76,8 @@ def _group(group: IncidentGroup) -> dict[str, Json]:
         "broker": group.broker,
         "entity": None if group.entity is None else entity_to_json(group.entity),
         "limit": value_to_json(group.limit),
+        "since": moment_to_json(group.since),
+        "until": moment_to_json(group.until),
         "verdict": group.verdict.value,
         "cause": group.is_cause,
         "first": _optional(group.first),

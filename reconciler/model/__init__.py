@@ -115,8 +115,8 @@ if TYPE_CHECKING:
         IncidentReport,
         IncidentStep,
         LimitOrigin,
-        LoggedThrottles,
         MissingEvidence,
+        RecordedThrottles,
     )
     from reconciler.model.lint_rules import LINT_RULES
     from reconciler.model.message import (
@@ -351,7 +351,6 @@ __all__ = [
     "LeaderSpread",
     "Limit",
     "LimitOrigin",
-    "LoggedThrottles",
     "ManifestCommit",
     "MatchKind",
     "Member",
@@ -396,6 +395,7 @@ __all__ = [
     "RateTrend",
     "Reason",
     "RebalancePolicy",
+    "RecordedThrottles",
     "Recurrence",
     "ReductionLimit",
     "Regrouped",

@@ -16,9 +16,13 @@ class IncidentAnswer(enum.StrEnum):
     """Whether the client was throttled."""
 
     THROTTLED = "throttled"
+    """Brokers recorded throttles."""
+    COMPUTED = "computed"
+    """No throttle is recorded. Under the quotas known here the traffic would have been throttled."""
     POSSIBLE = "possible"
-    """Sums of whole seconds do not decide."""
+    """As computed, and sums of whole seconds do not decide."""
     CLEAR = "clear"
+    """A request log without a gap has every request of the client in this time, and no throttle."""
     UNKNOWN = "unknown"
     """The sources do not show it."""
 
@@ -44,6 +48,7 @@ class IncidentGroup:
     """One quota group of the client on one broker. Verdict, peak and members are those of the time that ``IncidentReport`` names.
 
     ``first`` and ``last``: seconds over the limit, UTC. ``None``: there are none, or the traffic does not show them.
+    ``since`` and ``until``: when the limit was in effect, within the time that was looked at.
     """
 
     name: BucketName
@@ -63,6 +68,8 @@ class IncidentGroup:
     """The smallest round limit that throttles none of the recorded requests."""
     recommended: float | None
     members: tuple[Member, ...]
+    since: datetime.datetime
+    until: datetime.datetime
     reason: str | None = None
     origin: LimitOrigin | None = None
 
@@ -73,13 +80,24 @@ class IncidentGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoggedThrottles:
-    """What the brokers logged about this client: the requests that they throttled in the incident."""
+class RecordedThrottles:
+    """What brokers recorded about throttles of this client in the incident, as one source has it.
 
-    requests: int
-    longest_ms: int
-    sum_ms: int
-    brokers: tuple[int, ...]
+    ``requests``: throttled requests, where the source has single ones. ``refused``: topics that the controller refused.
+    ``seconds``: those in which a throttle began. ``samples``: samples of metrics that show a throttle of the minute before.
+    ``longest_ms`` and ``sum_ms``: ``None`` where the source has no times. ``keys``: the quota keys that throttled, where the
+    source names them.
+    """
+
+    source: str
+    requests: int = 0
+    refused: int = 0
+    seconds: int = 0
+    samples: int = 0
+    longest_ms: int | None = None
+    sum_ms: int | None = None
+    brokers: tuple[int, ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +130,7 @@ class IncidentReport:
     """The whole answer. ``begin`` and ``end`` are of the incident. ``None``: there is none, or its time is not known.
 
     ``begins_earlier`` and ``goes_on``: the incident reaches an end of the time that was looked at, or of the recording.
+    ``assumed``: quotas that were read later, and are taken to be those of this time; what is computed depends on them.
     """
 
     client: Entity
@@ -132,7 +151,10 @@ class IncidentReport:
     """Causes first."""
     limits: Mapping[str, tuple[float, Entity]] = field(default_factory=dict)
     """By key what limited the client, where its traffic is not known."""
-    logged: LoggedThrottles | None = None
+    recorded: RecordedThrottles | None = None
+    seconds_over: int | None = None
+    """Of a computed incident: how many of its seconds are over a limit."""
+    assumed: str | None = None
     evidence: tuple[str, ...] = ()
     missing: tuple[MissingEvidence, ...] = ()
     steps: tuple[IncidentStep, ...] = ()

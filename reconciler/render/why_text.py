@@ -14,20 +14,23 @@ from reconciler.model import (
     IncidentStep,
     LimitOrigin,
     MissingEvidence,
+    RecordedThrottles,
     broker_words,
     display_name,
     escaped,
 )
 from reconciler.render.backtest_sentences import limit_text, member_name, who
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
-from reconciler.text import amount, count_of, duration, rate, shown
+from reconciler.text import amount, count_of, duration, list_some, rate, shown
 
 _SHOWN: Final = 5
+_WHETHER: Final = "whether the client was throttled"
 _LABEL: Final = 13
 _ROW: Final = 72
 _LOWER_BOUND: Final = "A throttled client sends less than it wants to, so this is a lower bound"
 _TONES: Final = {
     IncidentAnswer.THROTTLED: Style.BAD,
+    IncidentAnswer.COMPUTED: Style.WARN,
     IncidentAnswer.POSSIBLE: Style.WARN,
     IncidentAnswer.CLEAR: Style.GOOD,
     IncidentAnswer.UNKNOWN: Style.WARN,
@@ -54,16 +57,30 @@ def incident_lines(report: IncidentReport) -> tuple[Block, ...]:
 def incident_headline(report: IncidentReport) -> str:
     """The answer of an incident report as one sentence without a full stop."""
     if report.answer is IncidentAnswer.UNKNOWN:
-        return f"Whether {report.client} was throttled is not known"
+        reason = next((gap.because for gap in report.missing if gap.what == _WHETHER), None)
+        return f"Whether {report.client} was throttled is not known{f': {reason}' if reason else ''}".removesuffix(".")
     if report.answer is IncidentAnswer.CLEAR:
-        return f"{report.client} was not throttled from {_span_of(report, report.since, report.until)}"
-    verb = "was" if report.answer is IncidentAnswer.THROTTLED else "was possibly"
-    if report.begin is None:
-        return f"{report.client} {verb} throttled"
-    if report.end is None:
-        return f"{report.client} {verb} throttled around {_at(report, report.begin)}"
+        return f"The brokers logged no throttle of {report.client} from {_span_of(report, report.since, report.until)}"
+    if report.answer is not IncidentAnswer.THROTTLED:
+        return _computed_headline(report)
+    if report.begin is None or report.end is None:
+        return f"{report.client} was throttled" + ("" if report.begin is None else f" around {_at(report, report.begin)}")
+    about = "about " if report.recorded is not None and not report.recorded.seconds else ""
     length = duration((report.end - report.begin).total_seconds())
-    return f"{report.client} {verb} throttled from {_span_of(report, report.begin, report.end)} ({length})"
+    return f"{report.client} was throttled from {about}{_span_of(report, report.begin, report.end)} ({length})"
+
+
+def _computed_headline(report: IncidentReport) -> str:
+    """What the traffic would have met under the quotas known here."""
+    verb = "would have been" if report.answer is IncidentAnswer.COMPUTED else "would possibly have been"
+    length = "" if report.seconds_over is None else f" for {duration(report.seconds_over)}"
+    when = ""
+    if report.begin is not None and report.end is None:
+        when = f" around {_at(report, report.begin)}"
+    elif report.begin is not None and report.end is not None:
+        when = f" between {_span_of(report, report.begin, report.end, word='and')}"
+    under = "" if report.assumed is None else f" with the quotas of {report.assumed}, if they were in effect then"
+    return f"{report.client} {verb} throttled{length}{when}{under} (computed: the traffic shows no throttle)"
 
 
 def _blocks(report: IncidentReport) -> Iterator[Block]:
@@ -74,7 +91,7 @@ def _blocks(report: IncidentReport) -> Iterator[Block]:
         yield from _cause(report, group)
     if len(report.causes) > _SHOWN:
         yield line((f"  and {len(report.causes) - _SHOWN:,} more quota groups. --format json has all of them", Style.FAINT))
-    others = [group for group in report.groups if not group.is_cause]
+    others = [group for group in report.groups if not group.is_cause and (group.limit is not None or not report.causes)]
     if others:
         yield line()
         yield line(("Other quota groups of this client" if report.causes else "How near it was", Style.STRONG))
@@ -82,14 +99,26 @@ def _blocks(report: IncidentReport) -> Iterator[Block]:
     yield from _limits(report)
     yield line()
     yield line(("What this rests on", Style.STRONG))
-    if report.logged is not None:
-        logged = report.logged
-        requests = count_of(logged.requests, "throttled request")
-        yield line(f"  The brokers logged {requests} of this client, the longest {_milliseconds(logged.longest_ms)}.")
+    if report.recorded is not None:
+        yield from (line(f"  {sentence}.") for sentence in _recorded(report.recorded))
     for sentence in report.evidence:
         yield line(f"  {sentence}.")
     yield from _missing(report.missing)
     yield from _steps(report.steps)
+
+
+def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
+    longest = "" if recorded.longest_ms is None else f", the longest {_milliseconds(recorded.longest_ms)}"
+    keys = f" ({list_some(recorded.keys, len(recorded.keys))})" if recorded.keys else ""
+    if recorded.requests:
+        yield f"The brokers logged {count_of(recorded.requests, 'throttled request')} of this client{keys}{longest}"
+    elif recorded.seconds and not recorded.refused:
+        yield f"The brokers recorded throttles of this client in {count_of(recorded.seconds, 'second')}{keys}"
+    if recorded.refused:
+        yield f"The controller refused {count_of(recorded.refused, 'topic')} (error 89, THROTTLING_QUOTA_EXCEEDED)"
+    if recorded.samples:
+        samples = count_of(recorded.samples, "sample")
+        yield f"The brokers' metrics show throttles in {samples}{keys}. A sample shows a throttle for up to a minute"
 
 
 def _about_the_time(report: IncidentReport) -> Iterator[Line]:
@@ -112,8 +141,10 @@ def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
     yield line((f"{who(group.name)}: {group.key} on {broker_words(group.broker)}", Style.STRONG))
     source = f", set for {group.entity}" if group.entity is not None else ""
     share = "" if group.share_of_limit is None else f", {100 * group.share_of_limit:.0f} % of the limit"
+    whole = report.begin is None or (group.since <= report.begin and group.until >= (report.end or report.begin))
     rows = [
         ("limit", f"{limit_text(group.key, group.limit)}{source}"),
+        ("in effect", None if whole else f"from {_span_of(report, group.since, group.until)}"),
         ("set by", None if group.origin is None else _commit_words(report, group.origin)),
         ("", None if group.origin is None else _change_words(group.key, group.origin)),
         ("peak", f"{group.peak_bound.words}{rate(group.key, group.peak)}{share}"),
@@ -178,7 +209,7 @@ def _other(group: IncidentGroup) -> tuple[str, ...]:
 
 
 def _limits(report: IncidentReport) -> Iterator[Block]:
-    if report.groups or report.answer is not IncidentAnswer.UNKNOWN or not report.limits:
+    if report.causes or report.answer is IncidentAnswer.CLEAR or not report.limits:
         return
     yield line()
     users = "" if "user" in report.client.types or "ip" in report.client.types else ", for users that no quota names"

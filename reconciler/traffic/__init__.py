@@ -66,7 +66,17 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.contract_checks import check_contract
-    from reconciler.traffic.incident import GroupTimeline, group_timelines, incident_report, recorded_throttles
+    from reconciler.traffic.incident import (
+        GroupTimeline,
+        RecordedThrottle,
+        between,
+        group_timelines,
+        has_requests,
+        incident_report,
+        is_request_log,
+        recorded_throttles,
+        unread_lines,
+    )
     from reconciler.traffic.judging.grouping import BrokerRule, Series
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
@@ -142,6 +152,7 @@ __all__ = [
     "PageWriter",
     "QuotaViolation",
     "RecordedFolder",
+    "RecordedThrottle",
     "Retention",
     "ScrapedRows",
     "Segment",
@@ -163,6 +174,7 @@ __all__ = [
     "ViolationCounts",
     "Window",
     "address_of",
+    "between",
     "broker_of",
     "check_contract",
     "compact_days",
@@ -172,7 +184,9 @@ __all__ = [
     "frame_of",
     "frames_of_report",
     "group_timelines",
+    "has_requests",
     "incident_report",
+    "is_request_log",
     "keep_rows",
     "last_rates",
     "last_totals",
@@ -205,6 +219,7 @@ __all__ = [
     "series_text",
     "spark_with_progress",
     "split_argument",
+    "unread_lines",
 ]
 
 __getattr__ = lazy_face(__name__)

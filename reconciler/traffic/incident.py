@@ -1,15 +1,16 @@
-"""One stretch of time in recorded traffic: which quota groups were over their limits, second by second, and what brokers logged.
+"""One stretch of time in recorded traffic: the throttles that brokers recorded, and which quota groups were over their limits.
 
-The quotas in effect at that time are the proposed ones of a backtest. Verdicts and rates are those of the backtest, over the
-traffic of this time alone.
+What brokers recorded is a fact. Seconds over a limit are computed, under the quotas that a caller takes to be those in effect:
+verdicts and rates are those of the backtest, over the traffic of this time alone.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,20 +22,35 @@ from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import Totals, add_up
-from reconciler.traffic.sources.normal_form import CHARGED, EMPTY_THROTTLED, RECORDED_THROTTLE
-from reconciler.traffic.sources.violation_log import ThrottledSecond
-from reconciler.traffic.traffic_source import TrafficSource
+from reconciler.traffic.sources.line_charges import REFUSED_MUTATION
+from reconciler.traffic.sources.normal_form import (
+    DUPLICATE,
+    OF_METRICS,
+    RECORDED_THROTTLE,
+    SILENT,
+    UNCLEAR_TIME,
+    UNREADABLE,
+)
+from reconciler.traffic.traffic_source import Source, TrafficSource
 from reconciler.traffic.violation_traffic import ViolationTraffic
 
 _SECOND_US: Final = 1_000_000
-_NAMES: Final = ("broker", "kind", "user", "client_id", "second")
-_FOLDS: Final = {"requests": "sum", "throttle_ms": "sum", "longest_ms": "max", "begin_us": "min", "end_us": "max"}
+_NAMES: Final = ("broker", "kind", "user", "client_id")
+_KEYS: Final = (*_NAMES, "of_samples", "second")
+_FOLDS: Final = {
+    "requests": "sum", "refused": "sum", "throttle_ms": "sum", "longest_ms": "max", "begin_us": "min", "end_us": "max",
+    "interval_us": "max",
+}  # fmt: skip
 _SCHEMA: Final = pa.schema(
     [
         ("broker", pa.int32()), ("kind", pa.string()), ("user", pa.string()), ("client_id", pa.string()),
-        ("second", pa.int64()), *((name, pa.int64()) for name in _FOLDS),
+        ("of_samples", pa.bool_()), ("second", pa.int64()), *((name, pa.int64()) for name in _FOLDS),
     ]
 )  # fmt: skip
+_UNUSABLE: Final = pa.array([DUPLICATE, UNREADABLE, UNCLEAR_TIME, SILENT])
+_SAMPLES: Final = pa.array([*OF_METRICS])
+Names: TypeAlias = tuple[tuple[str, str | None], ...]
+"""Of a client: ``user`` and ``client_id``, as far as they are asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,50 +61,127 @@ class GroupTimeline:
     seconds: RateSeries | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedThrottle:
+    """What a source records about throttles of a client or of its quota group, on one broker and in one second.
+
+    A name is ``None`` where a quota group or a source does not have it. ``requests``: throttled ones; of ``of_samples``, samples
+    that show a throttle of the minute before. ``refused``: topics that the controller refused. ``throttle_ms`` and
+    ``longest_ms`` are 0 where the source has no times. ``interval_us``: since the sample before, 0 where that is not known.
+    """
+
+    broker: int
+    kind: Kind
+    user: str | None
+    client_id: str | None
+    begin_us: int
+    end_us: int
+    requests: int
+    refused: int = 0
+    throttle_ms: int = 0
+    longest_ms: int = 0
+    of_samples: bool = False
+    interval_us: int = 0
+
+    @property
+    def key(self) -> str:
+        """The quota key of its kind."""
+        return KEY_OF_KIND[self.kind].value
+
+
 def group_timelines(
     recorded: TrafficSource,
     question: BacktestRequest,
     *,
     since: datetime.datetime,
     until: datetime.datetime,
+    lead: datetime.timedelta,
     is_asked: Callable[[BucketVerdict], bool],
-) -> tuple[BacktestReport, tuple[GroupTimeline, ...]]:
-    """The backtest of this time, and the rates of the quota groups that are asked about.
+) -> tuple[GroupTimeline, ...]:
+    """The rates of the quota groups that are asked about, in this time.
 
-    Requests of a window before ``since`` count, as they do on a broker. Raises ``TrafficError`` for a time without requests.
+    ``lead``: how much of the time before ``since`` counts in the rates. Raises ``TrafficError`` for a time without requests.
     """
-    begin = since - _window_of(question)
-    run = Backtest(_between(recorded, begin, until), question)
-    report = run.report()
-    asked = [verdict for verdict in report.verdicts if is_asked(verdict)]
-    start = int(begin.timestamp())
+    begin = since - min(lead, _window_of(question))
+    run = Backtest(between(recorded, begin, until), question)
+    asked = [verdict for verdict in run.report().verdicts if is_asked(verdict)]
+    start = int(since.timestamp())
     grid = Grid(start=start, step_s=1, count=int(until.timestamp()) - start + 1)
     rates = run.rates([verdict for verdict in asked if not verdict.undecided and verdict.limit_after is not None], grid)
-    return report, tuple(GroupTimeline(verdict=verdict, seconds=rates.get(verdict.place)) for verdict in asked)
+    return tuple(GroupTimeline(verdict=verdict, seconds=rates.get(verdict.place)) for verdict in asked)
 
 
 def incident_report(
-    recorded: TrafficSource, question: BacktestRequest, *, begin: datetime.datetime, end: datetime.datetime
+    recorded: TrafficSource,
+    question: BacktestRequest,
+    *,
+    begin: datetime.datetime,
+    end: datetime.datetime,
+    lead: datetime.timedelta,
 ) -> BacktestReport:
-    """The backtest of an incident and the window before it, request by request where requests are known."""
+    """The backtest of an incident, request by request where requests are known. ``lead``: as in ``group_timelines``."""
     exact = isinstance(recorded, RequestTraffic)
-    return Backtest(_between(recorded, begin - _window_of(question), end), replace(question, exact=exact)).report()
+    part = between(recorded, begin - min(lead, _window_of(question)), end)
+    return Backtest(part, replace(question, exact=exact)).report()
 
 
-def recorded_throttles(recorded: TrafficSource) -> tuple[ThrottledSecond, ...] | None:
-    """The throttles that the brokers logged themselves, in order of time; ``None`` for traffic that has no throttle times.
+def recorded_throttles(
+    recorded: TrafficSource, client: Names, *, since: datetime.datetime, until: datetime.datetime
+) -> tuple[RecordedThrottle, ...] | None:
+    """The throttles that brokers recorded of a client, or of a quota group that may be the client's, in order of time.
 
-    ``recorded``: opened with ``throttles``.
+    Times are those of ``since`` to ``until``. ``None``: the source has no place for throttles. ``recorded``: opened with
+    ``throttles``.
     """
     if isinstance(recorded, ViolationTraffic):
-        return recorded.throttles
-    if not isinstance(recorded, SecondsTraffic):
+        begin, end = _micros(since), _micros(until)
+        return tuple(
+            RecordedThrottle(
+                broker=second.broker,
+                kind=next(kind for kind, key in KEY_OF_KIND.items() if key.value == second.key),
+                user=second.user,
+                client_id=second.client_id,
+                begin_us=second.begin_us,
+                end_us=second.end_us,
+                requests=second.requests,
+                throttle_ms=second.throttle_ms,
+                longest_ms=second.longest_ms,
+            )
+            for second in recorded.throttles
+            if second.end_us >= begin and second.begin_us <= end and _is_of(client, second.user, second.client_id)
+        )
+    if not isinstance(recorded, SecondsTraffic) or not client:
         return None
-    table = recorded.total(_THROTTLES, needs=RECORDED_THROTTLE)
-    if table is None:
-        return None
-    made = (_throttled_second(row) for row in table.to_pylist())
-    return tuple(sorted(made, key=lambda second: (second.second, second.broker, second.key, second.user, second.client_id)))
+    has_times = recorded.has_column(RECORDED_THROTTLE)
+    work: Totals[pa.RecordBatch] = Totals(
+        name="recorded throttles",
+        columns=("status", "part", "ts_us", *_NAMES, "throttled", "interval_us", *((RECORDED_THROTTLE,) if has_times else ())),
+        count=functools.partial(
+            _count_throttles, client=client, has_times=has_times, begin_us=_micros(since), end_us=_micros(until)
+        ),
+        schema=_SCHEMA,
+        keys=_KEYS,
+        folds=_FOLDS,
+    )
+    made = (_throttle(row) for row in recorded.rows.total(work).to_pylist())
+    return tuple(sorted(made, key=lambda second: (second.begin_us, second.broker, second.kind, str(second))))
+
+
+def is_request_log(recorded: TrafficSource) -> bool:
+    """Whether each request of its brokers and time has a line, with its throttle."""
+    return recorded.facts.source == Source.LOGS.value
+
+
+def unread_lines(recorded: TrafficSource) -> int:
+    """How many lines could not be read, or not be placed in time."""
+    return recorded.facts.unreadable + recorded.facts.not_charged.get(UNCLEAR_TIME, 0)
+
+
+def between(recorded: TrafficSource, start: datetime.datetime, end: datetime.datetime) -> TrafficSource:
+    """The part of this time, where a source can be cut. Raises ``TrafficError`` when nothing of that time can be used."""
+    if isinstance(recorded, SecondsTraffic | SecondsSource | ViolationTraffic):
+        return recorded.between(_micros(start), _micros(end))
+    return recorded
 
 
 def _window_of(question: BacktestRequest) -> datetime.timedelta:
@@ -97,47 +190,72 @@ def _window_of(question: BacktestRequest) -> datetime.timedelta:
     return datetime.timedelta(milliseconds=window.expiry_ms + window.sample_ms)
 
 
-def _between(recorded: TrafficSource, start: datetime.datetime, end: datetime.datetime) -> TrafficSource:
-    if isinstance(recorded, SecondsTraffic | SecondsSource | ViolationTraffic):
-        return recorded.between(_micros(start), _micros(end))
-    return recorded
-
-
 def _micros(moment: datetime.datetime) -> int:
     return round(moment.timestamp() * _SECOND_US)
 
 
-def _throttled_second(row: dict[str, Any]) -> ThrottledSecond:
-    return ThrottledSecond(key=KEY_OF_KIND[Kind(row.pop("kind"))].value, **row)
+def _is_of(client: Names, user: str | None, client_id: str | None) -> bool:
+    """Whether a quota group with these tags may be the client's; a tag that is absent does not contradict."""
+    tags = {"user": user, "client_id": client_id}
+    return all(tags[kind] in (None, name) for kind, name in client) and any(tags[kind] == name for kind, name in client)
 
 
-def _count_throttles(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """``_SCHEMA``, one row a client and second. A request for several topics counts once."""
-    for batch in batches:
+def _throttle(row: dict[str, Any]) -> RecordedThrottle:
+    del row["second"]
+    return RecordedThrottle(kind=Kind(row.pop("kind")), **row)
+
+
+def _count_throttles(
+    batches: Iterable[pa.RecordBatch], client: Names, *, has_times: bool, begin_us: int, end_us: int
+) -> Iterator[pa.RecordBatch]:
+    """``_SCHEMA``, one row a client, kind and second. A line counts once, and topics that the controller refused beside it."""
+    for every in batches:
+        batch = every.filter(_are_of(every, client))
         status = batch.column("status").cast(pa.string())
-        counts = pc.is_in(status, value_set=pa.array([CHARGED, EMPTY_THROTTLED]))
-        counts = pc.and_(counts, pc.equal(pc.fill_null(batch.column("part"), 0), 0))
-        throttled = pc.fill_null(pc.greater(batch.column(RECORDED_THROTTLE), 0), fill_value=False)
-        rows = batch.filter(pc.and_(counts, throttled))
-        ts_us, ms = rows.column("ts_us"), rows.column(RECORDED_THROTTLE)
+        kind = batch.column("kind").cast(pa.string())
+        of_samples = pc.is_in(status, value_set=_SAMPLES)
+        of_topics = pc.and_(pc.equal(kind, Kind.MUTATION.value), pc.invert(of_samples))
+        refused = pc.equal(status, REFUSED_MUTATION)
+        zero = pa.nulls(batch.num_rows, pa.int64()).fill_null(0)
+        ms = pc.fill_null(batch.column(RECORDED_THROTTLE), 0) if has_times else zero
+        first = pc.equal(pc.fill_null(batch.column("part"), 0), 0)
+        delayed = pc.and_(of_topics, pc.and_(first, pc.greater(ms, 0)))
+        throttled = pc.or_(pc.fill_null(batch.column("throttled"), fill_value=False), delayed)
+        counts = pc.and_(pc.or_(throttled, refused), pc.invert(pc.is_in(status, value_set=_UNUSABLE)))
+        ts_us = batch.column("ts_us")
+        end = pc.add(ts_us, pc.multiply(ms, 1000))
+        counts = pc.and_(counts, pc.and_(pc.greater_equal(end, begin_us), pc.less_equal(ts_us, end_us)))
         columns = {
-            **{name: rows.column(name) for name in _NAMES[:-1]},
+            **{name: batch.column(name) for name in _NAMES},
+            "of_samples": of_samples,
             "second": pc.divide(ts_us, _SECOND_US),
-            "requests": pa.repeat(1, rows.num_rows),
-            "throttle_ms": ms,
+            "requests": throttled,
+            "refused": refused,
+            "throttle_ms": pc.if_else(throttled, ms, 0),
             "longest_ms": ms,
             "begin_us": ts_us,
-            "end_us": pc.add(ts_us, pc.multiply(ms, 1000)),
+            "end_us": end,
+            # Lines of logs have none.
+            "interval_us": pc.fill_null(batch.column("interval_us"), 0) if "interval_us" in batch.schema.names else zero,
         }
         table = pa.table([columns[field.name].cast(field.type) for field in _SCHEMA], schema=_SCHEMA)
-        yield from add_up(table, _NAMES, _FOLDS).to_batches()
+        yield from add_up(table.filter(pc.fill_null(counts, fill_value=False)), _KEYS, _FOLDS).to_batches()
 
 
-_THROTTLES: Final[Totals[pa.RecordBatch]] = Totals(
-    name="recorded throttles",
-    columns=("status", "part", "ts_us", *_NAMES[:-1], RECORDED_THROTTLE),
-    count=_count_throttles,
-    schema=_SCHEMA,
-    keys=_NAMES,
-    folds=_FOLDS,
-)
+def _are_of(batch: pa.RecordBatch, client: Names) -> pa.Array:
+    """As ``_is_of``, row by row. An empty name of a sample is one that its quota group does not have."""
+    of_samples = pc.is_in(batch.column("status").cast(pa.string()), value_set=_SAMPLES)
+    none = pa.nulls(batch.num_rows, pa.bool_()).fill_null(fill_value=False)
+    fits, names_one = pc.invert(none), none
+    for column, name in client:
+        names = batch.column(column).cast(pa.string())
+        same = pc.fill_null(pc.equal(names, name), fill_value=False)
+        absent = pc.or_(pc.is_null(names), pc.fill_null(pc.and_(of_samples, pc.equal(names, "")), fill_value=False))
+        fits = pc.and_(fits, pc.or_(same, absent))
+        names_one = pc.or_(names_one, same)
+    return pc.and_(fits, names_one)
+
+
+def has_requests(recorded: TrafficSource, client: Names) -> bool:
+    """Whether a client with these names has counted requests in it."""
+    return any(all(getattr(series, column) == name for column, name in client) for series in recorded.series)

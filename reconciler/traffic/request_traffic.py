@@ -250,9 +250,9 @@ class SecondsTraffic:
         part = RowsBetween(self._rows, start_us, end_us)
         return type(self)(part, source=self._source, files=self._files, columns=self._columns)
 
-    def total(self, work: Totals[pa.RecordBatch], *, needs: str) -> pa.Table | None:
-        """All rows added up; ``None`` when they have no column ``needs``."""
-        return self._rows.total(work) if needs in self._columns else None
+    def has_column(self, name: str) -> bool:
+        """Whether the rows have this column beside those of ``normal_form.ROWS``."""
+        return name in self._columns
 
     def close(self) -> None:
         """Safe to call twice."""

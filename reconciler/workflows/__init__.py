@@ -75,7 +75,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.headroom import HeadroomReader, HeadroomRequest, open_headroom
     from reconciler.workflows.headroom_sources import is_page
     from reconciler.workflows.import_quotas import ImportSummary, import_files
-    from reconciler.workflows.incident_sources import traffic_by_kind
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, Workflows, make_repository, parse_workflows, require_room
     from reconciler.workflows.installation import installed_from
     from reconciler.workflows.load import find_repository_root, stop_on
@@ -129,6 +128,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
     from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
+    from reconciler.workflows.traffic_inputs import traffic_by_kind
     from reconciler.workflows.trusted import TrustedTree, read_trusted_files
     from reconciler.workflows.units import with_leaders
     from reconciler.workflows.validate import Validation, source_lines, validate_every, validate_manifests

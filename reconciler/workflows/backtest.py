@@ -350,10 +350,10 @@ def open_recorded(
 ) -> Iterator[TrafficSource]:
     """The files that ``options`` name as traffic, closed at the end; Spark starts where they are large.
 
-    ``form``: as ``open_traffic`` has it. ``throttles``: recorded throttle times will be asked for, where logs have them.
+    ``form``: as ``open_traffic`` has it. ``throttles``: recorded throttles will be asked for, of requests of every kind.
     Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
     """
-    from reconciler.traffic import Source, open_traffic, spark_with_progress
+    from reconciler.traffic import Kind, Source, open_traffic, spark_with_progress
 
     traffic, wanted = _find(proposal, options)
     with contextlib.ExitStack() as stack:
@@ -368,7 +368,7 @@ def open_recorded(
             log_timezone=options.log_timezone,
             in_process=traffic.stays_here(wanted),
             requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),
-            kinds=_limited_kinds(proposal),
+            kinds=tuple(Kind) if throttles else _limited_kinds(proposal),
             max_unreadable=options.max_unreadable,
             form=form,
         )

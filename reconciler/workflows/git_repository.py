@@ -206,6 +206,18 @@ class Git:
         limit = f"--before={int(moment.timestamp())}"
         return _text(self._output("rev-list", "--max-count=1", "--first-parent", limit, "HEAD")).strip() or None
 
+    def dated_commits(
+        self, *, until: datetime.datetime, places: Sequence[str], since: datetime.datetime | None = None, most: int | None = None
+    ) -> list[tuple[str, datetime.datetime]]:
+        """Commits of the checked-out branch that changed one of these places, with their dates, the newest first."""
+        limits = [f"--before={int(until.timestamp())}"]
+        limits += [f"--after={int(since.timestamp())}"] if since is not None else []
+        limits += [f"--max-count={most}"] if most is not None else []
+        wanted = [] if "" in places else [f":(top,literal){place}" for place in places]
+        rows = _text(self._output("rev-list", "--timestamp", "--first-parent", *limits, "HEAD", "--", *wanted)).split("\n")
+        pairs = [row.split(" ") for row in rows if row]
+        return [(commit, datetime.datetime.fromtimestamp(int(at), tz=datetime.UTC)) for at, commit in pairs]
+
     def blame_line(self, commit: str, path: str, line: int) -> BlamedLine:
         """The commit that last changed one line of a file, as that is in ``commit``. White space does not count."""
         place = f"-L{line},{line}"

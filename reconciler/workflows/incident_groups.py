@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
-from reconciler.errors import GitError, ManifestError, UsageError
+from reconciler.errors import GitError, ManifestError, TrafficError, UsageError
 from reconciler.model import (
-    BucketName,
+    CONTROLLER,
     BucketVerdict,
     Entity,
     IncidentGroup,
@@ -18,51 +19,153 @@ from reconciler.model import (
     QuotaKey,
     Verdict,
 )
-from reconciler.workflows.incident_times import PAUSE_S, Stretch, moment_at
-from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, limit_origin
+from reconciler.workflows.incident_evidence import PartTimeline, SourceEvidence
+from reconciler.workflows.incident_times import PAUSE_S, SHOWN_S, Stretch, moment_at, over_seconds
+from reconciler.workflows.limit_origin import limit_origin
+from reconciler.workflows.quotas_then import WHICH_COMMIT, QuotaPart, QuotaSources, QuotasThen
 
-if TYPE_CHECKING:
-    from reconciler.traffic import GroupTimeline
+_SECOND: Final = datetime.timedelta(seconds=1)
+_REQUEST: Final = QuotaKey.REQUEST_PERCENTAGE.value
+_MUTATION: Final = QuotaKey.CONTROLLER_MUTATION_RATE.value
+_LONGEST_REQUEST_MS: Final = 1000
+"""A request quota throttles for one sample at most, of a second by default."""
+_MOST_UNLOGGED: Final = 10.0
+"""A broker counts several times the thread time that a log shows. More than that is not known to have happened."""
+_LEAST_SHARE: Final = 0.3
+"""A group that reaches less of its limit than this did not throttle anything."""
+_OF_ONE_KEY: Final = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
 
 
-def groups_of(
-    timelines: Sequence[GroupTimeline],
-    verdicts: Mapping[tuple[str, int, BucketName], BucketVerdict],
-    chosen: Stretch,
-    *,
-    explained: bool,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartGroup:
+    """A group of the report, and the part of the time whose quotas it has."""
+
+    part: QuotaPart
+    group: IncidentGroup
+
+
+def groups_in(evidences: Sequence[SourceEvidence], chosen: Stretch, *, is_recorded: bool, possible: bool) -> list[PartGroup]:
+    """The groups of the client in an incident, each with the limit that it had in each part of it."""
+    made: dict[tuple[object, ...], PartGroup] = {}
+    for evidence in evidences:
+        verdicts: dict[int, dict[object, BucketVerdict]] = {}
+        for timeline in evidence.timelines:
+            part, line = timeline.part, timeline.line
+            overlap = chosen.within(part.begin.timestamp(), part.end.timestamp())
+            if overlap is None:
+                continue
+            if id(part) not in verdicts:
+                verdicts[id(part)] = _verdicts_of(evidence, part, overlap)
+            verdict = verdicts[id(part)].get(line.verdict.place, line.verdict)
+            seconds = [
+                second for second in over_seconds(line, possible=possible) if chosen.begin - PAUSE_S <= second <= chosen.end + 1
+            ]
+            proven = verdict.verdict is Verdict.THROTTLED or (possible and verdict.verdict is Verdict.POSSIBLE)
+            cause = not is_recorded and verdict.limit_after is not None and (bool(seconds) or proven)
+            group = group_of(verdict, seconds, part, is_cause=cause)
+            place = (part.begin, verdict.place)
+            if place not in made or (group.members and not made[place].group.members):
+                made[place] = PartGroup(part=part, group=group)
+    return list(made.values())
+
+
+def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> dict[object, BucketVerdict]:
+    """Those of the incident alone, as far as there is anything to judge."""
+    from reconciler.traffic import incident_report
+
+    if part.proposal is None or overlap.end <= overlap.begin:
+        return {}
+    begin, end = moment_at(overlap.begin), moment_at(overlap.end) + _SECOND
+    lead = part.lead + (begin - part.begin)
+    try:
+        report = incident_report(evidence.recorded, evidence.request_of(part.proposal), begin=begin, end=end, lead=lead)
+    except TrafficError:
+        return {}
+    return {verdict.place: verdict for verdict in report.verdicts}
+
+
+def mark_recorded_causes(groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch) -> list[PartGroup]:
+    """The groups whose limits explain recorded throttles. What a source records decides, then what each limit can have done."""
+    causes: set[int] = set()
+    for evidence in evidences:
+        for part in {id(item.part): item.part for item in groups}.values():
+            here = [item.group for item in groups if item.part is part and item.group.limit is not None]
+            for kind, broker, longest_ms in _throttles_in(evidence, part, chosen):
+                causes |= set(map(id, _explaining(here, kind, broker, longest_ms, is_log=evidence.is_log)))
+    return [replace(item, group=replace(item.group, is_cause=id(item.group) in causes)) for item in groups]
+
+
+def _throttles_in(evidence: SourceEvidence, part: QuotaPart, chosen: Stretch) -> set[tuple[str, int, int]]:
+    """Kind, broker and longest throttle of what was recorded in the incident and in this part of the time."""
+    longest_of: dict[tuple[str, int], int] = {}
+    begin, end = part.begin.timestamp(), part.end.timestamp()
+    topics = {
+        (throttle.begin_us // 1_000_000, throttle.user, throttle.client_id)
+        for throttle in evidence.throttles or ()
+        if throttle.key == _MUTATION
+    }
+    for throttle in evidence.throttles or ():
+        at, until = throttle.begin_us / 1e6, throttle.end_us / 1e6
+        if throttle.of_samples:
+            at -= min(throttle.interval_us / 1e6, SHOWN_S)
+        if not (begin <= at < end and until >= chosen.begin and at <= chosen.end + 1):
+            continue
+        same_line = (throttle.begin_us // 1_000_000, throttle.user, throttle.client_id) in topics
+        if evidence.is_log and throttle.kind.value == "request" and same_line:
+            # The line of a request for topics has a row for its time, too.
+            continue
+        place = throttle.kind.value, throttle.broker
+        longest_of[place] = max(longest_of.get(place, 0), throttle.longest_ms)
+    return {(kind, broker, longest) for (kind, broker), longest in longest_of.items()}
+
+
+def _explaining(
+    groups: Sequence[IncidentGroup], kind: str, broker: int, longest_ms: int, *, is_log: bool
 ) -> Iterator[IncidentGroup]:
-    """Causes first, the fullest first."""
-    made = []
-    for timeline in timelines:
-        verdict = verdicts.get((timeline.verdict.key, timeline.verdict.broker, timeline.verdict.name), timeline.verdict)
-        over = _seconds_over(timeline, chosen, possible=not explained)
-        proven = verdict.verdict is Verdict.THROTTLED or (not explained and verdict.verdict is Verdict.POSSIBLE)
-        cause = verdict.limit_after is not None and (bool(over) or proven)
-        made.append(group_of(verdict, over, is_cause=cause))
-    if made and not any(group.is_cause for group in made):
-        # A log lacks a part of the time that request quotas count, so such a quota is the likely cause.
-        made = [replace(group, is_cause=group.key == QuotaKey.REQUEST_PERCENTAGE and group.limit is not None) for group in made]
-    yield from sorted(made, key=order_of_groups)
+    """The limits that throttled requests of a kind. A log's line does not name the quota, every other source does."""
+    key = _OF_ONE_KEY.get(kind, _MUTATION if kind == "mutation" else _REQUEST)
+    own = [group for group in groups if group.key == key and _is_on(group, broker) and _may_throttle(group)]
+    if not is_log or key in (_REQUEST, _MUTATION):
+        yield from own
+        return
+    of_time = [group for group in groups if group.key == _REQUEST and _is_on(group, broker) and _may_throttle(group)]
+    over = [group for group in (*own, *of_time) if group.seconds_over or group.verdict is Verdict.THROTTLED]
+    if longest_ms > _LONGEST_REQUEST_MS and own:
+        of_time = []
+    yield from over or (own if not of_time else of_time if not own else ())
+
+
+def _is_on(group: IncidentGroup, broker: int) -> bool:
+    return group.broker == broker or (group.key == _MUTATION and CONTROLLER in (group.broker, broker))
+
+
+def _may_throttle(group: IncidentGroup) -> bool:
+    """Whether the traffic came near the limit; what a source shows of request time and topics is a lower bound."""
+    if group.key == _MUTATION or group.limit is None:
+        return group.limit is not None
+    return group.peak * (_MOST_UNLOGGED if group.key == _REQUEST else 1.0) >= group.limit * _LEAST_SHARE
+
+
+def is_shown(group: IncidentGroup) -> bool:
+    """Whether a group belongs in the report, which is about limits and bytes."""
+    return group.limit is not None or group.key in _OF_ONE_KEY.values()
 
 
 def order_of_groups(group: IncidentGroup) -> tuple[object, ...]:
-    """Causes, then other limited groups, the fullest first."""
-    return not group.is_cause, group.limit is None, -(group.share_of_limit or 0.0), group.key, group.broker
+    """Causes, then other limited groups, the fullest first; of one group the earliest limit first."""
+    place = group.key, group.broker, group.name.user or "", group.name.client_id or ""
+    return not group.is_cause, group.limit is None, group.since, -(group.share_of_limit or 0.0), place
 
 
-def _seconds_over(line: GroupTimeline, chosen: Stretch, *, possible: bool) -> list[float]:
-    series = line.seconds
-    if series is None:
-        return []
-    start = series.start.timestamp()
-    counts = series.possible if possible else series.over
-    seconds = (start + place for place, count in enumerate(counts) if count)
-    return [second for second in seconds if chosen.begin - PAUSE_S <= second <= chosen.end + 1]
+def plain_groups(timelines: Sequence[PartTimeline]) -> tuple[IncidentGroup, ...]:
+    """The groups of the whole time, none of them a cause."""
+    made = (group_of(timeline.line.verdict, (), timeline.part, is_cause=False) for timeline in timelines)
+    return tuple(sorted(filter(is_shown, made), key=order_of_groups))
 
 
-def group_of(verdict: BucketVerdict, over: Sequence[float], *, is_cause: bool) -> IncidentGroup:
+def group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, is_cause: bool) -> IncidentGroup:
     """A verdict as a group of the report. ``over``: its seconds over the limit, rising."""
+    first = None if verdict.first is None or verdict.first < part.begin else verdict.first
     return IncidentGroup(
         name=verdict.name,
         key=verdict.key,
@@ -71,15 +174,17 @@ def group_of(verdict: BucketVerdict, over: Sequence[float], *, is_cause: bool) -
         limit=verdict.limit_after,
         verdict=verdict.verdict,
         is_cause=is_cause,
-        first=verdict.first or (moment_at(over[0]) if over else None),
+        first=moment_at(over[0]) if over else first,
         last=moment_at(over[-1]) if over else None,
-        seconds_over=max(len(over), verdict.seconds_over),
+        seconds_over=len(over) or verdict.seconds_over,
         active_seconds=verdict.active_seconds,
         peak=verdict.peak,
         peak_bound=verdict.peak_bound,
         would_pass=verdict.safe,
         recommended=verdict.recommended,
         members=_biggest_first(verdict.members),
+        since=part.begin,
+        until=part.end,
         reason=verdict.reason,
     )
 
@@ -92,17 +197,18 @@ def _biggest_first(members: Sequence[Member]) -> tuple[Member, ...]:
 
 
 def add_origins(
-    sources: QuotaSources, then: QuotasThen, groups: tuple[IncidentGroup, ...]
+    sources: QuotaSources, then: QuotasThen, groups: Sequence[PartGroup]
 ) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
-    """The causes with the commits that set their limits."""
-    manifests, missing = then.manifests, list[MissingEvidence]()
-    known: dict[tuple[Entity, str], LimitOrigin | None] = {}
+    """The groups in their order, the causes with the commits that set their limits."""
+    missing: dict[MissingEvidence, None] = {}
+    known: dict[tuple[Entity, str, str], LimitOrigin | None] = {}
     with_origins = []
-    for group in groups:
+    for item in groups:
+        group, manifests = item.group, item.part.manifests
         if group.entity is None or manifests is None or not group.is_cause:
             with_origins.append(group)
             continue
-        place = group.entity, group.key
+        place = group.entity, group.key, manifests.commit
         if place not in known:
             try:
                 known[place] = limit_origin(
@@ -114,12 +220,12 @@ def add_origins(
                     runs=sources.runs,
                 )
                 if known[place] is None:
-                    missing.append(_not_in_manifests(group))
+                    missing[_not_in_manifests(group)] = None
             except (GitError, ManifestError, UsageError) as error:
                 known[place] = None
-                missing.append(MissingEvidence(what="which commit set the limit", because=str(error)))
+                missing[MissingEvidence(what=WHICH_COMMIT, because=str(error))] = None
         with_origins.append(replace(group, origin=known[place]))
-    return tuple(with_origins), missing
+    return tuple(sorted(filter(is_shown, with_origins), key=order_of_groups)), list(missing)
 
 
 def _not_in_manifests(group: IncidentGroup) -> MissingEvidence:

@@ -1,19 +1,24 @@
-"""When a client was throttled: marks of evidence, joined to incidents."""
+"""When a client was throttled: what brokers recorded, or seconds over a limit, joined to incidents."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler.model import LoggedThrottles, Verdict
+from reconciler.model import Verdict
 
 if TYPE_CHECKING:
-    from reconciler.traffic import GroupTimeline, ThrottledSecond
+    from reconciler.traffic import GroupTimeline, RecordedThrottle
 
 PAUSE_S: Final = 12
 """Seconds without a throttle that end an incident: no request counts longer in a sampled rate."""
+SHOWN_S: Final = 60
+"""How long a broker's throttle time shows a throttle, at most."""
+LOOK_BACK: Final = datetime.timedelta(seconds=2 * SHOWN_S)
+"""How much of the time before is read, to see whether a throttle time rose in the time that is asked about."""
 _NEARLY_ALL: Final = 0.999999
 
 
@@ -28,47 +33,72 @@ class Stretch:
         """How far a second is from it; 0 within."""
         return max(self.begin - second, second - self.end, 0.0)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficEvidence:
-    """What traffic shows about the client."""
-
-    timelines: tuple[GroupTimeline, ...]
-    logged: tuple[ThrottledSecond, ...] | None
-    source: str
-    start: datetime.datetime
-    end: datetime.datetime
-    of_violations: bool = False
-    """``logged`` is of violation logs: it may lack throttles, and its names are those of quota groups."""
-    brokers: tuple[int, ...] = ()
-    """Those whose requests the traffic has."""
-    all_brokers: tuple[int, ...] = ()
-    """Those of the cluster, as far as they are known."""
+    def within(self, begin: float, end: float) -> Stretch | None:
+        """The part of it in this time; ``None``: there is none."""
+        return None if self.end < begin or self.begin > end else Stretch(max(self.begin, begin), min(self.end, end))
 
 
-def marks_of(evidence: TrafficEvidence, *, possible: bool) -> Iterator[Stretch]:
-    """When the client was throttled: as the brokers logged it where they did, else the seconds over a limit."""
-    if evidence.logged:
-        for throttled in evidence.logged:
-            yield Stretch(throttled.begin_us / 1e6, throttled.end_us / 1e6)
+def recorded_stretches(throttles: Iterable[RecordedThrottle], since: float, until: float) -> Iterator[Stretch]:
+    """When brokers throttled, as they recorded it, within a time."""
+    samples: dict[tuple[object, ...], list[RecordedThrottle]] = defaultdict(list)
+    for throttle in throttles:
+        if throttle.of_samples:
+            samples[throttle.broker, throttle.kind, throttle.user, throttle.client_id].append(throttle)
+        elif (stretch := Stretch(throttle.begin_us / 1e6, throttle.end_us / 1e6).within(since, until)) is not None:
+            yield stretch
+    for of_series in samples.values():
+        for run in _runs(of_series):
+            if (proven := _proven(run, since)) is not None and (stretch := proven.within(since, until)) is not None:
+                yield stretch
+
+
+def _runs(samples: Sequence[RecordedThrottle]) -> Iterator[list[RecordedThrottle]]:
+    """Samples of one series that show a throttle, without one between them that does not."""
+    run: list[RecordedThrottle] = []
+    for sample in sorted(samples, key=lambda sample: sample.begin_us):
+        if run and sample.begin_us - run[-1].begin_us > max(sample.interval_us, 1) * 1.5:
+            yield run
+            run = []
+        run.append(sample)
+    if run:
+        yield run
+
+
+def _proven(run: Sequence[RecordedThrottle], since: float) -> Stretch | None:
+    """What a run proves: a throttle before its first sample, and one in the minute before its last.
+
+    The first sample that shows a throttle is never earlier than the throttle. Where each sample may show a throttle from before
+    ``since``, nothing of the time from then on is proven.
+    """
+    first, last = run[0].begin_us / 1e6, run[-1].begin_us / 1e6
+    earliest = first - min(run[0].interval_us / 1e6 or SHOWN_S, SHOWN_S)
+    end = max(first, last - SHOWN_S)
+    return None if earliest < since and last - SHOWN_S < since else Stretch(first, end)
+
+
+def computed_stretches(line: GroupTimeline, *, possible: bool) -> Iterator[Stretch]:
+    """The seconds over a limit. A rate without seconds has a first moment and a length at most."""
+    series = line.seconds
+    if line.verdict.limit_after is None:
         return
-    if evidence.logged is not None:
-        # The log has every throttle, and this client has none in it.
-        return
-    for line in evidence.timelines:
-        series = line.seconds
-        if series is not None and line.verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE):
-            start = series.start.timestamp()
-            counts = series.possible if possible else series.over
-            for place, count in enumerate(counts):
-                if count:
-                    yield Stretch(start + place, start + place + _NEARLY_ALL)
-        elif series is None and line.verdict.first is not None:
-            first = line.verdict.first.timestamp()
-            yield Stretch(first, first + line.verdict.longest_s)
+    if series is not None and line.verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE):
+        for second in over_seconds(line, possible=possible):
+            yield Stretch(second, second + _NEARLY_ALL)
+    elif series is None and line.verdict.first is not None:
+        first = line.verdict.first.timestamp()
+        yield Stretch(first, first + line.verdict.longest_s)
 
 
-def stretches_of(marks: Iterator[Stretch]) -> list[Stretch]:
+def over_seconds(line: GroupTimeline, *, possible: bool) -> Iterator[float]:
+    """The seconds in which the group is over its limit, or possibly is."""
+    series = line.seconds
+    if series is not None:
+        start = series.start.timestamp()
+        counts = series.possible if possible else series.over
+        yield from (start + place for place, count in enumerate(counts) if count)
+
+
+def join_stretches(marks: Iterable[Stretch]) -> list[Stretch]:
     """The marks joined where the pause between them is short, in order of time."""
     joined: list[Stretch] = []
     for mark in sorted(marks, key=lambda stretch: stretch.begin):
@@ -87,28 +117,6 @@ def nearest_stretch(stretches: Sequence[Stretch], at: datetime.datetime | None) 
         return max(stretches, key=lambda stretch: stretch.end - stretch.begin)
     second = at.timestamp()
     return min(stretches, key=lambda stretch: stretch.distance(second))
-
-
-def logged_in(evidence: TrafficEvidence, chosen: Stretch) -> LoggedThrottles | None:
-    """The throttles of one incident, added up."""
-    if evidence.logged is None:
-        return None
-    # One request counts for bytes and for time: the kind with the most requests has them all.
-    some = [second for second in evidence.logged if chosen.begin <= second.begin_us / 1e6 <= chosen.end]
-    by_key: dict[str, list[ThrottledSecond]] = {}
-    for second in some:
-        by_key.setdefault(second.key, []).append(second)
-    timed = by_key.pop("request_percentage", [])
-    bytes_only = [second for rows in by_key.values() for second in rows]
-    rows = max((timed, bytes_only), key=lambda seconds: sum(second.requests for second in seconds))
-    if not rows:
-        return None
-    return LoggedThrottles(
-        requests=sum(second.requests for second in rows),
-        longest_ms=max(second.longest_ms for second in rows),
-        sum_ms=sum(second.throttle_ms for second in rows),
-        brokers=tuple(sorted({second.broker for second in rows})),
-    )
 
 
 def moment_at(second: float) -> datetime.datetime:

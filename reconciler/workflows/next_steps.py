@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.errors import GitError, ManifestError, UsageError
 from reconciler.formats import value_text
 from reconciler.model import DEFAULT, Entity, EntityType, IncidentGroup, IncidentStep, QuotaKey
-from reconciler.workflows.git_manifests import manifests_at
-from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, current_place
+from reconciler.workflows.limit_origin import place_now
+from reconciler.workflows.quotas_then import QuotaSources, QuotasThen
 
 _PROGRAM: Final = "kafka-quotas"
 _BROKERS: Final = "HOST:PORT"
@@ -21,33 +20,32 @@ _KAFKA_TYPES: Final = {EntityType.USER.value: "users", EntityType.CLIENT_ID.valu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepContext:
-    """What the steps depend on. ``goes_on``: the incident is not over in the traffic."""
+    """What the steps depend on."""
 
     request: QuotaSources
     then: QuotasThen
     groups: tuple[IncidentGroup, ...]
-    goes_on: bool
 
 
 def next_steps(context: StepContext) -> tuple[IncidentStep, ...]:
     """For each limit that throttled, the highest value that a broker asks for."""
-    wanted: dict[tuple[Entity, str], tuple[IncidentGroup, float]] = {}
+    wanted: dict[tuple[Entity, str], float] = {}
     for group in context.groups:
         entity, value = _target(group), group.recommended or group.would_pass
         if not group.is_cause or entity is None or value is None or group.limit is None or value <= group.limit:
             continue
-        known = wanted.get((entity, group.key))
-        if known is None or known[1] < value:
-            wanted[entity, group.key] = group, value
-    steps = [step for (entity, key), (group, value) in wanted.items() for step in _steps(context, group, entity, key, value)]
+        wanted[entity, group.key] = max(value, wanted.get((entity, group.key), value))
+    steps = [step for (entity, key), value in wanted.items() for step in _steps(context, entity, key, value)]
     return tuple(sorted(steps, key=lambda step: _ORDER.index(step.title)))
 
 
 RAISE: Final = "Raise the limit now"
 EDIT: Final = "Keep it in git"
+EXTEND: Final = "Keep it in git: add to this entry"
 ADD: Final = "Keep it in git: add to a manifest"
+RAISED: Final = "Raised in the manifests already"
 BY_KAFKA: Final = "In an emergency, with Kafka's own tool"
-_ORDER: Final = (RAISE, EDIT, ADD, BY_KAFKA)
+_ORDER: Final = (RAISED, RAISE, EDIT, EXTEND, ADD, BY_KAFKA)
 
 
 def _target(incident_group: IncidentGroup) -> Entity | None:
@@ -63,32 +61,32 @@ def _target(incident_group: IncidentGroup) -> Entity | None:
     return Entity.of(names) if names else None
 
 
-def _steps(context: StepContext, incident_group: IncidentGroup, entity: Entity, key: str, value: float) -> Iterator[IncidentStep]:
+def _steps(context: StepContext, entity: Entity, key: str, value: float) -> Iterator[IncidentStep]:
     text = value_text(QuotaKey(key), value)
     words = [_PROGRAM, "alter", *_connection(context), *_entity_words(entity), "--add", f"{key}={text}"]
+    in_git = _edit(context, entity, key, text, value)
+    if in_git is not None and in_git.title == RAISED:
+        yield in_git
+        return
     yield IncidentStep(title=RAISE, words=shell_words(words))
-    if context.then.manifests is not None or context.then.paths:
-        yield _edit(context, incident_group, entity, key, text)
+    if in_git is not None:
+        yield in_git
     yield IncidentStep(title=BY_KAFKA, words=shell_words(_kafka_words(context, entity, key, value)))
 
 
-def _edit(context: StepContext, incident_group: IncidentGroup, entity: Entity, key: str, text: str) -> IncidentStep:
-    place = _place_now(context, entity, key) if entity == incident_group.entity else None
-    if place is not None:
-        return IncidentStep(title=EDIT, file=place[0], line=place[1], text=f"{key}: {text}")
-    match = ", ".join(f"{kind}: {_yaml(name)}" for kind, name in entity.parts)
-    return IncidentStep(title=ADD, text=f"- match: {{{match}}}\n  quotas: {{{key}: {text}}}")
-
-
-def _place_now(context: StepContext, entity: Entity, key: str) -> tuple[str, int] | None:
-    """Where the quota stands in the newest commit."""
-    if context.then.manifests is None:
+def _edit(context: StepContext, entity: Entity, key: str, text: str, value: float) -> IncidentStep | None:
+    """What to write in the work tree. A second entry for an entity would be an error."""
+    loaded = context.then.loaded
+    if loaded is None:
         return None
-    try:
-        now = manifests_at("HEAD", context.then.paths)
-        return current_place(now, cluster=context.request.cluster, entity=entity, key=key)
-    except (GitError, ManifestError, UsageError):
-        return None
+    place = place_now(loaded, cluster=context.request.cluster, entity=entity, key=key)
+    if place is None:
+        match = ", ".join(f"{kind}: {_yaml(name)}" for kind, name in entity.parts)
+        return IncidentStep(title=ADD, text=f"- match: {{{match}}}\n  quotas: {{{key}: {text}}}")
+    if place.value is not None and place.value >= value:
+        declared = value_text(QuotaKey(key), place.value)
+        return IncidentStep(title=RAISED, file=place.file, line=place.line, text=f"{key}: {declared}")
+    return IncidentStep(title=EDIT if place.has_key else EXTEND, file=place.file, line=place.line, text=f"{key}: {text}")
 
 
 def _yaml(name: object) -> str:

@@ -1,50 +1,51 @@
-"""The quotas that a cluster had at a time: of the manifests at the commit in effect then, over what the cluster has beside them.
+"""The quotas that a cluster had in a stretch of time, part by part.
 
-Every source is optional. A source that is missing or cannot be read is named, with what would help.
-
-The history of a quota is in git: the commit in effect at a time, and the commit that set a value.
+They are those of the manifests at the commits in effect, over what the cluster has beside them. Every source is optional. One
+that is missing or cannot be read is named, with what would help.
 """
 
 from __future__ import annotations
 
 import datetime
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reconciler.errors import BackendError, GitError, ManifestError, ReconcilerError, UsageError
 from reconciler.manifest import BrokerFacts, compute_units
 from reconciler.model import (
+    DEFAULT,
     ClusterIdentity,
     ClusterSpec,
     CurrentState,
-    DesiredQuota,
     DesiredState,
     Entity,
-    LimitOrigin,
     MissingEvidence,
     ObservedFrom,
-    QuotaKey,
     RunRecord,
-    UnitQuota,
-    WrittenQuota,
 )
+from reconciler.text import amount
 from reconciler.workflows.backtest import Proposal, propose
 from reconciler.workflows.connect import Access, quota_reader, read_state
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
-from reconciler.workflows.git_repository import repository_around
+from reconciler.workflows.limit_origin import CommitThen, commits_then
 from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
 
-_ORIGINS = {ObservedFrom.SNAPSHOT: "the snapshot", ObservedFrom.BROKER: "the brokers", ObservedFrom.ZOOKEEPER: "ZooKeeper"}
-_MOST_STEPS: Final = 20
-"""Commits that moved or reformatted the line of a value, and are passed over."""
-_APPLIED: Final = ("done", "partial")
+_ORIGINS: Final = {
+    ObservedFrom.SNAPSHOT: "the snapshot",
+    ObservedFrom.BROKER: "the brokers",
+    ObservedFrom.ZOOKEEPER: "ZooKeeper",
+}
+_MOST_PARTS: Final = 200
+WHICH_COMMIT: Final = "which commit set the limit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaSources:
-    """Where quotas may come from. ``paths``: of manifests; empty: those of the working directory, if it has any."""
+    """Where quotas may come from. ``paths``: of manifests; empty: those of the working directory, if it has any.
+
+    A cluster that the command line names is not that of the working directory's manifests.
+    """
 
     paths: tuple[str, ...] = ()
     cluster: str | None = None
@@ -52,92 +53,259 @@ class QuotaSources:
     runs: tuple[RunRecord, ...] = ()
     """Of audit files."""
 
+    @property
+    def names_cluster(self) -> bool:
+        """Whether the command line names the cluster's address."""
+        return self.access.bootstrap_server is not None or self.access.zookeeper is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaPart:
+    """A stretch of time with the same quotas. ``proposal``: they are its proposed ones. ``None``: they are not known.
+
+    ``lead``: for how long before ``begin`` the quotas of the client were in effect, at least.
+    """
+
+    begin: datetime.datetime
+    end: datetime.datetime
+    proposal: Proposal | None = None
+    manifests: ManifestsAt | None = None
+    words: str | None = None
+    lead: datetime.timedelta = datetime.timedelta(0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotasThen:
-    """What was found. ``proposal``: all quotas as the proposed ones of a backtest; ``None``: no source had any."""
+    """What was found. ``parts`` are in order of time and leave no pause. ``loaded``: the manifests of the work tree."""
 
     spec: ClusterSpec
     identity: ClusterIdentity
+    parts: tuple[QuotaPart, ...]
+    loaded: LoadedManifests | None = None
     paths: tuple[str, ...] = ()
-    proposal: Proposal | None = None
-    manifests: ManifestsAt | None = None
+    assumed: str | None = None
+    """Quotas that were read later than this time, and are taken to be those of it."""
     evidence: tuple[str, ...] = ()
     missing: tuple[MissingEvidence, ...] = ()
     reachable: bool = False
     """Whether the Cluster manifest or the command line states where the cluster is."""
 
 
-def read_quotas_then(sources: QuotaSources, moment: datetime.datetime) -> QuotasThen:
+def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: datetime.datetime, *, client: Entity) -> QuotasThen:
     """Read every source that there is.
 
     Raises ``ManifestError`` and ``UsageError`` for manifests that were named and have errors, and ``FileAccessError`` and
     ``WrongClusterError`` for a snapshot that cannot be used.
     """
     paths, loaded = _loaded(sources)
-    spec, desired = ClusterSpec(), DesiredState()
-    missing: list[MissingEvidence] = []
-    evidence: list[str] = []
-    then: ManifestsAt | None = None
-    if loaded is None:
-        missing.append(
-            MissingEvidence(
-                what="which commit set the limit",
-                because="no manifests were given",
-                remedy="give their folder as PATH",
-            )
-        )
-    else:
-        spec, desired, _ = desired_for(loaded, sources.cluster)
-        runs = tuple(run for run in sources.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
-        try:
-            chosen = commit_then(paths, moment, runs)
-            then = manifests_at(chosen.commit, paths)
-            desired = _desired_at(then, sources.cluster)
-            evidence.append(_commit_words(chosen, moment))
-        except (GitError, ManifestError, UsageError) as error:
-            then = None
-            evidence.append("Quotas: the manifests as they are now")
-            missing.append(
-                MissingEvidence(
-                    what="which commit set the limit", because=str(error), remedy="give PATH in a whole git repository"
-                )
-            )
-        if not sources.runs:
-            missing.append(
-                MissingEvidence(
-                    what="whether and when that commit was applied",
-                    because="no audit file was given",
-                    remedy="give --audit FILE, which apply --audit and run --audit write",
-                )
-            )
+    spec = ClusterSpec() if loaded is None else desired_for(loaded, sources.cluster)[0]
     current, observed = _current(spec, sources)
-    if isinstance(observed, MissingEvidence):
-        missing.append(observed)
-    else:
-        evidence.append(observed)
+    missing = [observed] if isinstance(observed, MissingEvidence) else []
+    declared, gaps = _declared_parts(sources, paths, loaded, spec, since, until)
+    missing = [*gaps, *missing]
+    with_current, more = _with_current(declared, current, spec)
+    missing += more
+    if current is not None and loaded is not None and declared:
+        missing += _contradictions(declared[-1][1], current, client)
     identity = ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id)
-    proposal = None
-    if loaded is not None or current is not None:
-        desired, totals = _divided(desired, current)
-        missing += totals
-        made = propose(desired, current, spec)
-        # Only what was in effect is asked about: there is nothing to compare it with.
-        proposal = replace(made, current=None)
+    parts = _merged(with_current, client)
+    evidence = [*_part_words(parts), *([] if isinstance(observed, MissingEvidence) else [observed])]
+    if loaded is None and sources.names_cluster and not sources.paths:
+        evidence.append("Manifests of the working directory are not read beside a named cluster: give PATH to read them")
     return QuotasThen(
         spec=spec,
         identity=identity,
+        parts=parts,
+        loaded=loaded,
         paths=paths,
-        proposal=proposal,
-        manifests=then,
+        assumed=_assumed(current, since, parts, client),
         evidence=tuple(evidence),
         missing=tuple(missing),
         reachable=_is_reachable(spec, sources.access),
     )
 
 
+def could_limit(entity: Entity, client: Entity) -> bool:
+    """Whether a quota of this entity may be that of the client, as far as the client's names are known."""
+    names = dict(client.parts)
+    if ("ip" in names) is not ("ip" in entity.types):
+        return False
+    return all(name is DEFAULT or kind not in names or names[kind] == name for kind, name in entity.parts)
+
+
+_Declared = tuple[QuotaPart, DesiredState | None]
+
+
+def _declared_parts(
+    sources: QuotaSources,
+    paths: tuple[str, ...],
+    loaded: LoadedManifests | None,
+    spec: ClusterSpec,
+    since: datetime.datetime,
+    until: datetime.datetime,
+) -> tuple[list[_Declared], list[MissingEvidence]]:
+    """The parts with what manifests declare in them; ``None`` where that is not known."""
+    whole = QuotaPart(begin=since, end=until)
+    if loaded is None:
+        remedy = "give their folder as PATH"
+        return [(whole, DesiredState())], [MissingEvidence(what=WHICH_COMMIT, because="no manifests were given", remedy=remedy)]
+    missing: list[MissingEvidence] = []
+    runs = tuple(run for run in sources.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
+    try:
+        chosen = commits_then(paths, since, until, runs)
+    except (GitError, UsageError) as error:
+        remedy = "give PATH in a whole git repository"
+        missing.append(MissingEvidence(what=WHICH_COMMIT, because=str(error), remedy=remedy))
+        now = replace(whole, words="the manifests as they are now")
+        return [(now, desired_for(loaded, sources.cluster)[1])], missing
+    if len(chosen) > _MOST_PARTS:
+        raise UsageError(f"The manifests changed {len(chosen):,} times between --since and --until: narrow it")
+    if not sources.runs:
+        missing.append(
+            MissingEvidence(
+                what="whether and when " + ("that commit was" if len(chosen) == 1 else "those commits were") + " applied",
+                because="no audit file was given",
+                remedy="give --audit FILE, which apply --audit and run --audit write",
+            )
+        )
+    parts: list[_Declared] = []
+    for number, commit in enumerate(chosen):
+        begin = max(since, commit.begin)
+        end = chosen[number + 1].begin if number + 1 < len(chosen) else until
+        part = QuotaPart(begin=begin, end=end, words=_commit_words(commit, begin), lead=begin - commit.begin)
+        try:
+            parts += _parts_of_commit(part, commit, paths, sources.cluster)
+        except (GitError, ManifestError, UsageError) as error:
+            what = f"which limits were in effect from {begin:%Y-%m-%d %H:%M:%S} UTC on"
+            missing.append(MissingEvidence(what=what, because=str(error)))
+            parts.append((part, None))
+    return parts, missing
+
+
+def _parts_of_commit(part: QuotaPart, commit: CommitThen, paths: tuple[str, ...], cluster: str | None) -> Iterator[_Declared]:
+    """One, or one for each time until a value expires."""
+    if commit.commit is None:
+        yield part, DesiredState()
+        return
+    manifests = manifests_at(commit.commit, paths)
+    begin, lead = part.begin, part.lead
+    while begin < part.end:
+        loaded = replace(manifests.loaded, selected=None, complete=True, at=begin)
+        desired = desired_for(loaded, cluster)[1]
+        expiry = desired.next_expiry()
+        end = part.end if expiry is None or expiry <= begin else min(expiry, part.end)
+        yield replace(part, begin=begin, end=end, lead=lead, manifests=manifests), desired
+        begin, lead = end, datetime.timedelta(0)
+
+
+def _with_current(
+    declared: Sequence[_Declared], current: CurrentState | None, spec: ClusterSpec
+) -> tuple[list[QuotaPart], list[MissingEvidence]]:
+    """The parts with all quotas: those of manifests, over those that no manifest declares at any of these times."""
+    by_manifests = {
+        (entity, key.value)
+        for _, desired in declared
+        if desired is not None
+        for entity, of_entity in desired.entities.items()
+        for key in (*of_entity.quotas, *of_entity.units)
+    }
+    beside: dict[Entity, dict[str, float]] = {}
+    for entity, values in {} if current is None else current.entities.items():
+        kept = {key: value for key, value in values.items() if (entity, key) not in by_manifests}
+        if kept:
+            beside[entity] = kept
+    parts: list[QuotaPart] = []
+    missing: dict[MissingEvidence, None] = {}
+    for part, desired in declared:
+        if desired is None:
+            parts.append(part)
+            continue
+        numbers, totals = _divided(desired, current)
+        missing |= dict.fromkeys(totals)
+        made = propose(numbers, None, spec)
+        proposed = {entity: {**beside.get(entity, {}), **made.proposed.get(entity, {})} for entity in {**beside, **made.proposed}}
+        made = replace(made, proposed=proposed)
+        if current is not None:
+            version = current.cluster.kafka_version
+            made = replace(made, brokers=current.brokers, leaders=current.leaders, kafka_version=version)
+        parts.append(replace(part, proposal=made))
+    return parts, list(missing)
+
+
+def _merged(parts: Sequence[QuotaPart], client: Entity) -> tuple[QuotaPart, ...]:
+    """Parts after each other that have the same quotas for the client are one. What was in effect before is ``lead``."""
+    merged: list[QuotaPart] = []
+    for part in parts:
+        before, lead = merged[-1] if merged else None, part.lead
+        if before is not None and before.proposal is not None and part.proposal is not None:
+            had, has = _limits_of(before.proposal, client), _limits_of(part.proposal, client)
+            if had == has:
+                merged[-1] = replace(before, end=part.end)
+                continue
+            # A group that is new counts nothing from before; one whose limit changed keeps its rate.
+            if had.keys() >= has.keys():
+                lead = before.lead + (part.begin - before.begin)
+        merged.append(replace(part, lead=lead))
+    return tuple(merged)
+
+
+def _limits_of(proposal: Proposal, client: Entity) -> dict[tuple[Entity, str], float]:
+    return {
+        (entity, key): value
+        for entity, values in proposal.proposed.items()
+        if could_limit(entity, client)
+        for key, value in values.items()
+    }
+
+
+def _part_words(parts: Sequence[QuotaPart]) -> Iterator[str]:
+    for number, part in enumerate(parts):
+        if part.words is None:
+            continue
+        when = "" if not number else f" from {part.begin:%Y-%m-%d %H:%M:%S} UTC on"
+        yield f"Quotas{when}: {part.words}"
+
+
+def _assumed(current: CurrentState | None, since: datetime.datetime, parts: Sequence[QuotaPart], client: Entity) -> str | None:
+    """Words for quotas beside the manifests that were read after the time began, where they may limit the client."""
+    if current is None or current.observed.at <= since:
+        return None
+    used = any(
+        could_limit(entity, client) and (entity, key) not in _keys_of(part.proposal.declared)
+        for part in parts
+        if part.proposal is not None
+        for entity, values in part.proposal.proposed.items()
+        for key in values
+    )
+    return f"{_ORIGINS[current.observed.origin]} of {current.observed.at:%Y-%m-%d %H:%M:%S} UTC" if used else None
+
+
+def _keys_of(quotas: Mapping[Entity, Mapping[str, float]]) -> set[tuple[Entity, str]]:
+    return {(entity, key) for entity, values in quotas.items() for key in values}
+
+
+def _contradictions(desired: DesiredState | None, current: CurrentState, client: Entity) -> Iterator[MissingEvidence]:
+    """Quotas of the client that the cluster has and the newest manifests of that time state otherwise."""
+    if desired is None:
+        return
+    where = _ORIGINS[current.observed.origin]
+    for entity, declared in desired.entities.items():
+        if not could_limit(entity, client):
+            continue
+        for key, quota in declared.quotas.items():
+            value = current.entities.get(entity, {}).get(key.value)
+            if quota.unit is None and value is not None and value != quota.value:
+                yield MissingEvidence(
+                    what=f"which {key.value} of {entity} was in effect",
+                    because=f"the manifests of that time declare {amount(key.value, quota.value)}, and {where} of "
+                    f"{current.observed.at:%Y-%m-%d %H:%M:%S} UTC has {amount(key.value, value)}",
+                )
+
+
 def _loaded(sources: QuotaSources) -> tuple[tuple[str, ...], LoadedManifests | None]:
     """The manifests as they are now. Those of the working directory count only when they are good."""
+    if not sources.paths and sources.cluster is None and sources.names_cluster:
+        return (), None
     paths = sources.paths or (".",)
     try:
         loaded = load_manifests(paths)
@@ -149,20 +317,17 @@ def _loaded(sources: QuotaSources) -> tuple[tuple[str, ...], LoadedManifests | N
     return paths, loaded
 
 
-def _desired_at(then: ManifestsAt, cluster: str | None) -> DesiredState:
-    loaded = replace(then.loaded, selected=None, complete=True)
-    return desired_for(loaded, cluster)[1]
-
-
 def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[DesiredState, list[MissingEvidence]]:
     """With a number for each broker in place of every total; without the totals when the brokers are not known."""
     facts = BrokerFacts() if current is None else BrokerFacts(brokers=current.brokers, leaders=current.leaders)
     desired, _ = compute_units(desired, facts)
     if not desired.with_units:
         return desired, []
-    because = "the number of brokers is not known"
-    remedy = "give --current FILE, a snapshot of export, or --bootstrap-server HOST:PORT"
-    missing = MissingEvidence(what="limits that are declared as totals of the cluster", because=because, remedy=remedy)
+    missing = MissingEvidence(
+        what="limits that are declared as totals of the cluster",
+        because="the number of brokers is not known",
+        remedy="give --current FILE, a snapshot of export, or --bootstrap-server HOST:PORT" if current is None else None,
+    )
     return replace(desired, with_units=()), [missing]
 
 
@@ -187,104 +352,8 @@ def _current(spec: ClusterSpec, sources: QuotaSources) -> tuple[CurrentState | N
 
 
 def _commit_words(chosen: CommitThen, moment: datetime.datetime) -> str:
+    if chosen.commit is None:
+        return "the manifests did not exist yet"
     if chosen.run is not None:
-        return f"Quotas: the manifests at commit {chosen.commit[:12]}, applied at {chosen.run.ended:%Y-%m-%d %H:%M:%S} UTC"
-    return f"Quotas: the manifests at commit {chosen.commit[:12]}, the newest of {moment:%Y-%m-%d %H:%M} UTC by its date"
-
-
-def proposal_or_empty(then: QuotasThen) -> Proposal:
-    """What to judge traffic with."""
-    return then.proposal or Proposal(current=None, proposed={}, declared={}, spec=then.spec)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitThen:
-    """The commit of the manifests in effect at a time. ``run``: the run of an audit file that applied it, if one is known."""
-
-    commit: str
-    run: RunRecord | None = None
-
-
-def commit_then(paths: Sequence[str], moment: datetime.datetime, runs: Sequence[RunRecord]) -> CommitThen:
-    """The commit that the last run before ``moment`` applied; without runs the newest one of that time on this branch.
-
-    Raises ``GitError`` without a repository, or when its history does not reach back so far.
-    """
-    applied = [run for run in runs if run.ended <= moment and run.result in _APPLIED and not run.validate_only and run.commit]
-    if applied:
-        last = max(applied, key=lambda run: run.ended)
-        assert last.commit is not None
-        return CommitThen(commit=last.commit, run=last)
-    git = repository_around(paths[0])
-    commit = git.commit_before(moment)
-    if commit is None:
-        more = ". This is a shallow clone, fetch its whole history" if git.shallow() else ""
-        msg = f"the repository {git.top} has no commit from before {moment:%Y-%m-%d %H:%M} UTC{more}"
-        raise GitError(msg)
-    return CommitThen(commit=commit)
-
-
-def limit_origin(
-    then: ManifestsAt, paths: Sequence[str], *, cluster: str | None, entity: Entity, key: str, runs: Sequence[RunRecord] = ()
-) -> LimitOrigin | None:
-    """The commit that gave this quota the value that it has in ``then``; ``None`` when the manifests do not declare it.
-
-    A commit that moves or reformats the line is passed over. Raises ``GitError`` when git does not know.
-    """
-    here, quota = then, _declared(then, cluster, entity, key)
-    if quota is None:
-        return None
-    for _ in range(_MOST_STEPS):
-        path = os.path.relpath(quota.source.file, here.folder)
-        blamed = here.git.blame_line(here.commit, path, quota.source.line)
-        before: WrittenQuota | None = None
-        if blamed.parent is not None:
-            try:
-                earlier = manifests_at(blamed.parent, paths)
-                before = _declared(earlier, cluster, entity, key)
-            except (ManifestError, UsageError):
-                # What a parent with errors meant is not known: the line is this commit's in any case.
-                before = None
-            else:
-                if before is not None and _declared_value(before) == _declared_value(quota):
-                    here, quota = earlier, before
-                    continue
-        return LimitOrigin(
-            file=path,
-            line=blamed.line,
-            commit=blamed.commit,
-            committed=blamed.committed,
-            author=blamed.author,
-            subject=blamed.subject,
-            before=before.value if isinstance(before, DesiredQuota) else None,
-            applied=_first_applied(then, blamed.commit, runs),
-        )
-    return None
-
-
-def current_place(at: ManifestsAt, *, cluster: str | None, entity: Entity, key: str) -> tuple[str, int] | None:
-    """The file, relative to the top, and the line of a quota."""
-    quota = _declared(at, cluster, entity, key)
-    return None if quota is None else (os.path.relpath(quota.source.file, at.folder), quota.source.line)
-
-
-def _declared_value(quota: WrittenQuota) -> object:
-    """The number, or what the number is computed from."""
-    return quota.unit if isinstance(quota, UnitQuota) else quota.value
-
-
-def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) -> WrittenQuota | None:
-    loaded = replace(at.loaded, selected=None, complete=True)
-    _, desired, _ = desired_for(loaded, cluster)
-    declared = desired.entities.get(entity)
-    return None if declared is None else declared.quotas.get(QuotaKey(key)) or declared.units.get(QuotaKey(key))
-
-
-def _first_applied(then: ManifestsAt, commit: str, runs: Sequence[RunRecord]) -> datetime.datetime | None:
-    """When a run first applied this commit or a later one."""
-    ended = [
-        run.ended
-        for run in runs
-        if run.commit is not None and run.result in _APPLIED and not run.validate_only and then.git.contains(run.commit, commit)
-    ]
-    return min(ended, default=None)
+        return f"the manifests at commit {chosen.commit[:12]}, applied at {chosen.run.ended:%Y-%m-%d %H:%M:%S} UTC"
+    return f"the manifests at commit {chosen.commit[:12]}, the newest of {moment:%Y-%m-%d %H:%M} UTC by its date"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,3 +64,16 @@ def read_client_names(path: Path | None, trusted: TrustedTree | None = None) -> 
         trusted.files.require_same(str(path))
     clients = read_known_clients(path)
     return ClientNames(users=frozenset(user for user, _ in clients), client_ids=frozenset(name for _, name in clients))
+
+
+def traffic_by_kind(arguments: Sequence[str], *, is_mapped: bool) -> tuple[tuple[str, ...], ...]:
+    """Arguments of ``--traffic`` that can be read together. Raises ``TrafficError`` for a path without traffic."""
+    from reconciler.traffic import find_traffic, parse_dataset
+
+    if is_mapped or len(arguments) < 2:
+        return (tuple(arguments),) if arguments else ()
+    by_kind: dict[tuple[str, bool], list[str]] = {}
+    for argument in arguments:
+        is_dataset = parse_dataset(argument) is not None
+        by_kind.setdefault((find_traffic([argument]).source.value, is_dataset), []).append(argument)
+    return tuple(map(tuple, by_kind.values()))

@@ -1,59 +1,58 @@
 """Why: an incident of one client, from the available sources.
 
-The backtest judges the recorded traffic under the quotas of that time. Its seconds over the limit, or the throttles that brokers
-logged themselves where they did, make the incident; a second backtest of the incident alone gives shares and values.
+Throttles that brokers recorded are facts, and come first. Only where none is recorded, the traffic is judged under the quotas of
+each moment, and the answer is marked as computed. "Not throttled" is what a request log without a gap shows, and nothing else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from reconciler.errors import TrafficError, UsageError
+from reconciler.errors import UsageError
 from reconciler.model import (
-    BacktestReport,
-    BucketVerdict,
+    CONTROLLER,
     Entity,
-    EntityType,
-    HistoryNeeds,
     IncidentAnswer,
+    IncidentGroup,
     IncidentReport,
-    IncidentStep,
     MetricServer,
     MissingEvidence,
     Verdict,
-    escaped,
 )
 from reconciler.ports import Progress
 from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
-from reconciler.text import count_of, near_miss
-from reconciler.workflows.backtest import BacktestOptions, backtest_request, fetch_samples, open_recorded
-from reconciler.workflows.incident_groups import add_origins, group_of, groups_of, order_of_groups
-from reconciler.workflows.incident_sources import WHICH_LIMIT, SourceAnswer, merge_answers
+from reconciler.text import list_some
+from reconciler.workflows.backtest import BacktestOptions
+from reconciler.workflows.incident_evidence import (
+    WHETHER,
+    AskedTime,
+    SourceEvidence,
+    SourceFailure,
+    read_evidence,
+)
+from reconciler.workflows.incident_groups import PartGroup, add_origins, groups_in, mark_recorded_causes, plain_groups
+from reconciler.workflows.incident_records import recorded_in
 from reconciler.workflows.incident_times import (
-    TrafficEvidence,
-    logged_in,
-    marks_of,
+    Stretch,
+    computed_stretches,
+    join_stretches,
     moment_at,
     nearest_stretch,
-    stretches_of,
+    recorded_stretches,
 )
 from reconciler.workflows.next_steps import StepContext, next_steps
 from reconciler.workflows.prometheus_traffic import configured_server
-from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, proposal_or_empty, read_quotas_then
+from reconciler.workflows.quotas_then import QuotaSources, QuotasThen, read_quotas_then
 from reconciler.workflows.resolve import has_group_plugin
-from reconciler.workflows.traffic_inputs import names_of
-
-if TYPE_CHECKING:
-    from reconciler.traffic import BacktestRequest, GroupTimeline, TrafficSource
-    from reconciler.workflows.prometheus_traffic import PrometheusRequest
 
 _SECOND: Final = datetime.timedelta(seconds=1)
 _LONGEST: Final = datetime.timedelta(days=7)
-_SOURCES: Final = {"cells": "per-second totals", "normal-form": "canonical traffic schema", "recorder": "files of the recorder"}
-"""Words for people, where they are not those of the document."""
+_COMPUTED: Final = (IncidentAnswer.COMPUTED, IncidentAnswer.POSSIBLE)
+_SHOWN: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +71,16 @@ class IncidentRequest:
     traffic: Callable[[MetricServer | None], Sequence[BacktestOptions]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finding:
+    """The incident, or why there is none to show."""
+
+    answer: IncidentAnswer
+    chosen: Stretch | None = None
+    others: int = 0
+    missing: tuple[MissingEvidence, ...] = ()
+
+
 def explain_incident(request: IncidentRequest, *, progress: Progress | None = None) -> IncidentReport:
     """The report, with the missing sources.
 
@@ -82,31 +91,189 @@ def explain_incident(request: IncidentRequest, *, progress: Progress | None = No
         raise UsageError(f"The time between --since and --until is longer than {_LONGEST.days} days: narrow it")
     if request.until <= request.since:
         raise UsageError("--until is not later than --since")
-    then = read_quotas_then(request.quotas, request.at or request.since)
-    then = replace(then, missing=(*then.missing, *_missing_groups(then)))
+    then = read_quotas_then(request.quotas, request.since, request.until, client=request.client)
     sources = request.traffic(configured_server(then.spec, None))
-    if not sources:
-        return _without_traffic(
-            request,
-            then,
-            MissingEvidence(
-                what="whether the client was throttled",
-                because="no traffic was given",
-                remedy="give --traffic: a request log, a folder of compact, or prometheus+http(s)://HOST. Or set spec.traffic "
-                "of the Cluster manifest",
-            ),
+    asked = AskedTime(client=request.client, since=request.since, until=request.until)
+    with contextlib.ExitStack() as stack:
+        read = [read_evidence(stack, asked, then, options, progress=progress) for options in sources]
+        evidences = sorted((item for item in read if isinstance(item, SourceEvidence)), key=_most_exact_first)
+        failures = [item for item in read if isinstance(item, SourceFailure)]
+        finding = _finding(request, evidences)
+        return _report(request, then, evidences, failures, finding)
+
+
+def _most_exact_first(evidence: SourceEvidence) -> tuple[bool, bool, str]:
+    return not evidence.is_log, evidence.of_violations, evidence.source
+
+
+def _finding(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> _Finding:
+    since, until = request.since.timestamp(), request.until.timestamp()
+    recorded = join_stretches(
+        stretch for evidence in evidences for stretch in recorded_stretches(evidence.throttles or (), since, until)
+    )
+    if (chosen := nearest_stretch(recorded, request.at)) is not None:
+        return _Finding(answer=IncidentAnswer.THROTTLED, chosen=chosen, others=len(recorded) - 1)
+    for possible, answer in ((False, IncidentAnswer.COMPUTED), (True, IncidentAnswer.POSSIBLE)):
+        computed = join_stretches(_computed(evidences, since, until, possible=possible))
+        if (chosen := nearest_stretch(computed, request.at)) is not None:
+            return _Finding(answer=answer, chosen=chosen, others=len(computed) - 1)
+    complete = [evidence for evidence in evidences if evidence.is_complete]
+    covering = [evidence for evidence in complete if request.at is None or evidence.start <= request.at <= evidence.end]
+    if covering:
+        return _Finding(answer=IncidentAnswer.CLEAR)
+    return _Finding(answer=IncidentAnswer.UNKNOWN, missing=tuple(_undecided(request, evidences)))
+
+
+def _computed(evidences: Sequence[SourceEvidence], since: float, until: float, *, possible: bool) -> Iterator[Stretch]:
+    """Seconds over a limit, but for brokers whose log shows that they throttled nothing."""
+    logged = {broker for evidence in evidences if evidence.is_complete for broker in (*evidence.brokers, CONTROLLER)}
+    for evidence in evidences:
+        for timeline in evidence.timelines:
+            if timeline.line.verdict.broker in logged:
+                continue
+            begin, end = max(since, timeline.part.begin.timestamp()), min(until, timeline.part.end.timestamp())
+            for stretch in computed_stretches(timeline.line, possible=possible):
+                if (within := stretch.within(begin, end)) is not None:
+                    yield within
+
+
+def _undecided(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> Iterator[MissingEvidence]:
+    """Why nothing that was read decides."""
+    remedy = "give --traffic with the request log of this time"
+    for evidence in evidences:
+        if evidence.is_complete:
+            because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
+            remedy = "give traffic of this time"
+        elif evidence.is_log:
+            because = f"the log has no throttle of {request.client}, and {evidence.unread:,} of its lines cannot be read"
+        elif evidence.throttles is None:
+            because = f"{evidence.source} has no throttle times, and computes no throttle under the quotas known here"
+        else:
+            because = f"{evidence.source} shows no throttle. That does not prove that there was none"
+        yield MissingEvidence(what=WHETHER, because=because, remedy=remedy)
+
+
+def _report(
+    request: IncidentRequest,
+    then: QuotasThen,
+    evidences: Sequence[SourceEvidence],
+    failures: Sequence[SourceFailure],
+    finding: _Finding,
+) -> IncidentReport:
+    groups, more = _groups(request, then, evidences, finding)
+    recorded = None
+    begin = end = None
+    if finding.chosen is not None:
+        begin, end = moment_at(finding.chosen.begin), moment_at(finding.chosen.end)
+        recorded = recorded_in(evidences, finding.chosen) if finding.answer is IncidentAnswer.THROTTLED else None
+    failed = tuple(failure.reason for failure in failures) if finding.answer is IncidentAnswer.UNKNOWN else ()
+    unread = () if evidences or failures else (_no_traffic(),)
+    missing = (*failed, *unread, *finding.missing, *more, *then.missing, *_missing_groups(then))
+    report = IncidentReport(
+        client=request.client,
+        cluster=then.identity,
+        at=request.at,
+        since=_since(request, evidences, finding),
+        until=_until(request, evidences, finding),
+        zone=request.zone,
+        answer=finding.answer,
+        begin=begin,
+        end=end if begin != end else None,
+        begins_earlier=begin is not None and begin - _SECOND <= max(request.since, *(some.start for some in evidences)),
+        goes_on=end is not None and end + _SECOND >= min(request.until, *(some.end for some in evidences)),
+        other_incidents=finding.others,
+        groups=groups,
+        limits=_limits(request, then, begin),
+        recorded=recorded,
+        seconds_over=_seconds_over(groups) if finding.answer in _COMPUTED else None,
+        assumed=then.assumed if finding.answer is not IncidentAnswer.THROTTLED else None,
+        evidence=(*_source_lines(evidences, failures, finding), *then.evidence),
+        missing=tuple(dict.fromkeys((*missing, *_gaps(evidences, groups, finding)))),
+    )
+    return _with_steps(request, then, report)
+
+
+def _with_steps(request: IncidentRequest, then: QuotasThen, report: IncidentReport) -> IncidentReport:
+    if not report.causes:
+        return report
+    context = StepContext(request=request.quotas, then=then, groups=report.groups)
+    return replace(report, steps=next_steps(context))
+
+
+def _groups(
+    request: IncidentRequest, then: QuotasThen, evidences: Sequence[SourceEvidence], finding: _Finding
+) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
+    """The groups, and what is not known of their limits."""
+    if finding.chosen is None:
+        return plain_groups([timeline for evidence in evidences for timeline in evidence.timelines]), list(
+            _unexplained_silence(evidences, finding)
         )
-    answers = [_with_traffic(request, traffic, then, progress) for traffic in sources]
+    is_recorded = finding.answer is IncidentAnswer.THROTTLED
+    possible = finding.answer is IncidentAnswer.POSSIBLE
+    groups: list[PartGroup] = groups_in(evidences, finding.chosen, is_recorded=is_recorded, possible=possible)
+    if is_recorded:
+        groups = mark_recorded_causes(groups, evidences, finding.chosen)
+    made, missing = add_origins(request.quotas, then, groups)
+    if not any(group.is_cause for group in made):
+        missing.append(_which_limit(request, then, made))
+    return made, missing
 
-    def steps(report: IncidentReport) -> tuple[IncidentStep, ...]:
-        return next_steps(StepContext(request=request.quotas, then=then, groups=report.groups, goes_on=report.goes_on))
 
-    return merge_answers(answers, steps)
+def _unexplained_silence(evidences: Sequence[SourceEvidence], finding: _Finding) -> Iterator[MissingEvidence]:
+    lines = [timeline.line for evidence in evidences if evidence.is_complete for timeline in evidence.timelines]
+    if finding.answer is IncidentAnswer.CLEAR and any(line.verdict.verdict is Verdict.THROTTLED for line in lines):
+        yield MissingEvidence(
+            what="which limits were in effect",
+            because="the quotas known here would have throttled this traffic, and the brokers logged no throttle",
+            remedy="give --current FILE, a snapshot of that time",
+        )
+
+
+def _which_limit(request: IncidentRequest, then: QuotasThen, groups: Sequence[IncidentGroup]) -> MissingEvidence:
+    limited = any(group.limit is not None for group in groups)
+    because = "no quota of that time is known"
+    if limited or any(part.proposal is not None and part.proposal.proposed for part in then.parts):
+        because = "no quota known here explains the recorded throttles: another one was in effect, or several may be the cause"
+    named = request.quotas.names_cluster or request.quotas.access.current is not None
+    remedy = "give --current FILE, a snapshot of that time" if named else "give --current FILE or --bootstrap-server HOST:PORT"
+    return MissingEvidence(what="which limit throttled the client", because=because, remedy=remedy)
+
+
+def _seconds_over(groups: Iterable[IncidentGroup]) -> int | None:
+    """Of the group with the most of them, in all parts of the incident."""
+    sums: dict[tuple[object, ...], int] = {}
+    for group in groups:
+        # Samples have a first moment over a limit, and no seconds.
+        if group.is_cause and group.last is not None:
+            place = group.name, group.key, group.broker
+            sums[place] = sums.get(place, 0) + group.seconds_over
+    return max(sums.values(), default=0) or None
+
+
+def _since(request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding) -> datetime.datetime:
+    """A clear answer is of the time of the log only."""
+    starts = [evidence.start for evidence in evidences if evidence.is_complete]
+    return max(request.since, *starts) if finding.answer is IncidentAnswer.CLEAR else request.since
+
+
+def _until(request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding) -> datetime.datetime:
+    ends = [evidence.end for evidence in evidences if evidence.is_complete]
+    return min(request.until, *ends) if finding.answer is IncidentAnswer.CLEAR else request.until
+
+
+def _no_traffic() -> MissingEvidence:
+    return MissingEvidence(
+        what=WHETHER,
+        because="no traffic was given",
+        remedy="give --traffic: a request log, a folder of compact, or prometheus+http(s)://HOST. Or set spec.traffic of the "
+        "Cluster manifest",
+    )
 
 
 def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
     """Quotas of groups, where nothing states that the brokers have the plugin that reads them."""
-    if then.proposal is None or has_group_plugin(then.spec) or not any(map(is_reserved, then.proposal.proposed)):
+    entities = {entity for part in then.parts if part.proposal is not None for entity in part.proposal.proposed}
+    if has_group_plugin(then.spec) or not any(map(is_reserved, entities)):
         return
     yield MissingEvidence(
         what="whether the client shares the limit of a group",
@@ -115,311 +282,55 @@ def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
     )
 
 
-def _with_traffic(
-    request: IncidentRequest, traffic: BacktestOptions, then: QuotasThen, progress: Progress | None
-) -> SourceAnswer:
-    from reconciler.traffic import require_arrow
-
-    require_arrow()
-    proposal = proposal_or_empty(then)
-    if traffic.prometheus is not None:
-        traffic = replace(traffic, prometheus=replace(traffic.prometheus, names=names_of((request.client,))))
-    try:
-        options, notes = fetch_samples(proposal, traffic, progress=progress)
-    except TrafficError as error:
-        # The limits of that time are worth knowing all the same.
-        return _without_source(request, then, traffic, _no_samples(error))
-    then = replace(then, evidence=(*then.evidence, *(str(note).removesuffix(".") for note in notes)))
-    # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
-    question = replace(backtest_request(proposal, options), unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
-    with open_recorded(proposal, options, throttles=True, progress=progress) as recorded:
-        try:
-            evidence = _evidence(recorded, request, question, server=traffic.prometheus)
-        except TrafficError as error:
-            return _without_source(
-                request,
-                then,
-                traffic,
-                MissingEvidence(
-                    what="whether the client was throttled",
-                    because=f"the traffic has nothing of this time: {error}",
-                    remedy="give traffic of this time, or other times with --since and --until",
-                ),
-            )
-        if not evidence.timelines and not evidence.logged:
-            unknown = _not_logged(request) if evidence.of_violations else _unknown_client(request, recorded)
-            return _without_source(request, then, traffic, unknown)
-        return _judged(request, then, recorded, evidence, question)
+def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime | None) -> dict[str, tuple[float, Entity]]:
+    """By key what limited the client at the begin of the incident, at the asked moment, or last."""
+    moment = begin or request.at or request.until
+    part = next((part for part in reversed(then.parts) if part.begin <= moment), then.parts[0])
+    if part.proposal is None:
+        return {}
+    answer = EffectiveQuotas(part.proposal.proposed, Caveats(groups=has_group_plugin(then.spec))).answer(request.client)
+    return {key: (limit.value, limit.source) for key, limit in answer.quotas.items()}
 
 
-def _evidence(
-    recorded: TrafficSource, request: IncidentRequest, question: BacktestRequest, *, server: PrometheusRequest | None
-) -> TrafficEvidence:
-    from reconciler.traffic import Source, group_timelines, recorded_throttles
-
-    report, timelines = group_timelines(
-        recorded,
-        question,
-        since=request.since,
-        until=request.until,
-        is_asked=lambda verdict: _has_client(verdict, request.client),
-    )
-    logged = recorded_throttles(recorded)
-    of_violations = report.provenance.source == Source.VIOLATIONS
-    begin, end = request.since.timestamp(), request.until.timestamp()
-    if logged is not None:
-        logged = tuple(
-            throttled
-            for throttled in logged
-            if begin <= throttled.second <= end
-            and (
-                _is_group_of(throttled.user, throttled.client_id, request.client)
-                if of_violations
-                else _is_client(throttled.user, throttled.client_id, request.client)
-            )
-        )
-    return TrafficEvidence(
-        timelines=timelines,
-        logged=logged,
-        source=_words(report.provenance.source) if server is None else f"samples of {server.address}",
-        of_violations=of_violations,
-        start=report.provenance.start,
-        end=report.provenance.end,
-        brokers=tuple(coverage.broker for coverage in report.provenance.coverage),
-        all_brokers=tuple(sorted({*report.provenance.named_brokers, *report.provenance.cluster_brokers})),
-    )
-
-
-def _words(source: str) -> str:
-    return _SOURCES.get(source, source.replace("-", " "))
-
-
-def _no_samples(error: TrafficError) -> MissingEvidence:
-    return MissingEvidence(
-        what="whether the client was throttled",
-        because=f"the samples of Prometheus cannot be read: {error}",
-        remedy="repair that, or give --traffic with a request log of this time",
-    )
-
-
-def _has_client(verdict: BucketVerdict, client: Entity) -> bool:
-    if EntityType.IP.value in client.types:
-        return (EntityType.IP.value, client.name(EntityType.IP.value)) in verdict.tags
-    if not verdict.members:
-        # Verdicts of means name the quota group alone.
-        return _is_group_of(verdict.user, verdict.client_id, client)
-    return any(_is_client(member.user, member.client_id, client) for member in verdict.members)
-
-
-def _is_client(user: str | None, client_id: str | None, client: Entity) -> bool:
-    names = {EntityType.USER.value: user, EntityType.CLIENT_ID.value: client_id}
-    return all(kind in names and names[kind] == name for kind, name in client.parts)
-
-
-def _is_group_of(user: str | None, client_id: str | None, client: Entity) -> bool:
-    """Whether a quota group of these tags may be the client's; an empty one is absent."""
-    tags = {EntityType.USER.value: user, EntityType.CLIENT_ID.value: client_id}
-    return all(not tags.get(kind) or tags[kind] == name for kind, name in client.parts) and any(
-        tags.get(kind) == name for kind, name in client.parts
-    )
-
-
-def _not_logged(request: IncidentRequest) -> MissingEvidence:
-    return MissingEvidence(
-        what="whether the client was throttled",
-        because=f"the violation log has no throttle of {request.client} at this time, and its loggers may have been off",
-        remedy="give --traffic with the request log of this time, or samples of Prometheus",
-    )
-
-
-def _unknown_client(request: IncidentRequest, recorded: TrafficSource) -> MissingEvidence:
-    kinds = [kind for kind in request.client.types if kind != EntityType.IP.value]
-    known: set[str] = set()
-    for kind in kinds:
-        known |= {(series.user if kind == EntityType.USER.value else series.client_id) or "" for series in recorded.series}
-    near = "".join(near_miss(str(request.client.name(kind)), known) for kind in kinds)
-    clients = len({(series.user, series.client_id, series.ip) for series in recorded.series})
-    return MissingEvidence(
-        what="whether the client was throttled",
-        because=f"the traffic has {count_of(clients, 'client')}, and none is {request.client}{near}",
-        remedy="check the name: names of users and client-ids are exact. kafka-quotas backtest --details lists those recorded",
-    )
-
-
-def _judged(
-    request: IncidentRequest,
-    then: QuotasThen,
-    recorded: TrafficSource,
-    evidence: TrafficEvidence,
-    question: BacktestRequest,
-) -> SourceAnswer:
-    certain = evidence.logged or any(map(_is_certain, evidence.timelines))
-    stretches = stretches_of(marks_of(evidence, possible=not certain))
-    chosen = nearest_stretch(stretches, request.at)
-    missing = list(then.missing)
-    if chosen is None:
-        return _not_throttled(request, then, evidence, missing)
-    begin, end = moment_at(chosen.begin), moment_at(chosen.end)
-    # A mean proves a throttle in a time that is longer than it, so there is no end to look up to.
-    timed = chosen.end > chosen.begin
-    report = _of_incident(recorded, question, begin, end) if timed else None
-    verdicts = {(verdict.key, verdict.broker, verdict.name): verdict for verdict in report.verdicts} if report is not None else {}
-    groups = tuple(groups_of(evidence.timelines, verdicts, chosen, explained=bool(certain)))
-    groups, more = add_origins(request.quotas, then, groups)
-    missing += more
-    if not any(group.is_cause for group in groups):
-        missing.append(_unexplained(then))
-    answer = IncidentAnswer.THROTTLED if certain else IncidentAnswer.POSSIBLE
-    incident = IncidentReport(
-        client=request.client,
-        cluster=then.identity,
-        at=request.at,
-        since=request.since,
-        until=request.until,
-        zone=request.zone,
-        answer=answer,
-        begin=begin,
-        end=end if timed else None,
-        begins_earlier=begin - _SECOND <= max(request.since, evidence.start),
-        goes_on=_touches_end(end, request, evidence),
-        other_incidents=len(stretches) - 1,
-        groups=groups,
-        logged=logged_in(evidence, chosen),
-        evidence=then.evidence,
-        missing=tuple(missing),
-    )
-    return SourceAnswer(source=_source_words(evidence), report=incident, gaps=tuple(_missing_of(evidence)))
-
-
-def _is_certain(line: GroupTimeline) -> bool:
-    if line.seconds is None:
-        return line.verdict.verdict is Verdict.THROTTLED
-    return any(line.seconds.over)
-
-
-def _touches_end(end: datetime.datetime, request: IncidentRequest, evidence: TrafficEvidence) -> bool:
-    return end + _SECOND >= min(request.until, evidence.end)
-
-
-def _of_incident(
-    recorded: TrafficSource, question: BacktestRequest, begin: datetime.datetime, end: datetime.datetime
-) -> BacktestReport | None:
-    from reconciler.traffic import incident_report
-
-    try:
-        return incident_report(recorded, question, begin=begin, end=end + _SECOND)
-    except TrafficError:
-        return None
-
-
-def _unexplained(then: QuotasThen) -> MissingEvidence:
-    because = "no quota of that time is known"
-    if then.proposal is not None and then.proposal.proposed:
-        because = "no quota known here explains the logged throttles: another one was in effect"
-    return MissingEvidence(what=WHICH_LIMIT, because=because, remedy="give --current FILE or --bootstrap-server HOST:PORT")
-
-
-def _not_throttled(
-    request: IncidentRequest, then: QuotasThen, evidence: TrafficEvidence, missing: list[MissingEvidence]
-) -> SourceAnswer:
-    """Nothing was over, or nothing of it is known."""
-    lines = evidence.timelines
-    undecided = any(timeline.verdict.verdict in (Verdict.INCONCLUSIVE, Verdict.POSSIBLE, Verdict.THROTTLED) for timeline in lines)
-    logged = evidence.logged is not None and not evidence.of_violations
-    if logged and any(timeline.verdict.verdict is Verdict.THROTTLED for timeline in lines):
-        missing.append(
-            MissingEvidence(
-                what="which limits were in effect",
-                because="the quotas known here would have throttled this traffic, and the brokers logged no throttle",
-                remedy="give --current FILE, a snapshot of that time",
-            )
-        )
-    since, until = max(request.since, evidence.start), min(request.until, evidence.end)
-    seen = request.at is None or since <= request.at <= until
-    if not seen:
-        missing.insert(0, _not_recorded(since, until))
-    answer = IncidentAnswer.CLEAR if seen and (logged or not undecided) else IncidentAnswer.UNKNOWN
-    groups = sorted((group_of(timeline.verdict, (), is_cause=False) for timeline in lines), key=order_of_groups)
-    report = IncidentReport(
-        client=request.client,
-        cluster=then.identity,
-        at=request.at,
-        since=since if answer is IncidentAnswer.CLEAR else request.since,
-        until=until if answer is IncidentAnswer.CLEAR else request.until,
-        zone=request.zone,
-        answer=answer,
-        groups=tuple(groups),
-        evidence=then.evidence,
-        missing=tuple(missing),
-    )
-    return SourceAnswer(source=_source_words(evidence), report=report, gaps=tuple(_missing_of(evidence)))
-
-
-def _not_recorded(since: datetime.datetime, until: datetime.datetime) -> MissingEvidence:
-    """Nothing follows from a time without a recording."""
-    return MissingEvidence(
-        what="whether the client was throttled",
-        because=f"the traffic is from {since:%Y-%m-%d %H:%M:%S} to {until:%H:%M:%S} UTC, and --at is not in it",
-        remedy="give traffic of this time",
-    )
-
-
-def _without_source(
-    request: IncidentRequest, then: QuotasThen, traffic: BacktestOptions, reason: MissingEvidence
-) -> SourceAnswer:
-    source = traffic.prometheus.address if traffic.prometheus is not None else ", ".join(map(str, traffic.traffic))
-    return SourceAnswer(source=escaped(source), report=_without_traffic(request, then, reason), failure=reason)
-
-
-def _without_traffic(request: IncidentRequest, then: QuotasThen, reason: MissingEvidence) -> IncidentReport:
-    """The limits alone."""
-    limits = {}
-    if then.proposal is not None:
-        caveats = Caveats(groups=has_group_plugin(then.spec))
-        answer = EffectiveQuotas(then.proposal.proposed, caveats).answer(request.client)
-        limits = {key: (limit.value, limit.source) for key, limit in answer.quotas.items()}
-    return IncidentReport(
-        client=request.client,
-        cluster=then.identity,
-        at=request.at,
-        since=request.since,
-        until=request.until,
-        zone=request.zone,
-        answer=IncidentAnswer.UNKNOWN,
-        limits=limits,
-        evidence=then.evidence,
-        missing=(reason, *then.missing),
-    )
-
-
-def _missing_of(evidence: TrafficEvidence) -> Iterator[MissingEvidence]:
-    if evidence.logged is None:
+def _gaps(evidences: Sequence[SourceEvidence], groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:
+    """What no source shows."""
+    if not evidences:
+        return
+    has_times = any(throttle.longest_ms for evidence in evidences for throttle in evidence.throttles or ())
+    if finding.chosen is not None and not has_times:
         yield MissingEvidence(
             what="how long each request was throttled",
-            because="only request logs have the brokers' own throttle times",
+            because="only request logs and violation logs have the brokers' own throttle times",
             remedy="give --traffic with the request log of this time",
         )
-    unseen = [str(broker) for broker in evidence.all_brokers if broker not in evidence.brokers]
+    seen = {broker for evidence in evidences for broker in evidence.brokers}
+    unseen = sorted({broker for evidence in evidences for broker in evidence.named_brokers} - seen)
     if unseen:
+        brokers = "broker" if len(unseen) == 1 else "brokers"
         yield MissingEvidence(
-            what=f"whether {'broker' if len(unseen) == 1 else 'brokers'} {', '.join(unseen)} throttled the client",
+            what=f"whether {brokers} {list_some([*map(str, unseen)], _SHOWN)} throttled the client",
             because="the traffic has no requests of them at that time",
             remedy="give their request logs with --traffic BROKER=PATH",
         )
-    if evidence.of_violations:
+    causes = [group for group in groups if group.is_cause]
+    if causes and not any(member.requests for group in causes for member in group.members):
         yield MissingEvidence(
             what="who filled the quota group, and which limit would have passed",
-            because="a violation log has throttles and no traffic",
-            remedy="give --traffic with the request log or a folder of compact of this time",
-        )
-    elif any(timeline.seconds is None and timeline.verdict.limit_after is not None for timeline in evidence.timelines):
-        yield MissingEvidence(
-            what="when the throttles of some quota groups began and ended, and who filled them",
-            because="means and gauges prove a throttle, and neither its time nor its clients",
+            because="a violation log has throttles and no traffic"
+            if all(evidence.of_violations for evidence in evidences)
+            else "this traffic does not show single clients",
             remedy="give --traffic with the request log or a folder of compact of this time",
         )
 
 
-def _source_words(evidence: TrafficEvidence) -> str:
-    start, end = evidence.start, evidence.end
-    return f"{escaped(evidence.source)}, from {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
+def _source_lines(evidences: Sequence[SourceEvidence], failures: Sequence[SourceFailure], finding: _Finding) -> Iterator[str]:
+    for evidence in evidences:
+        shows = ""
+        if finding.answer is IncidentAnswer.THROTTLED and len(evidences) > 1:
+            shows = ". It records throttles" if evidence.throttles else ". It records no throttle"
+        yield (
+            f"Traffic: {evidence.source}, from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%Y-%m-%d %H:%M:%S} UTC{shows}"
+        )
+        yield from evidence.notes
+    for failure in failures:
+        yield f"Also read: {failure.source}. Nothing of this client and time: {failure.reason.because}"

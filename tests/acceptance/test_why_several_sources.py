@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.support.command import invoke
 from tests.support.git_repository import GitRepository
-from tests.support.incident_log import Sender, write_log
+from tests.support.incident_log import START, Sender, write_log
 from tests.support.manifests import quotas
 from tests.support.metrics_exporter import served
 
@@ -29,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     """A repository with a limit, the request log of broker 1, the same as a folder of compact, and two violation logs."""
     repository = GitRepository(tmp_path / "repository")
     repository.write("quotas/team.yaml", quotas(({"user": "orders"}, {"producer_byte_rate": "50KB"})))
-    repository.commit("Limit orders")
+    repository.commit("Limit orders", at=START - datetime.timedelta(days=1))
     write_log(tmp_path / "request.log", SENDERS, {"orders": 50_000.0})
     done = invoke("compact", "--traffic", "1=request.log", "--folder", "totals", cwd=tmp_path)
     assert done.code == 0, done.err
@@ -64,12 +65,14 @@ def test_totals_show_who_filled_the_group_and_the_violation_log_when_it_was_thro
     assert HOW_LONG in whats(only_totals)
     assert not {FILLED, HOW_LONG} & whats(both)
     assert both["answer"] == "throttled"
-    assert both["logged"] == only_log["logged"]
+    assert both["recorded"] == only_log["recorded"]
     assert (both["begin"], both["end"]) == (only_log["begin"], only_log["end"])
     assert [member["client_id"] for member in both["groups"][0]["members"]] == ["batch", "checkout"]
     assert both["groups"][0]["would_pass"] == only_totals["groups"][0]["would_pass"] is not None
-    assert both["evidence"][0].startswith("Times, limits and shares: per-second totals, from ")
-    assert both["evidence"][1].startswith("The brokers' own throttles, with their begin and end: violation")
+    assert both["evidence"][0].startswith("Traffic: per-second totals, from ")
+    assert both["evidence"][0].endswith(" UTC. It records no throttle")
+    assert both["evidence"][1].startswith("Traffic: violation log, from ")
+    assert both["evidence"][1].endswith(" UTC. It records throttles")
     assert "Raise the limit now" in {step["title"] for step in both["steps"]}
 
 
@@ -85,11 +88,11 @@ def test_a_source_of_another_time_is_named_and_changes_nothing(folder: Path) -> 
     alone = why(folder, "--traffic", "1=../request.log")
     both = why(folder, "--traffic", "1=../request.log", "--traffic", "1=../other.log")
 
-    assert {key: both[key] for key in ("answer", "begin", "end", "groups", "logged")} == {
-        key: alone[key] for key in ("answer", "begin", "end", "groups", "logged")
+    assert {key: both[key] for key in ("answer", "begin", "end", "groups", "recorded")} == {
+        key: alone[key] for key in ("answer", "begin", "end", "groups", "recorded")
     }
-    assert both["evidence"][1].startswith("Also read: violation")
-    assert "A throttle at another time, 2026-11-21 13:20:00 UTC" in both["evidence"][1]
+    assert both["evidence"][1].startswith("Traffic: violation log, from 2026-11-21 13:20:00 to ")
+    assert both["other_incidents"] == alone["other_incidents"] + 1
 
 
 def test_a_server_that_refuses_is_named_beside_the_answer_of_the_log(folder: Path) -> None:

@@ -57,9 +57,9 @@ def test_begin_end_and_amount_are_those_that_the_client_saw(clean_kafka: Sandbox
     throttled = [one for one in seen if one[3] > 0]
     assert len(throttled) >= 3
     assert report["answer"] == "throttled"
-    assert report["logged"]["requests"] == len(throttled)
-    assert report["logged"]["longest_ms"] == max(ms for _, _, _, ms in throttled)
-    assert report["logged"]["sum_ms"] == sum(ms for _, _, _, ms in throttled)
+    assert report["recorded"]["requests"] == len(throttled)
+    assert report["recorded"]["longest_ms"] == max(ms for _, _, _, ms in throttled)
+    assert report["recorded"]["sum_ms"] == sum(ms for _, _, _, ms in throttled)
     begin, end = (datetime.datetime.fromisoformat(report[name]).timestamp() for name in ("begin", "end"))
     assert throttled[0][0] - 0.01 <= begin <= throttled[0][1] + LATE_S
     ends = [(sent + ms / 1000, answered + ms / 1000) for sent, answered, _, ms in throttled]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 import subprocess
 from pathlib import Path
 
@@ -14,10 +16,17 @@ class GitRepository:
         folder.mkdir(parents=True, exist_ok=True)
         self.git("init", "-q", "-b", "main")
 
-    def git(self, *arguments: str) -> str:
+    def git(self, *arguments: str, at: datetime.datetime | None = None) -> str:
+        dated = {} if at is None else {"GIT_AUTHOR_DATE": at.isoformat(), "GIT_COMMITTER_DATE": at.isoformat()}
         identity = ("-c", "user.name=Somebody", "-c", "user.email=somebody@localhost", "-c", "commit.gpgSign=false")
         done = subprocess.run(
-            ["git", *identity, *arguments], cwd=self.folder, capture_output=True, text=True, check=False, timeout=300
+            ["git", *identity, *arguments],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+            env={**os.environ, **dated},
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -27,9 +36,9 @@ class GitRepository:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 
-    def commit(self, message: str = "a change") -> str:
+    def commit(self, message: str = "a change", *, at: datetime.datetime | None = None) -> str:
         self.git("add", "-A")
-        self.git("commit", "-q", "--allow-empty", "-m", message)
+        self.git("commit", "-q", "--allow-empty", "-m", message, at=at)
         return self.git("rev-parse", "HEAD")
 
     def branch(self, name: str = "pull-request") -> None:

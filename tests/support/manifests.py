@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping
 
@@ -44,11 +45,12 @@ def snapshot(
     *,
     brokers: tuple[int, ...] = (),
     leaders: LeaderSpread | None = None,
+    at: datetime.datetime = NOON,
 ) -> str:
     """A snapshot document."""
     state = CurrentState(
         cluster=ClusterIdentity(name=None, id=cluster_id, kafka_version="4.3"),
-        observed=Observed(at=NOON, origin=ObservedFrom.BROKER),
+        observed=Observed(at=at, origin=ObservedFrom.BROKER),
         entities=dict(entities),
         brokers=brokers,
         leaders=leaders,

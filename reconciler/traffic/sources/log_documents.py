@@ -175,8 +175,9 @@ class AnsweredTopic(_Decoded):
 
 
 class TopicsAnswer(_Decoded):
-    """The list of topics has three names."""
+    """The list of topics has three names. ``throttle_time_ms``: of the controller's quota, which the line itself lacks."""
 
+    throttle_time_ms: Annotated[float, msgspec.Meta(ge=0, lt=2**31)] | None = None
     topics: list[AnsweredTopic] | None = None
     results: list[AnsweredTopic] | None = None
     responses: list[AnsweredTopic] | None = None

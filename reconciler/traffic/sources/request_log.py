@@ -24,7 +24,7 @@ from reconciler.text import list_some
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
 from reconciler.traffic.sources.line_time import LineClock
-from reconciler.traffic.sources.log_documents import MARKER, LogLine, api_key, document_of
+from reconciler.traffic.sources.log_documents import MARKER, LogLine, TopicsLine, api_key, document_of
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     NAMED_BROKERS,
@@ -184,7 +184,7 @@ class _RowReader:
             ts_us,
             line.connection,
             header.correlation_id,
-            line.throttle_time_ms,
+            _throttle_ms(line),
         )
         if api in NAMING:
             request = request._replace(cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
@@ -235,6 +235,12 @@ class _RowReader:
 
         arrow = schema(also)
         return pa.RecordBatch.from_arrays([column(field.name) for field in arrow], schema=arrow)
+
+
+def _throttle_ms(line: LogLine) -> float | None:
+    """The line has the throttle of bytes and request time. The controller's quota throttles by the answer alone."""
+    answer = line.response if isinstance(line, TopicsLine) else None
+    return max(line.throttle_time_ms or 0.0, answer.throttle_time_ms or 0.0) if answer is not None else line.throttle_time_ms
 
 
 def _throttled(requests: Mapping[str, Any]) -> pa.Array:
