@@ -21,7 +21,7 @@ from reconciler.model import CONTROLLER, Coverage
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.normal_form import UNCHARGED, integers
+from reconciler.traffic.sources.normal_form import integers
 from reconciler.traffic.traffic_source import Facts
 
 Shares: TypeAlias = tuple[tuple[int, float], ...]
@@ -29,8 +29,6 @@ Shares: TypeAlias = tuple[tuple[int, float], ...]
 
 COLUMNS: Final = ("broker", "kind", "ts_us", "records", "overhead")
 """What ``move_rows`` reads."""
-_UNCHARGED: Final = tuple(UNCHARGED.values())
-_SUMS: Final = 4 + len(_UNCHARGED)
 _PHASES: Final = 997
 _GOLDEN: Final = 0.6180339887498949
 _PHASE: Final = np.floor(np.modf(np.arange(_PHASES) * _GOLDEN)[0] * _PHASES) / (_PHASES + 1)
@@ -84,7 +82,9 @@ def multiply(amounts: Integers, factor: float) -> Integers:
 
 def move_series(series: Iterable[Series], moves: TrafficMoves) -> tuple[Series, ...]:
     """The clients on the brokers that get their traffic, sorted, with keys from 0 on. Figures are divided like the amounts."""
-    figures: dict[tuple[int, Kind, str | None, str | None, str | None], list[float]] = defaultdict(lambda: [0.0] * _SUMS)
+    figures: dict[tuple[int, Kind, str | None, str | None, str | None], list[float]] = defaultdict(
+        lambda: [0.0, 0.0, 0, 0.0, 0.0, 0.0]
+    )
     for client in series:
         for broker, share in moves.shares_of(client.broker, client.kind.value):
             sums = figures[broker, client.kind, client.user, client.client_id, client.ip]
@@ -92,16 +92,16 @@ def move_series(series: Iterable[Series], moves: TrafficMoves) -> tuple[Series, 
             sums[1] += client.amount * share * moves.factor
             sums[2] = max(sums[2], client.largest)
             sums[3] += client.throttled * share
-            for place, name in enumerate(_UNCHARGED, start=_SUMS - len(_UNCHARGED)):
-                sums[place] += getattr(client, name) * share
+            sums[4] += client.unplaced * share
+            sums[5] += client.uncounted * share
     made = (
         Series(
             broker=broker, kind=kind, user=user, client_id=client_id, ip=ip,
             requests=max(1, round(requests)) if requests else 0, amount=round(amount), largest=int(largest),
             throttled=round(throttled),
-            **dict(zip(_UNCHARGED, map(math.ceil, uncharged), strict=True)),
+            unplaced=math.ceil(unplaced), uncounted=math.ceil(uncounted),
         )
-        for (broker, kind, user, client_id, ip), (requests, amount, largest, throttled, *uncharged) in figures.items()
+        for (broker, kind, user, client_id, ip), (requests, amount, largest, throttled, unplaced, uncounted) in figures.items()
     )  # fmt: skip
     return tuple(replace(client, key=key) for key, client in enumerate(sorted(made, key=lambda client: client.sort_key)))
 
