@@ -82,9 +82,16 @@ class BackendError(ReconcilerError):
 
 
 class UnreachableError(BackendError):
-    """No connection: refused, timed out, unknown host, or the other side does not speak Kafka. Nothing was sent."""
+    """No connection: refused, timed out, unknown host, or the other side does not speak Kafka. Nothing was sent.
+
+    ``remedy``: what to check, where the reason decides it; it is not part of the message.
+    """
 
     failure_reason = "unreachable"
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 class AuthenticationError(BackendError):
@@ -108,9 +115,16 @@ class AuthorizationError(BackendError):
 
 
 class UnsupportedClusterError(BackendError):
-    """The cluster answers, but not to this request: the API is missing, or too old, or the answer is malformed."""
+    """The cluster answers, but not to this request: the API is missing, or too old, or the answer is malformed.
+
+    ``remedy`` is the last sentence of the message, where it names what serves instead.
+    """
 
     failure_reason = "unsupported"
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 class RequestRefusedError(BackendError):

@@ -53,6 +53,18 @@ _AUTHORIZATION_FAILED: Final = 31
 """Kafka's error code of an entity that may not be changed."""
 
 
+_REMEDIES: Final = (
+    (AuthorizationError, "Let an administrator grant the right that the message names"),
+    (TlsFailedError, "Check the trust store, the names in the server's certificate, and the client certificate"),
+    (AuthenticationError, "Check the login in the properties file, and that the user exists"),
+    (MissingDependencyError, "Install what the message names"),
+    (UnreachableError, "Check the address, name resolution and firewalls between this machine and it"),
+    (UnsupportedClusterError, "Check which program and which version listens at this address"),
+)
+"""What to do after each class of error, the narrower class first."""
+_OF_OTHERS: Final = "Look at the logs of the brokers, or of ZooKeeper"
+
+
 def _is_encrypted(protocol: str) -> bool:
     return protocol.endswith(("SSL", "TLS"))
 
@@ -98,21 +110,15 @@ class ClusterChecks:
         return self._checks
 
     def _explain_refusal(self, error: ReconcilerError, protocol: str) -> None:
-        if isinstance(error, UnreachableError | UnsupportedClusterError):
-            self._fail("connection", str(error), "Check the address, name resolution and firewalls between this machine and it")
-            return
         if isinstance(error, TlsFailedError):
             self._pass("connection", "A server answers.")
-            self._fail(
-                "tls", str(error), "Check the trust store, the names in the server's certificate, and the client certificate"
-            )
-            return
-        if isinstance(error, AuthenticationError | MissingDependencyError):
+            self._fail_by("tls", error)
+        elif isinstance(error, AuthenticationError | MissingDependencyError):
             self._pass("connection", "A server answers.")
             self._add_tls(protocol)
-            self._fail("login", str(error), "Check the login in the properties file, and that the user exists")
-            return
-        self._fail("connection", str(error), "Check the connection settings")
+            self._fail_by("login", error)
+        else:
+            self._fail_by("connection", error)
 
     def _examine(self, cluster: QuotaCluster, protocol: str) -> None:
         self._pass("connection", "A server answers.")
@@ -123,14 +129,14 @@ class ClusterChecks:
             self._pass("login", f"The server accepts us ({protocol}).")
         else:
             self._add("login", CheckStatus.WARN, "The connection has no login.", "Use a login where others reach the listener")
-        self._guard("identity", lambda: self._identity(cluster), "Check the cluster with Kafka's own tools")
+        self._guard("identity", lambda: self._identity(cluster))
         self._brokers(cluster)
         if isinstance(cluster, CertificateInspector):
             self._certificates += cluster.server_certificates()
         self._add_certificates(protocol)
-        may_read = self._guard("describe", lambda: self._describe(cluster), "Grant DescribeConfigs on the cluster")
+        may_read = self._guard("describe", lambda: self._describe(cluster))
         if may_read:
-            self._guard("alter", lambda: self._alter(cluster), "Look at the brokers' logs")
+            self._guard("alter", lambda: self._alter(cluster))
         else:
             self._add("alter", CheckStatus.SKIP, "Without reading quotas, changes are not tried.")
         self._callback(cluster)
@@ -140,13 +146,14 @@ class ClusterChecks:
         version = (
             f"Kafka {identity.kafka_version}" if identity.kafka_version else "Kafka of a version that ZooKeeper does not know"
         )
-        brokers = count_of(len(cluster.brokers()), "broker")
+        # ZooKeeper can be read without any broker, and its session counts none.
+        brokers = f", {count_of(len(cluster.brokers()), 'broker')}" if isinstance(cluster, EveryBroker) else ""
         try:
             check_cluster_id(self._spec, identity)
         except WrongClusterError as error:
             self._fail("identity", str(error), "Check the address, or correct clusterId in the Cluster manifest")
             return
-        message = f"{version}, {brokers}, cluster id {escaped(identity.id or 'unknown')}."
+        message = f"{version}{brokers}, cluster id {escaped(identity.id or 'unknown')}."
         if self._spec.name is not None and self._spec.cluster_id is None:
             remedy = f"Write clusterId: {escaped(identity.id or '')} into the Cluster manifest, so that no other one is changed"
             self._add("identity", CheckStatus.WARN, f"{message} The Cluster manifest does not state an id.", remedy)
@@ -162,7 +169,7 @@ class ClusterChecks:
             nodes = {node.id: f"broker {node.id} at {node.host}:{node.port}" for node in cluster.brokers()}
             answers = cluster.describe_on(_ABOUT_NOBODY, tuple(nodes))
         except ReconcilerError as error:
-            self._fail("brokers", str(error), "Check the brokers")
+            self._fail_by("brokers", error)
             return
         silent = [
             f"{escaped(nodes[broker])}: {answer}"
@@ -230,15 +237,12 @@ class ClusterChecks:
         message = f"Brokers have the plugin {display_name(name)}, so Kafka's own rules of precedence may not apply."
         self._add("callback", CheckStatus.WARN, message, "Describe it with quotaCallback in the Cluster manifest")
 
-    def _guard(self, name: str, check: Callable[[], None], remedy: str) -> bool:
+    def _guard(self, name: str, check: Callable[[], None]) -> bool:
         """Make a check whose errors are its answer; whether it had none."""
         try:
             check()
-        except AuthorizationError as error:
-            self._fail(name, str(error), "Let an administrator run the command in the message")
-            return False
         except ReconcilerError as error:
-            self._fail(name, str(error), remedy)
+            self._fail_by(name, error)
             return False
         return True
 
@@ -260,6 +264,12 @@ class ClusterChecks:
 
     def _pass(self, name: str, message: str) -> None:
         self._add(name, CheckStatus.PASSED, message)
+
+    def _fail_by(self, name: str, error: ReconcilerError) -> None:
+        """Note a failed check with the remedy that the error's class has."""
+        own = error.remedy if isinstance(error, UnsupportedClusterError | UnreachableError) else None
+        remedy = own or next((text for kind, text in _REMEDIES if isinstance(error, kind)), _OF_OTHERS)
+        self._fail(name, str(error).removesuffix(f". {remedy}"), remedy)
 
     def _fail(self, name: str, message: str, remedy: str) -> None:
         self._add(name, CheckStatus.FAIL, message, remedy)

@@ -180,6 +180,8 @@ class BrokerCluster:
     def _setting(self, name: str) -> str | None:
         broker = self.brokers()[0].id
         answer = self._read(lambda: broker_setting_request(broker, name), _unchanged, broker=broker)
+        if not answer.results:
+            raise UnsupportedClusterError("the broker answered a question about its settings with nothing")
         result = answer.results[0]
         if result.error_code:
             raise self._refusal(result.error_code, result.error_message, DESCRIBE)

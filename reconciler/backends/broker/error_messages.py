@@ -50,6 +50,17 @@ _BY_TEXT: Final = {
     "": _CLOSED,
 }
 
+_LISTENER: Final = "Check the port, and give the security settings of its listener (--command-config client.properties)"
+_REMEDIES: Final = {
+    "unknown host": "Check the name of the host, and how this machine resolves names",
+    "connection refused": "Check the port, and that a broker listens there",
+    "no answer in time": "Check that the broker runs, and that no firewall between this machine and it drops packets",
+    "what it answers is not the Kafka protocol": _LISTENER,
+    _CLOSED: _LISTENER,
+    _NO_TLS: _LISTENER,
+}
+"""By the reason of a failed connection."""
+
 _NAME: Final = r".*certificate verify failed: (?:IP address|Hostname) mismatch(?:, certificate is not valid for ('.*'))?.*"
 _TLS_WORDS: Final = tuple(
     (re.compile(pattern, re.DOTALL), text)
@@ -131,6 +142,11 @@ def connection_hint(error: BaseException | None, protocol: str) -> str:
     if error is None or not (isinstance(error, kafka_errors.KafkaProtocolError) or describe_error(error) in (_CLOSED, _NO_TLS)):
         return ""
     return _HINTS.get(protocol, "")
+
+
+def connection_remedy(error: BaseException | None) -> str | None:
+    """What to check after a connection that failed, by the reason; ``None`` for one that decides nothing."""
+    return None if error is None else _REMEDIES.get(describe_error(error))
 
 
 def request_refusal(

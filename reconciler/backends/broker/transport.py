@@ -23,10 +23,17 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from reconciler.backends.broker.error_messages import REFUSED_CERTIFICATE, connection_hint, describe_error, is_tls_failure
+from reconciler.backends.broker.error_messages import (
+    REFUSED_CERTIFICATE,
+    connection_hint,
+    connection_remedy,
+    describe_error,
+    is_tls_failure,
+)
 from reconciler.backends.broker.hosted import service_of
 from reconciler.backends.broker.mechanisms import LoginStoppedError, login_settings
 from reconciler.backends.broker.quota_messages import RawAnswer
+from reconciler.backends.broker.server_kind import lacks_request
 from reconciler.backends.broker.settings import ConnectionSettings, refused_certificate, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.errors import (
@@ -168,21 +175,29 @@ class Transport:
 
     def _first_that_answers(self, *, last: Any = None) -> Any:
         reasons: list[str] = []
-        last_hint = ""
+        last_hint, last_remedy = "", None
+        unsupported: UnsupportedClusterError | None = None
         for where, node in sorted(self._candidates().items(), key=lambda candidate: candidate[1] == last):
             log_event(_log, "asking a server for the brokers", address=where, security=self._settings.security.protocol)
             try:
                 with self._translated(node):
                     self._run(self._greet, node, self._settings.connect_seconds)
+            except UnsupportedClusterError as error:
+                unsupported = error
+                reasons.append(f"{where}: {error}")
+                # Else the library takes the next server for one of the same kind.
+                self._manager.broker_version_data = None
             except AnswerLostError as error:
                 if error.__cause__ is not None and is_tls_failure(error.__cause__):
                     # With TLS 1.3 a client learns only after its handshake that its certificate was not accepted.
                     raise TlsFailedError(f"TLS with {where} failed: {self._tls_reason(error.__cause__)}") from error
                 reasons.append(f"{where}: {error}")
                 last_hint = connection_hint(error.__cause__, self._settings.security.protocol)
+                last_remedy = connection_remedy(error.__cause__)
             except NoConnectionError as error:
                 reasons.append(f"{where}: {error.reason}")
                 last_hint = connection_hint(error.__cause__, self._settings.security.protocol)
+                last_remedy = connection_remedy(error.__cause__)
             else:
                 version = ".".join(str(number) for number in self.release or ())
                 log_event(_log, "using broker", level=logging.INFO, address=where, broker=node, kafka_version=version)
@@ -190,7 +205,9 @@ class Transport:
             log_event(
                 _log, "server cannot be used", level=logging.INFO, address=where, reason=reasons[-1].removeprefix(f"{where}: ")
             )
-        raise UnreachableError(f"no Kafka broker can be reached ({'; '.join(reasons)}){last_hint}")
+        if unsupported is not None:
+            raise unsupported
+        raise UnreachableError(f"no Kafka broker can be reached ({'; '.join(reasons)}){last_hint}", remedy=last_remedy)
 
     def _candidates(self) -> dict[str, Any]:
         """Every server we know of by ``host:port``, the given ones first."""
@@ -332,11 +349,10 @@ class Transport:
         ) as error:
             raise AuthenticationError(f"{self._name(node)} refused the login: {describe_error(error)}") from error
         except kafka_errors.IncompatibleBrokerVersion as error:
+            versions = self._manager.broker_version_data
+            offered = {} if versions is None else versions.api_versions
             service = service_of(self._settings.hosts, self.cluster_id)
-            advice = f". {service.advice}" if service is not None else ""
-            raise UnsupportedClusterError(
-                f"{self._name(node)} has no requests for client quotas, which Kafka has since 2.6{advice}"
-            ) from error
+            raise lacks_request(self._name(node), offered, release=self.release or (), service=service) from error
         except kafka_errors.UnknownBrokerIdError as error:
             raise UnreachableError(f"the cluster has no broker {node}") from error
         except kafka_errors.KafkaError as error:
