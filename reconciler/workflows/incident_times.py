@@ -44,8 +44,11 @@ def recorded_stretches(throttles: Iterable[RecordedThrottle], since: float, unti
     for throttle in throttles:
         if throttle.of_samples:
             samples[throttle.broker, throttle.kind, throttle.user, throttle.client_id].append(throttle)
-        elif (stretch := Stretch(throttle.begin_us / 1e6, throttle.end_us / 1e6).within(since, until)) is not None:
-            yield stretch
+            continue
+        begin, end = throttle.begin_us / 1e6, throttle.end_us / 1e6
+        if end >= since and begin <= until:
+            # A broker states the end of a throttle in advance.
+            yield Stretch(max(begin, since), end)
     for of_series in samples.values():
         for run in _runs(of_series):
             if (proven := _proven(run, since)) is not None and (stretch := proven.within(since, until)) is not None:
