@@ -120,7 +120,7 @@ class _EachCluster:
         from reconciler.files import write_whole
         from reconciler.formats import document_text
         from reconciler.model import ClusterFailure, display_name, escaped, slug_of
-        from reconciler.render import Style, apply_report_lines, failure_lines, line
+        from reconciler.render import Style, apply_report_lines, failure_lines, findings_lines, line
 
         if self._args.report and not isinstance(result, ClusterFailure):
             folder = Path(self._args.report)
@@ -134,6 +134,7 @@ class _EachCluster:
         else:
             lines = (
                 line((f"Cluster {display_name(result.cluster.name or '')}{where}", Style.STRONG)),
+                *findings_lines(result.findings),
                 *apply_report_lines(result),
             )
         with self._printing, self._progress.silent():

@@ -89,6 +89,12 @@ def show_plan(args: WritingArguments, plan: Plan) -> None:
     output.print_lines(args, plan_lines(plan, most_changes=MANY_CHANGES), sys.stderr if args.format == "json" else sys.stdout)
 
 
+def show_findings(args: WritingArguments, plan: Plan, progress: PatientProgress) -> None:
+    """Print the findings of a plan as ``plan`` does, above the plan and the question."""
+    with progress.silent():
+        output.print_findings(args, plan.findings, to_stdout=False)
+
+
 def preview(args: WritingArguments, plan: Plan, progress: PatientProgress) -> None:
     """Show a plan that is not going to be written."""
     with progress.silent():

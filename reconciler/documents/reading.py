@@ -135,7 +135,9 @@ def moment_from_json(text: str, path: str) -> datetime.datetime:
 
 def cluster_from_json(row: Mapping[str, Any]) -> ClusterIdentity:
     """The inverse of ``cluster_to_json``."""
-    return ClusterIdentity(name=row["name"], id=row["id"], kafka_version=row["kafka_version"])
+    return ClusterIdentity(
+        name=row["name"], id=row["id"], kafka_version=row["kafka_version"], quota_callback=row.get("quota_callback")
+    )
 
 
 def source_from_json(row: Mapping[str, Any]) -> ManifestCommit:

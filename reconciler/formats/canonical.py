@@ -37,8 +37,9 @@ def entity_from_json(value: Mapping[str, object]) -> Entity:
 
 
 def cluster_to_json(cluster: ClusterIdentity) -> dict[str, Json]:
-    """A cluster as ``{name, id, kafka_version}``; null for an unknown field."""
-    return {"name": cluster.name, "id": cluster.id, "kafka_version": cluster.kafka_version}
+    """A cluster as ``{name, id, kafka_version, quota_callback?}``; null for an unknown field."""
+    facts: dict[str, Json] = {"name": cluster.name, "id": cluster.id, "kafka_version": cluster.kafka_version}
+    return facts if cluster.quota_callback is None else {**facts, "quota_callback": cluster.quota_callback}
 
 
 def moment_to_json(moment: datetime.datetime) -> str:

@@ -189,6 +189,7 @@ if TYPE_CHECKING:
         TrafficSpread,
     )
     from reconciler.model.state import (
+        NOT_ASKED,
         ClusterIdentity,
         CurrentState,
         DeclaredExpiry,
@@ -239,6 +240,7 @@ __all__ = [
     "LONG_MAX",
     "MAX_REGEXES",
     "MAY_OVERRIDE_DECLARED",
+    "NOT_ASKED",
     "NOT_RECORDED",
     "NO_LONGER_DECLARED",
     "OTHER",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from reconciler.model.entity import Entity, ForeignText, escaped
@@ -147,22 +147,38 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class ClusterIdentity:
-    """Which cluster answered. ``kafka_version`` is the release, as far as the cluster reports it (``4.3``).
+    """Which cluster answered, and what decides about all quotas there. Every command prints all of it.
 
-    A broker or a file chose all three texts: ``str()`` and f-strings escape what does not print.
+    ``kafka_version`` is the release, as far as the cluster reports it (``4.3``). ``quota_callback`` is the class with which the
+    brokers replace Kafka's own rules (``client.quota.callback.class``). A broker or a file chose all texts: ``str()`` and
+    f-strings escape what does not print.
     """
 
     name: ForeignText | None = None
     id: ForeignText | None = None
     kafka_version: ForeignText | None = None
+    quota_callback: ForeignText | None = None
+    """``None``: Kafka's own rules, or not known."""
 
-    def __init__(self, *, name: str | None = None, id: str | None = None, kafka_version: str | None = None) -> None:  # noqa: A002 - the field's name
-        for field_name, text in (("name", name), ("id", id), ("kafka_version", kafka_version)):
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        id: str | None = None,  # noqa: A002 - the field's name
+        kafka_version: str | None = None,
+        quota_callback: str | None = None,
+    ) -> None:
+        texts = {"name": name, "id": id, "kafka_version": kafka_version, "quota_callback": quota_callback}
+        for field_name, text in texts.items():
             object.__setattr__(self, field_name, None if text is None else ForeignText(text[:]))
 
     def named(self, name: str | None) -> ClusterIdentity:
         """The same cluster under the name of its manifest, if that has one."""
-        return ClusterIdentity(name=name or self.name, id=self.id, kafka_version=self.kafka_version)
+        return replace(self, name=None if (chosen := name or self.name) is None else ForeignText(chosen[:]))
+
+    def with_callback(self, quota_callback: str | None) -> ClusterIdentity:
+        """The same cluster, whose brokers have this class."""
+        return replace(self, quota_callback=None if quota_callback is None else ForeignText(quota_callback[:]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +198,10 @@ class UnreadableNode:
         return f"ZooKeeper's node {escaped(self.path)}{whose}: {escaped(self.reason)}"
 
 
+NOT_ASKED: Final = "not asked"
+"""The reason why a fact of a cluster is not known before a broker was asked, or where there is none to ask."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentState:
     """All quotas of a cluster at one moment. ``notes``: what to know about how it was read."""
@@ -196,6 +216,8 @@ class CurrentState:
     """Ids of the brokers that were up, sorted. Empty: not known."""
     leaders: LeaderSpread | None = None
     """Which of them lead partitions. ``None``: not asked."""
+    callback_unknown: str | None = NOT_ASKED
+    """Why ``cluster.quota_callback`` is not known. ``None``: it is known."""
 
 
 def same_value(value: float | None, other: float | None) -> bool:

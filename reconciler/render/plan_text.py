@@ -35,6 +35,7 @@ from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import findings_lines
 from reconciler.render.layout import Block, Column, Line, Style, Table, labelled, line, message_segments, table
 from reconciler.render.value_sentences import change_sentences
+from reconciler.resolution import callback_notes
 from reconciler.text import amount, count_of, duration, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
@@ -219,9 +220,10 @@ def _share(key: KeyChange) -> float:
 
 
 def cluster_title(cluster: ClusterIdentity) -> str:
-    """``cluster prod-eu (4L6g3nShT-eMCtK--X86sw, Kafka 4.3)``, with what is known."""
+    """``cluster prod-eu (4L6g3nShT-eMCtK--X86sw, Kafka 4.3, quotas by acme.Groups)``, with what is known."""
     known = [f"{cluster.id}"] if cluster.id else []
     known += [f"Kafka {cluster.kafka_version}"] if cluster.kafka_version else []
+    known += [f"quotas by {cluster.quota_callback}"] if cluster.quota_callback else []
     name = f"cluster {display_name(cluster.name)}" if cluster.name else "the cluster"
     return f"{name} ({', '.join(known)})" if known else name
 
@@ -348,7 +350,6 @@ def _report_lines(report: ApplyReport) -> Iterator[Line]:
             code = f" (error {outcome.error_code})" if outcome.error_code is not None else ""
             words = escaped(outcome.error or "no answer")
             yield line((f"  {outcome.status.value}: ", Style.BAD), f"{outcome.change.entity}: {words}{code}")
-    yield from findings_lines(report.findings)
     for withheld in report.withheld:
         count = f": {count_of(len(withheld.changes), 'change')}" if withheld.changes else ""
         yield line(("  withheld: ", Style.WARN), f"{withheld.name}{count}")
@@ -356,6 +357,8 @@ def _report_lines(report: ApplyReport) -> Iterator[Line]:
             head = f"    {reason.kind} {reason.id}: " if reason.id is not None else "    "
             yield line(head, *message_segments(reason.message), hang=6)
     yield line(_report_headline(report))
+    if report.result in (ApplyResult.DONE, ApplyResult.PARTIAL):
+        yield from (labelled("Note: ", Style.WARN, *message_segments(note)) for note in callback_notes(report.cluster))
     if report.withheld and report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO):
         yield line((f"{withheld_words(report.withheld)}.", Style.BAD))
     if report.message and report.result is not ApplyResult.DONE:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         RungStatus,
     )
     from reconciler.resolution.effects import effects_between, unclear_effects
+    from reconciler.resolution.foreign_callback import callback_notes, foreign_callback
     from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback, metadata_of
     from reconciler.resolution.group_view import GroupedQuotas
     from reconciler.resolution.kafka_names import (
@@ -135,6 +136,7 @@ __all__ = [
     "address_of",
     "answer",
     "callback_limits",
+    "callback_notes",
     "canonical_address",
     "client_of",
     "compare",
@@ -142,6 +144,7 @@ __all__ = [
     "effects_between",
     "entity_refusal",
     "filter_refusal",
+    "foreign_callback",
     "host_address",
     "ip_verdict",
     "is_alterable",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         make_alter_request,
         name_warnings,
     )
-    from reconciler.workflows.apply import Approval, AuditFile, apply_manifests
+    from reconciler.workflows.apply import Approval, AuditFile, PlanViews, apply_manifests
     from reconciler.workflows.backtest import BacktestOptions, proposal_of, proposal_of_settings, run_backtest, set_quotas
     from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
     from reconciler.workflows.broker_model import ModelOptions
@@ -172,6 +172,7 @@ __all__ = [
     "ManifestFiles",
     "ModelOptions",
     "Observation",
+    "PlanViews",
     "PrometheusRequest",
     "PullRequestOutcome",
     "QuotaSources",

@@ -36,7 +36,7 @@ from reconciler.model import (
 from reconciler.planning import change_of_one, nothing_to_do_notes
 from reconciler.policy import GuardContext, ManagedAt, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.resolution import entity_refusal, needs_broker, unsendable, value_refusal
+from reconciler.resolution import callback_notes, entity_refusal, needs_broker, unsendable, value_refusal
 from reconciler.text import near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.connect import read_state
@@ -244,7 +244,11 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
         changes=changes,
         guards=judgement.guards,
         digest=plan_digest(current.cluster.id, changes),
-        notes=(*judgement.notes, *nothing_to_do_notes(entity, live, add=request.add, delete=request.delete)),
+        notes=(
+            *callback_notes(current.cluster),
+            *judgement.notes,
+            *nothing_to_do_notes(entity, live, add=request.add, delete=request.delete),
+        ),
     )
 
 

@@ -34,6 +34,7 @@ from reconciler.model import (
 from reconciler.planning import is_applied, quotas_after, require_current, undeclared_in_scope
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster
+from reconciler.text import count_of
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, plan_from
@@ -73,6 +74,24 @@ class Approval:
     """Lower large reductions in steps."""
 
 
+def _unseen(_: Plan) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanViews:
+    """Where a run shows its plan. ``on_plan`` gets each plan without errors, before anything else is decided about it.
+
+    ``on_refusal`` gets a plan that is refused before the question about it was asked.
+    """
+
+    on_plan: Callable[[Plan], None] = _unseen
+    on_refusal: Callable[[Plan], None] = _unseen
+
+
+_NO_VIEWS: Final = PlanViews()
+
+
 def apply_manifests(
     intent: Intent,
     cluster: QuotaCluster,
@@ -82,13 +101,12 @@ def apply_manifests(
     clock: Clock,
     progress: Progress,
     given: GivenBaseline | None = None,
-    on_refusal: Callable[[Plan], None] = lambda _: None,
+    views: PlanViews = _NO_VIEWS,
 ) -> ApplyReport:
     """Write what the manifests want, if everything agrees.
 
     ``confirm`` is asked once, with the plan, when there is something to write and not only validation is wanted. What is refused
-    comes back as a report too; ``on_refusal`` gets a plan that is refused before ``confirm`` saw it. A saved plan is not stale
-    when the cluster has all its values: nothing is left to do.
+    comes back as a report too. A saved plan is not stale when the cluster has all its values: nothing is left to do.
 
     Raises ``BackendError``, ``WrongClusterError``, ``BaselineError``, or (for findings that the live state brings)
     ``ManifestError``, only when nothing was written.
@@ -98,10 +116,11 @@ def apply_manifests(
     plan = plan_from(intent, current, accepted=approval.accepted, source=intent.source(), clock=clock, given=given)
     plan = in_steps(plan, approval.step_down)
     stop_on(plan.findings, intent.fail_on)
+    views.on_plan(plan)
     saved = approval.saved
     if saved is not None and approval.expected_digest in (None, saved.digest) and is_applied(saved, current):
         return already_applied(plan)
-    report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=on_refusal)
+    report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=views.on_refusal)
     unmanaged = undeclared_in_scope(intent.desired, quotas_after(current.entities, plan.changes), intent.spec.scope)
     return replace(report, findings=_about_the_rest(plan), divided_among=plan.brokers, leaders=plan.leaders, unmanaged=unmanaged)
 
@@ -114,10 +133,11 @@ def write(
     confirm: Callable[[Plan], bool],
     clock: Clock,
     progress: Progress,
-    on_refusal: Callable[[Plan], None] = lambda _: None,
+    on_refusal: Callable[[Plan], None] = _unseen,
 ) -> ApplyReport:
     """Write a plan that was just made, if what was approved is what it does.
 
+    Where only validation is wanted, the cluster is asked about a plan that guards refuse, too, and the report has both answers.
     Raises ``BackendError`` and ``WrongClusterError``, only when nothing was written.
     """
     try:
@@ -126,7 +146,13 @@ def write(
     except RefusedError as error:
         log_event(_log, "write refused", level=logging.INFO, reason=error.failure_reason, digest=plan.digest)
         on_refusal(plan)
-        return refused(plan, error)
+        report = refused(plan, error)
+        if isinstance(error, StalePlanError) or not approval.settings.validate_only or not plan.changes:
+            return report
+        checked = Executor(cluster, clock=clock, progress=progress, settings=approval.settings).run(plan)
+        return replace(
+            report, outcomes=checked.outcomes, message=f"{report.message} {_cluster_answer(checked)}", validate_only=True
+        )
     log_event(
         _log,
         "write allowed",
@@ -152,6 +178,15 @@ def write(
             return replace(report, withheld=plan.withheld)
     except RefusedError as error:
         return refused(plan, error)
+
+
+def _cluster_answer(checked: ApplyReport) -> str:
+    if checked.result is ApplyResult.DONE:
+        return f"Apart from that, the cluster would accept all {count_of(len(checked.outcomes), 'change')}"
+    refused_changes = checked.count(ChangeStatus.FAILED)
+    if not refused_changes:
+        return f"Also, {checked.message}"
+    return f"The cluster itself refuses {count_of(refused_changes, 'change')} of {len(checked.outcomes)}, too"
 
 
 def in_steps(plan: Plan, step_down: StepDown | None) -> Plan:

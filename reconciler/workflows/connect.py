@@ -13,6 +13,7 @@ from reconciler.errors import UsageError, WrongClusterError
 from reconciler.logs import log_event, timed_event
 from reconciler.model import Certificate, ClusterIdentity, ClusterSpec, Connection, CurrentState, display_name, escaped
 from reconciler.ports import QuotaCluster, QuotaReader
+from reconciler.workflows.cluster_facts import with_facts
 
 if TYPE_CHECKING:
     from reconciler.backends import ClientProperties, ZooKeeperSecurity
@@ -197,7 +198,7 @@ def read_state(spec: ClusterSpec, reader: QuotaReader) -> CurrentState:
         data["origin"] = current.observed.origin.value
         data["entities"] = len(current.entities)
     check_cluster_id(spec, current.cluster)
-    return current
+    return with_facts(current, reader)
 
 
 def check_cluster_id(spec: ClusterSpec, identity: ClusterIdentity) -> None:

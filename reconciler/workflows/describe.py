@@ -9,6 +9,7 @@ from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClus
 from reconciler.model import CurrentState, EntityType, MatchKind, Selector, TypeMatch, display_name, escaped
 from reconciler.ports import EntityFilter, FilteringReader, QuotaReader
 from reconciler.resolution import INVALID_REQUEST, UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
+from reconciler.workflows.cluster_facts import with_facts
 
 EVERYTHING: Final = Selector(types=())
 """Selects every entity there is."""
@@ -40,6 +41,7 @@ def describe_cluster(reader: QuotaReader, query: Selector = EVERYTHING) -> Curre
             raise _refused_here(*refused, query)
         whole = reader.current_state()
         state = replace(whole, entities=answer(entity_filter, whole.entities))
+    state = with_facts(state, reader)
     if is_exact(query):
         return state
     return replace(state, entities={entity: quotas for entity, quotas in state.entities.items() if query.matches(entity)})

@@ -20,6 +20,7 @@ from reconciler.planning import (
     unalterable_notes,
 )
 from reconciler.ports import QuotaReader
+from reconciler.resolution import callback_notes
 from reconciler.text import list_some
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent
@@ -90,6 +91,7 @@ def drift_from(
 
 
 def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> Iterator[str]:
+    yield from callback_notes(current.cluster)
     yield from (node.message for node in current.unreadable)
     yield from unalterable_notes(unalterable_entities(intent.desired, current.entities, intent.spec.scope))
     if intent.errors:

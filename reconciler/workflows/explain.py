@@ -25,6 +25,7 @@ from reconciler.model import (
 )
 from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, POLICY_VIOLATED, RENAMED
 from reconciler.text import near_miss, shown
+from reconciler.workflows.cluster_facts import QUOTA_CALLBACK
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
 _RUN_TIME: Final = (
@@ -122,6 +123,14 @@ _RUN_TIME: Final = (
         "it has all clients of the declared entity, or it names the same user or client-id. An entity that is new since the "
         "baseline counts, too, if some client may be limited by both. drift calls it added. Declare it, remove it with an entry "
         "that has quotas: {}, or exclude it from the scope when another team owns it.",
+    ),
+    Rule(
+        id=QUOTA_CALLBACK,
+        severity=Severity.WARNING,
+        explanation="The brokers resolve quotas with a class of their own (client.quota.callback.class), not by Kafka's rules. "
+        "Which quotas have an effect, and for which clients, only that class knows. Ask its authors, or describe it with "
+        "spec.quotaCallback of the Cluster manifest: a Python class that backtest and resolve then use. With it, plan has a note "
+        "instead of this warning.",
     ),
     Rule(
         id=UNALTERABLE,

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.documents import plan_digest
-from reconciler.errors import BackendError, FileAccessError, UsageError
+from reconciler.errors import FileAccessError, UsageError
 from reconciler.logs import log_event
 from reconciler.manifest import Owner, RepositoryPolicy, ValueLimit, budgets_of, group_notes
 from reconciler.model import (
     LINT_RULES,
+    NOT_ASKED,
     ClusterSpec,
     CurrentState,
     DesiredQuota,
@@ -45,10 +46,11 @@ from reconciler.policy import (
     judge,
     judge_owners,
 )
-from reconciler.ports import CallbackInspector, Clock, LeaderInspector, Progress, QuotaCluster, QuotaReader
-from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, effects_between, unclear_effects
+from reconciler.ports import Clock, LeaderInspector, Progress, QuotaCluster, QuotaReader
+from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, callback_notes, effects_between, unclear_effects
 from reconciler.text import did_you_mean, shown
 from reconciler.workflows.baselines import GivenBaseline
+from reconciler.workflows.cluster_facts import callback_findings, with_facts
 from reconciler.workflows.expiries import accepted_fallbacks, fallback_notes
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, desired_for, load_manifests, stop_on
@@ -266,13 +268,14 @@ def plan_from(
         digest=plan_digest(identity.id, judged.changes),
         notes=(
             *current.notes,
+            *(callback_notes(identity) if spec.quota_callback is not None else ()),
             *judged.notes,
             *fallback_notes(fallbacks),
             *intent.notes,
             *share_notes(intent.desired),
             *undeclared_notes(spec, intent.desired, current, earlier, source=source),
         ),
-        findings=in_order((*declared, *linted, *undeclared)),
+        findings=in_order((*declared, *linted, *undeclared, *callback_findings(spec, identity))),
         unmanaged=tuple(sorted(differences.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
         brokers=current.brokers if intent.has_totals else (),
         leaders=current.leaders if intent.has_totals else None,
@@ -337,9 +340,11 @@ def with_effects(
     """The plan with its effects on the clients that its entities name, and on ``traffic``'s pairs of user and client id.
 
     ``source`` is what ``current`` was read from: when it can know that the brokers resolve quotas with code of their own, the
-    effects are unknown, and a note states so. Where it cannot, the callback of ``spec`` counts.
+    effects are unknown. Where it cannot, the callback of ``spec`` counts.
     """
-    callback, notes = _callback(source)
+    current = with_facts(current, source)
+    callback: str | None = current.cluster.quota_callback
+    notes = _assumed(current.callback_unknown)
     if notes and spec is not None and spec.quota_callback is not None:
         callback = spec.quota_callback.name
     before, changed = current.entities, quotas_after(current.entities, plan.changes)
@@ -365,15 +370,16 @@ def with_effects(
     return replace(plan, effects=effects, notes=(*plan.notes, *notes, *about))
 
 
-def _callback(source: object) -> tuple[str | None, tuple[str, ...]]:
-    """The class, if any, and a note when it is not known."""
+def _assumed(callback_unknown: str | None) -> tuple[str, ...]:
+    """A note when the brokers' callback class is not known."""
     assumed = "effects assume that brokers resolve quotas as Kafka does"
-    if not isinstance(source, CallbackInspector):
-        return None, (f"{assumed}. It was not read whether they have a client.quota.callback.class",)
-    try:
-        return source.quota_callback(), ()
-    except BackendError as error:
-        return None, (f"{assumed}. No broker answered whether they have a client.quota.callback.class: {error}",)
+    match callback_unknown:
+        case None:
+            return ()
+        case _ if callback_unknown == NOT_ASKED:
+            return (f"{assumed}. It was not read whether they have a client.quota.callback.class",)
+        case _:
+            return (f"{assumed}. No broker answered whether they have a client.quota.callback.class: {callback_unknown}",)
 
 
 _CLIENT_ID: Final = "client-id"
@@ -482,7 +488,7 @@ class _ReadOnce:
     def current_state(self) -> CurrentState:
         """The state as it was read first."""
         if self._state is None:
-            self._state = self._source.current_state()
+            self._state = with_facts(self._source.current_state(), self._source)
         return self._state
 
     def leader_spread(self) -> LeaderSpread | None:

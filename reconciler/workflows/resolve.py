@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from reconciler.errors import BackendError, UsageError
 from reconciler.model import (
+    NOT_ASKED,
     OTHER,
     ClusterIdentity,
     ClusterSpec,
@@ -28,7 +29,7 @@ from reconciler.model import (
     display_name,
 )
 from reconciler.planning import difference, quotas_after
-from reconciler.ports import CallbackInspector, StaticDefaultsInspector
+from reconciler.ports import StaticDefaultsInspector
 from reconciler.resolution import (
     GROUP_CALLBACK,
     Caveats,
@@ -44,6 +45,7 @@ from reconciler.resolution import (
     compare_known,
 )
 from reconciler.text import list_some, near_miss, number_text, shown
+from reconciler.workflows.cluster_facts import with_facts
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
 from reconciler.workflows.expiries import live_expiries
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
@@ -250,6 +252,7 @@ _NO_VERSION: Final = (
     "the version of the brokers is not known. Before Kafka 3.0 their settings quota.producer.default and quota.consumer.default "
     "apply where no quota is set"
 )
+_ORIGINS: Final = {ObservedFrom.SNAPSHOT: "a snapshot", ObservedFrom.ZOOKEEPER: "ZooKeeper"}
 _ALONE: Final = (
     "these are the manifests alone: quotas that the cluster has beside them (unmanaged, or outside the scope) are not known "
     "here. 'planned' counts them"
@@ -261,7 +264,8 @@ def current_view(state: CurrentState, *, source: object, name: str | None = None
 
     Where it does not, the Cluster manifest may.
     """
-    callback, notes = _callback(source, state.observed.origin)
+    state = with_facts(state, source)
+    callback, notes = _callback(state)
     groups = callback == GROUP_CALLBACK or (callback is None and notes != () and has_group_plugin(spec))
     if groups:
         callback, notes = None, (_PLUGIN,)
@@ -365,14 +369,14 @@ def _written(spec: ClusterSpec | None) -> str | None:
     )
 
 
-def _callback(source: object, origin: ObservedFrom) -> tuple[str | None, tuple[str, ...]]:
-    if not isinstance(source, CallbackInspector):
-        who = {ObservedFrom.SNAPSHOT: "a snapshot", ObservedFrom.ZOOKEEPER: "ZooKeeper"}.get(origin, "what was read")
+def _callback(state: CurrentState) -> tuple[str | None, tuple[str, ...]]:
+    if state.callback_unknown == NOT_ASKED:
+        who = _ORIGINS.get(state.observed.origin, "what was read")
         return None, (f"{_ASSUMED}, and {who} does not show whether they have a client.quota.callback.class",)
-    try:
-        callback = source.quota_callback()
-    except BackendError as error:
-        return None, (f"{_ASSUMED}. It could not be checked whether they have a client.quota.callback.class: {error}",)
+    if state.callback_unknown is not None:
+        checked = f"It could not be checked whether they have a client.quota.callback.class: {state.callback_unknown}"
+        return None, (f"{_ASSUMED}. {checked}",)
+    callback = state.cluster.quota_callback
     if callback is None or callback == GROUP_CALLBACK:
         return callback, ()
     reason = (

@@ -29,6 +29,7 @@ from reconciler.model import (
 from reconciler.planning import plan_way_back, sort_for_writing
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.resolution import callback_notes
 from reconciler.workflows.apply import Approval, in_steps, refused, write
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
@@ -150,7 +151,7 @@ def _plan(
         changes=changes,
         guards=judgement.guards,
         digest=plan_digest(current.cluster.id, changes),
-        notes=(*current.notes, *judgement.notes, *notes),
+        notes=(*callback_notes(current.cluster), *current.notes, *judgement.notes, *notes),
     )
 
 

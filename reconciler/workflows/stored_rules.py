@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from reconciler.errors import BackendError
 from reconciler.model import (
+    NOT_ASKED,
     ClusterSpec,
     CurrentState,
     Entity,
@@ -18,17 +18,19 @@ from reconciler.model import (
     display_name,
     flag_part,
 )
-from reconciler.ports import CallbackInspector, QuotaReader
+from reconciler.ports import QuotaReader
 from reconciler.resolution import (
     GROUP_CALLBACK,
     GroupLimit,
     GroupMember,
     MemberKind,
     ProportionalTotal,
+    callback_notes,
     is_reserved,
     stored_rule,
 )
 from reconciler.text import amount, count_of, list_some
+from reconciler.workflows.cluster_facts import with_facts
 
 _SHOWN: Final = 5
 _WITH_PREFIX: Final = " that begin with "
@@ -36,15 +38,14 @@ _PREFIXES: Final = {MemberKind.USER_PREFIX: EntityType.USER, MemberKind.CLIENT_I
 
 
 def stored_rule_notes(state: CurrentState, reader: QuotaReader, spec: ClusterSpec) -> Iterator[Message]:
-    """A note for each group and total among the entities of a state, and one about the brokers' callback class.
-
-    A live cluster is asked for that class only where a reserved user or the Cluster manifest makes it matter.
-    """
+    """A note for each group and total among the entities of a state, and one about the brokers' callback class."""
+    state = with_facts(state, reader)
     reserved = {entity: quotas for entity, quotas in state.entities.items() if is_reserved(entity)}
-    if not reserved and spec.quota_callback is None:
-        return
-    yield from _rule_notes(reserved)
-    yield from _callback_notes(reader, spec, reserved=bool(reserved))
+    if reserved:
+        yield from _rule_notes(reserved)
+    yield from callback_notes(state.cluster)
+    if reserved or spec.quota_callback is not None:
+        yield from _plugin_notes(state, spec, reserved=bool(reserved))
 
 
 def _rule_notes(reserved: Mapping[Entity, Quotas]) -> Iterator[Message]:
@@ -120,9 +121,9 @@ def _member(kind: MemberKind, name: str) -> str:
     return str(Entity.of({kind.value: name}))
 
 
-def _callback_notes(reader: QuotaReader, spec: ClusterSpec, *, reserved: bool) -> Iterator[Message]:
+def _plugin_notes(state: CurrentState, spec: ClusterSpec, *, reserved: bool) -> Iterator[Message]:
     written = spec.quota_callback.name if spec.quota_callback is not None else None
-    if not isinstance(reader, CallbackInspector):
+    if state.callback_unknown == NOT_ASKED:
         if written == GROUP_CALLBACK:
             yield compose("By the Cluster manifest, the brokers have the plugin of groups.")
         elif reserved:
@@ -130,20 +131,11 @@ def _callback_notes(reader: QuotaReader, spec: ClusterSpec, *, reserved: bool) -
                 "Snapshots and ZooKeeper do not show whether the brokers have the plugin of groups. Without it these quotas have "
                 "no effect."
             )
-        return
-    try:
-        callback = reader.quota_callback()
-    except BackendError as error:
-        yield compose("The callback class of the brokers could not be read: {error}", error=str(error))
-        return
-    if callback == GROUP_CALLBACK:
+    elif state.callback_unknown is not None:
+        yield compose("The callback class of the brokers could not be read: {error}", error=state.callback_unknown)
+    elif state.cluster.quota_callback == GROUP_CALLBACK:
         yield compose("The brokers have the plugin of groups.")
-    elif callback is not None:
-        yield compose(
-            "The brokers find limits with their own class {callback}, so a client may have another limit than these.",
-            callback=display_name(callback),
-        )
-    elif reserved or written == GROUP_CALLBACK:
+    elif state.cluster.quota_callback is None and (reserved or written == GROUP_CALLBACK):
         yield compose(
             "The brokers do not have the plugin of groups, so quotas of reserved users have no effect. Set {setting} on them.",
             setting=flag_part(f"client.quota.callback.class={GROUP_CALLBACK}"),

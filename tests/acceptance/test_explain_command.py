@@ -53,6 +53,7 @@ WITHOUT_EXAMPLE = {
     "no-longer-declared",
     "overrides-declared",
     "may-override-declared",
+    "quota-callback",
     "unalterable-entity",
     "unreadable-node",
     "broker-restarted",

@@ -96,7 +96,7 @@ def test_a_deleted_entry_under_prune_never_is_a_warning_until_empty_quotas_remov
     applied = checkout.run("apply", "--auto-approve", "--base", "applied", "--format", "json")
     assert (applied.code, applied.json()["result"]) == (0, "nothing_to_do")
     assert warnings(applied) == [("no-longer-declared", {"user": "bob"})]
-    assert "is no longer declared" in checkout.run("apply", "--auto-approve", "--base", "applied").out
+    assert "is no longer declared" in checkout.run("apply", "--auto-approve", "--base", "applied").err
     assert OF_BOB in checkout.live()
 
     checkout.declare(ALICE, ({"user": "bob"}, {}))

@@ -69,6 +69,7 @@ def run(args: ApplyArguments) -> int:
     from reconciler.model import Severity
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import (
+        PlanViews,
         References,
         SystemClock,
         apply_manifests,
@@ -100,7 +101,6 @@ def run(args: ApplyArguments) -> int:
             given = options.baseline(args.baseline, args.paths, intent.trusted)
             if args.record_baseline:
                 check_recordable(intent, Path(args.record_baseline), validate_only=args.validate_only)
-            output.print_findings(args, intent.findings, to_stdout=False)
             audit.about(intent.spec, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
             progress.step("connecting to the cluster")
             cluster = open_cluster(intent.spec, options.access(args), trusted=intent.trusted)
@@ -113,7 +113,10 @@ def run(args: ApplyArguments) -> int:
                     clock=SystemClock(),
                     progress=progress,
                     given=given,
-                    on_refusal=lambda plan: writing.show_refused(args, plan, progress),
+                    views=PlanViews(
+                        on_plan=lambda plan: writing.show_findings(args, plan, progress),
+                        on_refusal=lambda plan: writing.show_refused(args, plan, progress),
+                    ),
                 )
         except ManifestError as error:
             output.print_findings(args, error.findings, to_stdout=True)

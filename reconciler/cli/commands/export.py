@@ -61,6 +61,7 @@ def run(args: ExportArguments) -> int:
     """Read the cluster, write the files, print what was done."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json
+    from reconciler.resolution import callback_notes
     from reconciler.workflows import (
         Split,
         SplitBy,
@@ -107,7 +108,7 @@ def run(args: ExportArguments) -> int:
                 snapshot=Path(args.snapshot) if args.snapshot is not None else None,
                 connection=connection,
             )
-    for note in result.state.notes:
+    for note in (*callback_notes(result.state.cluster), *result.state.notes):
         output.tell(note)
     findings = result.export.findings if result.export else ()
     counts = {"files": _files(result), "clusters": 1, "entities": len(result.state.entities)}

@@ -9,6 +9,7 @@ from reconciler.model.cluster import CallbackClass, ClusterSpec
 from reconciler.model.entity import Entity
 from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, ProportionalTotal, reserved_entity
+from reconciler.workflows.cluster_facts import with_facts
 from reconciler.workflows.stored_rules import stored_rule_notes
 from tests.builders import current, user
 from tests.fakes import FakeCluster
@@ -39,10 +40,18 @@ def notes(broker: Broker, *entities: Entity, spec: ClusterSpec | None = None) ->
     return [str(note) for note in stored_rule_notes(state, broker, spec or ClusterSpec())]
 
 
-def test_a_cluster_without_reserved_users_is_not_asked() -> None:
-    broker = Broker(GROUP_CALLBACK)
-    assert notes(broker, user("alice")) == []
-    assert broker.asked == 0
+def test_a_cluster_without_reserved_users_has_a_note_for_a_class_of_its_own_alone() -> None:
+    assert notes(Broker(GROUP_CALLBACK), user("alice")) == []
+    (note,) = notes(Broker("io.example.Own"), user("alice"))
+    assert note.startswith("The brokers resolve quotas with their own class io.example.Own")
+
+
+def test_the_class_is_asked_for_once_for_a_state() -> None:
+    broker = Broker("io.example.Own")
+    state = with_facts(current({user("alice"): {KEY: 2048.0}}), broker)
+    assert with_facts(state, broker) == state
+    assert [*stored_rule_notes(state, broker, ClusterSpec())] != []
+    assert (broker.asked, state.cluster.quota_callback, state.callback_unknown) == (1, "io.example.Own", None)
 
 
 def test_groups_and_totals_are_named_with_what_they_limit() -> None:
@@ -78,7 +87,7 @@ def test_names_of_strangers_are_escaped() -> None:
     ("answer", "words"),
     [
         (None, "The brokers do not have the plugin of groups, so quotas of reserved users have no effect."),
-        ("io.example.Own", "The brokers find limits with their own class io.example.Own"),
+        ("io.example.Own", "The brokers resolve quotas with their own class io.example.Own"),
         (AuthorizationError("not allowed", operation="DescribeConfigs"), "could not be read: not allowed"),
     ],
 )
