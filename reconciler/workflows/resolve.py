@@ -374,7 +374,7 @@ def _callback(state: CurrentState) -> tuple[str | None, tuple[str, ...]]:
         who = _ORIGINS.get(state.observed.origin, "what was read")
         return None, (f"{_ASSUMED}, and {who} does not show whether they have a client.quota.callback.class",)
     if state.callback_unknown is not None:
-        checked = f"It could not be checked whether they have a client.quota.callback.class: {state.callback_unknown}"
+        checked = f"No broker answered whether they have a client.quota.callback.class: {state.callback_unknown}"
         return None, (f"{_ASSUMED}. {checked}",)
     callback = state.cluster.quota_callback
     if callback is None or callback == GROUP_CALLBACK:
