@@ -178,7 +178,9 @@ class SecondsTraffic:
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=topic_columns, columns=_TOPIC)
         return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
 
-    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+    def sample_counts(
+        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
+    ) -> Mapping[int, SampleCounts]:
         """Of the gauges of these groups, which are targets. In this process, so many at a time as memory allows.
 
         Where a group is one series, no moment has two samples to add up: each row counts as it comes.
@@ -198,15 +200,15 @@ class SecondsTraffic:
             )
             tables.append(self._rows.total(lone))
         if groups := set(groups) - alone:
-            tables.append(self._joint_samples(series, grouping, groups))
+            tables.append(self._joint_samples(series, grouping, groups, window))
         return sample_counts(pa.concat_tables(tables))
 
-    def _joint_samples(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> pa.Table:
+    def _joint_samples(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window) -> pa.Table:
         """``SAMPLES_OVER`` of groups of several series."""
         before, after = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            return count_samples(pieces, before, after)
+            return count_samples(pieces, before, after, window)
 
         index, expected = GroupIndex.of(series, grouping, groups), rows_of_groups(series, grouping, groups)
         work: GroupWork[pa.RecordBatch] = GroupWork(

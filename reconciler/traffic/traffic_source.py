@@ -146,7 +146,9 @@ class TrafficSource(GroupJudge, Protocol):
         """The largest mean, and the largest gauge, of each client and length of time, where metrics were recorded."""
         ...
 
-    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+    def sample_counts(
+        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
+    ) -> Mapping[int, SampleCounts]:
         """By target number the samples of gauges above its limits. ``groups`` are targets of ``grouping``."""
         ...
 

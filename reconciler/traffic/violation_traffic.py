@@ -110,9 +110,11 @@ class ViolationTraffic:
         del grouping, groups, window
         return {}
 
-    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+    def sample_counts(
+        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
+    ) -> Mapping[int, SampleCounts]:
         """None."""
-        del series, grouping, groups
+        del series, grouping, groups, window
         return {}
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:

@@ -43,7 +43,9 @@ class Seconds:
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         return {}
 
-    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+    def sample_counts(
+        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
+    ) -> Mapping[int, SampleCounts]:
         return {}
 
     def minutes(self) -> Mapping[int, Integers]:

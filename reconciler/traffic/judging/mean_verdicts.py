@@ -20,7 +20,7 @@ import pyarrow as pa
 from reconciler.model import BucketVerdict, Member, MetricSamples, MetricSemantics, PeakBound, RowPlace, Verdict
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
 from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
-from reconciler.traffic.judging.means import Mean, gauges_of, proven_by_sum
+from reconciler.traffic.judging.means import Mean, gauges_of
 from reconciler.traffic.judging.metric_advice import margin_factor
 from reconciler.traffic.judging.metric_throttles import verdict_of_reports
 from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
@@ -47,16 +47,20 @@ TOKENS: Final = "a rate does not show how many tokens were left"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleCounts:
-    """The gauges of one quota group, those of one moment added up. ``highest``: amounts a second."""
+    """The gauges of one quota group, those of one moment added up. ``highest``: amounts a second.
+
+    ``proven``: the limit, in amounts a second, that moments of several series prove to be too low; 0 of one series.
+    """
 
     moments: int
     over: int
     over_before: int
     highest: int
     first_over_ms: int | None
+    proven: int
 
 
-CountSamples: TypeAlias = Callable[[Sequence[Series], Grouping, Collection[int]], Mapping[int, SampleCounts]]
+CountSamples: TypeAlias = Callable[[Sequence[Series], Grouping, Collection[int], Window], Mapping[int, SampleCounts]]
 """Of some targets of a grouping of series, by target."""
 
 
@@ -97,6 +101,7 @@ def sample_counts(table: pa.Table) -> dict[int, SampleCounts]:
             over_before=row["over_before"],
             highest=row["highest"],
             first_over_ms=None if row["first_over_ms"] == NEVER else row["first_over_ms"],
+            proven=row["proven"],
         )
         for row in table.to_pylist()
     }
@@ -117,7 +122,7 @@ def judge_means(
     grouping = group_series(series, before, after)
     rows = rows_of_quotas(series, grouping, [after] if before is None else [before, after])
     worth = _worth_counting(means, grouping)
-    counts = count(series, grouping, worth) if count is not None and worth else {}
+    counts = count(series, grouping, worth, window) if count is not None and worth else {}
     world = _World(means=means, grouping=grouping, window=window, counts=counts, then_known=before is not None)
     verdicts = (_verdict(index, world) for index in range(len(grouping.targets)))
     incomplete = frozenset(target.place for target in grouping.targets if target.may_have)
@@ -162,7 +167,7 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
     limit, unit = target.after.value, target.kind.amounts_a_unit
     proven = max(mean.proven_rate(window) for mean in members)
     if counts is not None:
-        proven = max(proven, proven_by_sum(counts.highest, window))
+        proven = max(proven, counts.proven)
     peak, most = proven / unit, sum(mean.possible_rate(window) for mean in members) / unit
     is_proven = False
     if limit is not None and target.kind in SAMPLED and not target.undecided:

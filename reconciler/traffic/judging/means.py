@@ -9,9 +9,8 @@ millisecond is rounded to none, which adds a millisecond to each window. The cou
 window, so no rate exceeds ``(A + A before) / shortest window``.
 
 A gauge is the broker's own rate at a moment. Between the last request and that moment samples only expire, so the rate at that
-request was at least ``gauge x (N - 1) samples / longest window``. The gauges of several series of one quota group at one moment
-are rates over windows that end at different requests. Their requests lie within one longest window, so the sum proves what a mean
-over that time does.
+request was at least ``gauge x (N - 1) samples / longest window``. Several series of one quota group prove less, and more over
+several moments (``kernels.sample_runs``).
 """
 
 from __future__ import annotations
@@ -21,11 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from reconciler.model import MetricSemantics
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.kernels.sample_runs import longest_window_ms, proven_by_amount, shortest_window_ms
+from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kinds import Kind
 
 CLIENT: Final = ("broker", "kind", "user", "client_id", "ip", "semantics", "interval_us")
@@ -69,7 +70,7 @@ class Mean:
         """Amounts a second: every limit below this would have throttled a request."""
         if self.is_gauge:
             return self.series.amount * shortest_window_ms(window) / longest_window_ms(window)
-        return proven_by_mean(self.series.amount, self.interval_us / 1e6, window)
+        return float(proven_by_amount(np.asarray([self.series.amount], dtype=np.float64), self.interval_us / 1000, window)[0])
 
     def possible_rate(self, window: Window) -> float:
         """What no rate can have exceeded, if all of a window's amount came at once."""
@@ -78,26 +79,6 @@ class Mean:
             return self.series.amount * window.expiry_ms / 1000 / shortest_s
         parts = math.ceil(longest_window_ms(window) * 1000 / self.interval_us) + 1
         return self.series.amount * parts / shortest_s
-
-
-def longest_window_ms(window: Window) -> int:
-    """The longest time that a broker divides by, and the millisecond that a rounded throttle may add."""
-    return window.expiry_ms + (window.sample_ms if window.era is Era.OVERLAPPING else 0) + 1
-
-
-def shortest_window_ms(window: Window) -> int:
-    """The shortest time that a broker divides by."""
-    return max(1, window.samples - 1) * window.sample_ms
-
-
-def proven_by_mean(amount: float, length_s: float, window: Window) -> float:
-    """Every limit below this would have throttled a request, of so much in so many seconds."""
-    return amount / (length_s * (1 + 1 / shortest_window_ms(window)) + longest_window_ms(window) / 1000)
-
-
-def proven_by_sum(total: float, window: Window) -> float:
-    """The same of the gauges of several series of one quota group at one moment, added up."""
-    return proven_by_mean(total * shortest_window_ms(window) / 1000, longest_window_ms(window) / 1000, window)
 
 
 def means_of(grouped: pa.Table) -> tuple[Mean, ...]:

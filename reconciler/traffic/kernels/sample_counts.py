@@ -15,28 +15,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from reconciler.traffic.kernels.exact_totals import group_of, time_of
-from reconciler.traffic.kernels.sampled_rate import Doubles, Integers
+from reconciler.traffic.kernels.sample_runs import LONGEST_TAIL, proven_by_runs
+from reconciler.traffic.kernels.sampled_rate import Doubles, Integers, Window
 
 SCHEMA: Final = pa.schema(
-    [(name, pa.int64()) for name in ("group", "moments", "over", "over_before", "highest", "first_over_ms")]
+    [(name, pa.int64()) for name in ("group", "moments", "over", "over_before", "highest", "first_over_ms", "proven")]
 )
-FOLDS: Final = {"moments": "sum", "over": "sum", "over_before": "sum", "highest": "max", "first_over_ms": "min"}
+"""``proven``: the highest limit that moments of several series prove to be too low (``sample_runs``), rounded down."""
+FOLDS: Final = {"moments": "sum", "over": "sum", "over_before": "sum", "highest": "max", "first_over_ms": "min", "proven": "max"}
+_Moments: TypeAlias = tuple[Integers, Integers]
+"""Keys, each once, and the rates of all series of the group, added up."""
 NEVER: Final = np.iinfo(np.int64).max
 """As ``first_over_ms``: at no moment."""
 
 
-def count_samples(pieces: Iterable[Sequence[Integers]], before: Doubles, after: Doubles) -> Iterator[pa.RecordBatch]:
+def count_samples(
+    pieces: Iterable[Sequence[Integers]], before: Doubles, after: Doubles, window: Window
+) -> Iterator[pa.RecordBatch]:
     """Rows of ``SCHEMA``, one or more for each group. A piece has keys (``exact_totals.pack``), which rise, and amounts.
 
     ``before``, ``after``: limits by group number, NaN for none.
     """
-    kept_keys, kept_amounts = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    nothing = np.empty(0, dtype=np.int64)
+    kept_keys, kept_amounts, tail = nothing, nothing, (nothing, nothing)
     for keys, amounts, *_ in pieces:
         every_key = np.concatenate([kept_keys, keys.astype(np.int64)])
         every_amount = np.concatenate([kept_amounts, amounts.astype(np.int64)])
@@ -46,14 +53,23 @@ def count_samples(pieces: Iterable[Sequence[Integers]], before: Doubles, after: 
         cut = int(np.searchsorted(every_key, every_key[-1]))
         kept_keys, kept_amounts = every_key[cut:], every_amount[cut:]
         if cut:
-            yield _counted(every_key[:cut], every_amount[:cut], before, after)
+            moments = _added_up(every_key[:cut], every_amount[:cut])
+            yield _counted(*moments, tail, before, after, window)
+            known = _after_tail(tail, moments)
+            tail = known[0][-LONGEST_TAIL:], known[1][-LONGEST_TAIL:]
     if len(kept_keys):
-        yield _counted(kept_keys, kept_amounts, before, after)
+        yield _counted(*_added_up(kept_keys, kept_amounts), tail, before, after, window)
 
 
-def _counted(keys: Integers, amounts: Integers, before: Doubles, after: Doubles) -> pa.RecordBatch:
+def _added_up(keys: Integers, amounts: Integers) -> _Moments:
     first = np.flatnonzero(np.diff(keys, prepend=keys[0] - 1))
-    moments, totals = keys[first], np.add.reduceat(amounts, first)
+    return keys[first], np.add.reduceat(amounts, first)
+
+
+def _counted(
+    moments: Integers, totals: Integers, tail: _Moments, before: Doubles, after: Doubles, window: Window
+) -> pa.RecordBatch:
+    """``tail``: moments that were counted, with which a run may begin."""
     group = group_of(moments)
     begin = np.flatnonzero(np.diff(group, prepend=group[0] - 1))
     over = totals > after[group]
@@ -64,8 +80,24 @@ def _counted(keys: Integers, amounts: Integers, before: Doubles, after: Doubles)
         np.add.reduceat((totals > before[group]).astype(np.int64), begin),
         np.maximum.reduceat(totals, begin),
         np.minimum.reduceat(np.where(over, time_of(moments), NEVER), begin),
+        np.maximum.reduceat(_proven(moments, totals, tail, window), begin),
     )
     return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=SCHEMA)
+
+
+def _after_tail(tail: _Moments, moments: _Moments) -> _Moments:
+    return np.concatenate((tail[0], moments[0])), np.concatenate((tail[1], moments[1]))
+
+
+def _proven(moments: Integers, totals: Integers, tail: _Moments, window: Window) -> Integers:
+    """By moment; a run that begins in the tail counts where the piece begins."""
+    keys, rates = _after_tail(tail, (moments, totals))
+    proven = np.floor(proven_by_runs(keys, rates, window)).astype(np.int64)
+    here, count = proven[len(tail[0]) :], len(tail[0])
+    goes_on = group_of(keys[:count]) == group_of(moments[:1])
+    if goes_on.any():
+        here[0] = max(here[0], proven[:count][goes_on].max())
+    return here
 
 
 METHOD: Final = "Wilson, 95 %, and the rule of three at zero"

@@ -319,9 +319,11 @@ class SecondsSource:
         """Per-second totals have none."""
         return ()
 
-    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+    def sample_counts(
+        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
+    ) -> Mapping[int, SampleCounts]:
         """As ``TrafficSource.sample_counts``: totals have no gauges."""
-        del series, grouping, groups
+        del series, grouping, groups, window
         return {}
 
     @property
