@@ -27,7 +27,7 @@ from reconciler.model import (
     by_owner,
     escaped,
 )
-from reconciler.render import who
+from reconciler.render import row_over_text, who
 from reconciler.resolution import ViewKind
 from reconciler.text import amount, count_of
 from reconciler.workflows import Approval
@@ -311,7 +311,7 @@ class JudgedTraffic:
                 row.key,
                 "unlimited" if row.limit_after is None else amount(row.key, row.limit_after),
                 amount(row.key, row.peak),
-                f"{row.share_over:.0%}",
+                row_over_text(row),
                 None if row.recommended is None else amount(row.key, row.recommended),
             )
             for row in self.report.verdicts

@@ -6,12 +6,13 @@ from typing import Final
 
 from reconciler.documents.backtest import unjudged_to_json
 from reconciler.documents.backtest_metrics import metrics_to_json, observations_to_json
+from reconciler.documents.bucket_names import bucket_tags
 from reconciler.documents.expiry import expiry_to_json
 from reconciler.documents.findings import finding_to_json, span_to_json
 from reconciler.documents.units import unit_to_json
 from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
 from reconciler.model import (
-    BucketTraffic,
+    BucketVerdict,
     BudgetUse,
     ClusterOverview,
     EntityOverview,
@@ -22,7 +23,7 @@ from reconciler.model import (
 )
 
 SCHEMA: Final = "report"
-_FORMAT_VERSION: Final = "2.3"
+_FORMAT_VERSION: Final = "2.4"
 
 
 def overview_to_json(overview: Overview) -> dict[str, Json]:
@@ -141,23 +142,24 @@ def _traffic(traffic_overview: TrafficOverview) -> Json:
     }
 
 
-def _bucket(bucket_traffic: BucketTraffic) -> Json:
+def _bucket(verdict: BucketVerdict) -> Json:
     return {
-        "bucket": dict(bucket_traffic.bucket),
-        "key": bucket_traffic.key,
-        "broker": bucket_traffic.broker,
-        "entity": entity_to_json(bucket_traffic.entity) if bucket_traffic.entity else None,
-        "limit_before": value_to_json(bucket_traffic.limit_before),
-        "limit_after": value_to_json(bucket_traffic.limit_after),
-        "changed": bucket_traffic.changed,
-        "verdict": bucket_traffic.verdict.value,
-        "requests": bucket_traffic.requests,
-        "active_seconds": bucket_traffic.active_seconds,
-        "seconds_over": bucket_traffic.seconds_over,
-        "peak": value_to_json(bucket_traffic.peak),
-        "peak_bound": bucket_traffic.peak_bound.value,
-        "safe": value_to_json(bucket_traffic.safe),
-        "recommended": value_to_json(bucket_traffic.recommended),
-        "reason": bucket_traffic.reason,
-        "metrics": metrics_to_json(bucket_traffic.metrics),
+        "bucket": {**bucket_tags(verdict.name)},
+        "key": verdict.key,
+        "broker": verdict.broker,
+        "entity": entity_to_json(verdict.entity) if verdict.entity else None,
+        "limit_before": value_to_json(verdict.limit_before),
+        "limit_after": value_to_json(verdict.limit_after),
+        "changed": verdict.changed,
+        "verdict": verdict.verdict.value,
+        "requests": verdict.requests,
+        "active_seconds": verdict.active_seconds,
+        "seconds_over": verdict.seconds_over,
+        "seconds_possible": verdict.seconds_possible,
+        "peak": value_to_json(verdict.peak),
+        "peak_bound": verdict.peak_bound.value,
+        "safe": value_to_json(verdict.safe),
+        "recommended": value_to_json(verdict.recommended),
+        "reason": verdict.reason,
+        "metrics": metrics_to_json(verdict.metrics),
     }

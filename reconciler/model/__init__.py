@@ -100,6 +100,7 @@ if TYPE_CHECKING:
         FrameColumn,
         FrameSchema,
     )
+    from reconciler.model.group_rows import GroupRows, TimeOver, group_verdicts, peak_of
     from reconciler.model.headroom import (
         GroupLoad,
         Headroom,
@@ -134,7 +135,6 @@ if TYPE_CHECKING:
     from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, MetricSemantics, Observations
     from reconciler.model.notification import Notification, NotificationEvent, Webhook, WebhookFormat
     from reconciler.model.overview import (
-        BucketTraffic,
         BudgetUse,
         ClusterOverview,
         EntityOverview,
@@ -269,7 +269,6 @@ __all__ = [
     "BrokerShare",
     "BrokerTraffic",
     "BucketName",
-    "BucketTraffic",
     "BucketVerdict",
     "BudgetShare",
     "BudgetUse",
@@ -328,6 +327,7 @@ __all__ = [
     "GroupCounts",
     "GroupLoad",
     "GroupPart",
+    "GroupRows",
     "GuardLimits",
     "GuardResult",
     "GuardStatus",
@@ -418,6 +418,7 @@ __all__ = [
     "StrimziOperators",
     "Summary",
     "Throttling",
+    "TimeOver",
     "Topic",
     "TrafficGap",
     "TrafficHealth",
@@ -453,6 +454,7 @@ __all__ = [
     "display_name",
     "escaped",
     "flag_part",
+    "group_verdicts",
     "in_canonical_order",
     "in_order",
     "join_manifests",
@@ -461,6 +463,7 @@ __all__ = [
     "legal_keys",
     "name_part",
     "parts_of",
+    "peak_of",
     "quota_manifest",
     "quotas_manifest",
     "repository_manifest",

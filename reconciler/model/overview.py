@@ -6,13 +6,13 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.backtest import Form, PeakBound, Verdict
+from reconciler.model.backtest import BucketVerdict, Form
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
 from reconciler.model.expiry import ValueExpiry
 from reconciler.model.finding import Finding, Span
-from reconciler.model.metric_samples import MetricSamples, Observations
+from reconciler.model.metric_samples import Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota_use import UnjudgedChange
 from reconciler.model.state import ClusterIdentity, Observed, Quotas
@@ -154,36 +154,6 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BucketTraffic:
-    """One bucket of a backtest on one broker: its peak, its limit and its verdict. ``None``: unlimited, or not known."""
-
-    bucket: Mapping[str, str]
-    key: str
-    broker: int
-    entity: Entity | None
-    limit_before: float | None
-    limit_after: float | None
-    changed: bool
-    verdict: Verdict
-    requests: int
-    active_seconds: int
-    seconds_over: int
-    peak: float
-    recommended: float | None
-    safe: float | None = None
-    peak_bound: PeakBound = PeakBound.EXACT
-    reason: str | None = None
-    """Why a verdict is inconclusive."""
-    metrics: MetricSamples | None = None
-    """What metrics show. ``None``: the history has none of this bucket."""
-
-    @property
-    def share(self) -> float | None:
-        """The peak as a part of the limit, 1 for just as much. ``None`` without a limit."""
-        return None if not self.limit_after else self.peak / self.limit_after
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TrafficOverview:
     """The file of a backtest, as far as it is shown. Buckets are as it has them, the worst first."""
 
@@ -198,7 +168,7 @@ class TrafficOverview:
     """The name of its Cluster manifest."""
     headline: str = ""
     """Its answer, in the backtest's own words."""
-    buckets: tuple[BucketTraffic, ...] = ()
+    buckets: tuple[BucketVerdict, ...] = ()
     unjudged: tuple[UnjudgedChange, ...] = ()
     observations: tuple[Observations, ...] = ()
     """What the rows of its history are."""

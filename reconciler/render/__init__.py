@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from reconciler.render.layout import Block, Line, Style, line, plain, write
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
+    from reconciler.render.over_limit_words import row_over_text
     from reconciler.render.plan_page import findings_html, plan_html
     from reconciler.render.plan_text import MANY_CHANGES, apply_report_lines, failure_lines, join_parts, plan_lines
     from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
@@ -135,6 +136,7 @@ __all__ = [
     "report_html",
     "resolution_lines",
     "revision_diff",
+    "row_over_text",
     "shown_findings",
     "simulation_html",
     "simulation_lines",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.formats import Json, canonical_bytes
-from reconciler.model import BacktestReport, BucketVerdict, PeakBound, Verdict, broker_words
+from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Verdict, broker_words, peak_of
 from reconciler.render.backtest_plot import MOST_LINES, plot, swatch
 from reconciler.render.backtest_sentences import (
     limit_text,
@@ -19,7 +19,8 @@ from reconciler.render.backtest_sentences import (
     who,
 )
 from reconciler.render.html_page import amount_html, chip, folded, name, place_html, table_cells, table_head, text, unbroken
-from reconciler.render.metric_sentences import has_only_metrics, metrics_words, reported_words, sample_share_text
+from reconciler.render.metric_sentences import has_only_metrics, metrics_words
+from reconciler.render.over_limit_words import before_text, over_text, range_text
 from reconciler.render.repository_links import RepositoryLinks
 from reconciler.text import amount, duration, factor
 
@@ -48,9 +49,9 @@ def anchor(bucket_verdict: BucketVerdict) -> str:
     return f"group-{hashlib.sha256(canonical_bytes(about)).hexdigest()[:12]}"
 
 
-def card(group: Sequence[BucketVerdict], report: BacktestReport, links: RepositoryLinks, *, opened: bool) -> Iterator[str]:
+def card(group: GroupRows, report: BacktestReport, links: RepositoryLinks, *, opened: bool) -> Iterator[str]:
     """The rows of one quota group, the worst first."""
-    worst = group[0]
+    worst = group.worst
     yield f'<details class="card" data-find="{worst.verdict.value}"{" open" if opened else ""}>'
     yield (
         f"<summary><h3>{chip(worst.verdict.value, VERDICT_STYLES[worst.verdict])} "
@@ -61,7 +62,7 @@ def card(group: Sequence[BucketVerdict], report: BacktestReport, links: Reposito
     yield '<dl class="facts">'
     yield from (f"<div><dt>{text(what)}</dt><dd>{words}</dd></div>" for what, words in _facts(group, report) if words)
     yield "</dl>"
-    yield from plot(group)
+    yield from plot(group.rows)
     yield from _brokers(group)
     yield from (f"<p>{text(words)}</p>" for words in _remarks(group) if words)
     yield from _members(worst)
@@ -80,32 +81,6 @@ def after_html(bucket_verdict: BucketVerdict) -> str:
     return "?" if bucket_verdict.undecided else amount_html(bucket_verdict.key, bucket_verdict.limit_after, absent="unlimited")
 
 
-def over_share(bucket_verdict: BucketVerdict) -> str:
-    """``49 %``; ``at most 3 %`` where seconds do not decide; ``never``."""
-    if bucket_verdict.peak_bound is PeakBound.LOWER:
-        return _of_metrics(bucket_verdict)
-    if bucket_verdict.seconds_over or bucket_verdict.verdict is Verdict.THROTTLED:
-        return _percent(bucket_verdict.share_over)
-    most = bucket_verdict.seconds_possible / bucket_verdict.active_seconds if bucket_verdict.active_seconds else 0.0
-    return f"at most {_percent(max(most, 0.01))}" if most else "never"
-
-
-def _of_metrics(bucket_verdict: BucketVerdict) -> str:
-    """``0.8 % of samples``; ``at least once`` where only a mean proves it."""
-    metrics = bucket_verdict.metrics
-    if metrics is not None and metrics.over:
-        return f"{sample_share_text(metrics)} of samples"
-    if metrics is not None and metrics.throttled_then and bucket_verdict.verdict is Verdict.THROTTLED:
-        return reported_words(metrics)
-    if metrics is not None and metrics.over is not None:
-        return "not seen"
-    return "at least once" if bucket_verdict.verdict is Verdict.THROTTLED else "not known"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.01 or not share else "< 1 %"
-
-
 def _declared(bucket_verdict: BucketVerdict, report: BacktestReport, links: RepositoryLinks) -> str:
     if bucket_verdict.entity is None:
         return ""
@@ -116,15 +91,13 @@ def _declared(bucket_verdict: BucketVerdict, report: BacktestReport, links: Repo
     return " \N{MIDDLE DOT} " + " \N{MIDDLE DOT} ".join(parts)
 
 
-def _facts(group: Sequence[BucketVerdict], report: BacktestReport) -> Iterator[tuple[str, str]]:
-    worst = group[0]
-    peak = max(group, key=lambda verdict: verdict.peak)
+def _facts(group: GroupRows, report: BacktestReport) -> Iterator[tuple[str, str]]:
+    worst, peak, first = group.worst, group.highest, group.first
     yield "Limit per broker", _limit(worst, report)
-    yield "Over the limit" if not worst.changed else "Over the new limit", _over(worst)
-    times = factor(worst.limit_after, peak.metrics.highest if peak.metrics and has_only_metrics(peak) else peak.peak)
+    yield "Over the limit" if not worst.changed else "Over the new limit", _over(group)
+    times = factor(worst.limit_after, peak_of(peak))
     part = f" <small>({times.removeprefix('x')}\N{MULTIPLICATION SIGN} the limit)</small>" if times else ""
     yield "Peak", unbroken(peak_text(peak)) + part
-    first = min((verdict.first for verdict in group if verdict.first is not None), default=None)
     if first is not None and worst.verdict is Verdict.THROTTLED:
         yield "First over", f'<span class="amount">{first:%m-%d %H:%M} UTC</span>'
     if worst.limit_after is not None and worst.safe is not None:
@@ -149,15 +122,14 @@ def _limit(bucket_verdict: BucketVerdict, report: BacktestReport) -> str:
     return f"{limits_html(bucket_verdict)} \N{RIGHTWARDS ARROW} {after_html(bucket_verdict)}"
 
 
-def _over(bucket_verdict: BucketVerdict) -> str:
-    style = VERDICT_STYLES[bucket_verdict.verdict] if bucket_verdict.verdict is Verdict.THROTTLED else ""
-    share = f'<span class="{style}">{text(over_share(bucket_verdict))}</span>' if style else text(over_share(bucket_verdict))
-    return f"{share}{' <small>of the time</small>' if '%' in share and not has_only_metrics(bucket_verdict) else ''}"
+def _over(group: GroupRows) -> str:
+    words = text(over_text(group))
+    return f'<span class="bad">{words}</span>' if group.verdict is Verdict.THROTTLED else words
 
 
-def _brokers(group: Sequence[BucketVerdict]) -> Iterator[str]:
-    drawn = [verdict.broker for verdict in group if verdict.rates is not None][:MOST_LINES]
-    rows = [f'<tr role="row">{_broker(verdict, drawn)}</tr>' for verdict in group]
+def _brokers(group: GroupRows) -> Iterator[str]:
+    drawn = [verdict.broker for verdict in group.rows if verdict.rates is not None][:MOST_LINES]
+    rows = [f'<tr role="row">{_broker(verdict, drawn)}</tr>' for verdict in group.rows]
     head = tuple(table_head("", _BROKER_HEADS))
     yield from (*head, *rows[:_BROKERS], "</tbody></table>")
     if len(rows) > _BROKERS:
@@ -172,41 +144,24 @@ def _broker(bucket_verdict: BucketVerdict, drawn: Sequence[int]) -> str:
     if bucket_verdict.longest_from is not None:
         since = f"{bucket_verdict.longest_from:%m-%d %H:%M}"
         longest = f'{unbroken(duration(bucket_verdict.longest_s))} <span class="amount">from {since}</span>'
-    before = "?" if bucket_verdict.seconds_over_before is None else _time(bucket_verdict.seconds_over_before)
+    row = GroupRows.of_row(bucket_verdict)
+    between = range_text(row)
     cells = (
         mark + text(broker_words(bucket_verdict.broker)),
         chip(bucket_verdict.verdict.value, VERDICT_STYLES[bucket_verdict.verdict]),
         unbroken(peak_text(bucket_verdict)),
-        text(_over_time(bucket_verdict)),
-        before,
+        text(f"{over_text(row)}, {between}" if between else over_text(row)),
+        text(before_text(row) or "?"),
         longest,
     )
     return table_cells(_BROKER_HEADS, [""] * len(cells), cells)
 
 
-def _over_time(bucket_verdict: BucketVerdict) -> str:
-    """``8 h 12 min (49 %)``, with the range where seconds do not decide."""
-    if bucket_verdict.peak_bound is PeakBound.LOWER:
-        return _of_metrics(bucket_verdict)
-    if not bucket_verdict.seconds_over and not bucket_verdict.seconds_possible:
-        return "never"
-    if not bucket_verdict.seconds_over:
-        return f"at most {duration(bucket_verdict.seconds_possible)}"
-    words = f"{duration(bucket_verdict.seconds_over)} ({_percent(bucket_verdict.share_over)})"
-    if bucket_verdict.throttled is None and bucket_verdict.seconds_certain < bucket_verdict.seconds_possible:
-        words += f", {duration(bucket_verdict.seconds_certain)} to {duration(bucket_verdict.seconds_possible)}"
-    return words
-
-
-def _time(seconds: int) -> str:
-    return duration(seconds) if seconds else "never"
-
-
-def _remarks(group: Sequence[BucketVerdict]) -> Iterator[str]:
-    worst = group[0]
-    for reason in dict.fromkeys(verdict.reason for verdict in group if verdict.reason):
+def _remarks(group: GroupRows) -> Iterator[str]:
+    worst = group.worst
+    for reason in dict.fromkeys(verdict.reason for verdict in group.rows if verdict.reason):
         yield f"{reason[0].upper()}{reason[1:]}."
-    for verdict in group[:_BROKERS]:
+    for verdict in group.rows[:_BROKERS]:
         if (seen := metrics_words(verdict)) is not None:
             yield f"Metrics on {broker_words(verdict.broker)}: {seen}."
     if has_only_metrics(worst) and worst.recommended_reason is not None:

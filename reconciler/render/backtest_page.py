@@ -8,14 +8,16 @@ from typing import Final
 from reconciler.documents import headline
 from reconciler.model import (
     BacktestReport,
-    BucketVerdict,
     Fit,
+    GroupRows,
     Provenance,
     UnusedReason,
     Verdict,
     display_name,
+    group_verdicts,
+    peak_of,
 )
-from reconciler.render.backtest_card import VERDICT_STYLES, after_html, anchor, card, limits_html, over_share
+from reconciler.render.backtest_card import VERDICT_STYLES, after_html, anchor, card, limits_html
 from reconciler.render.backtest_plot import DEFINITIONS
 from reconciler.render.backtest_sentences import (
     capacity_words,
@@ -23,7 +25,6 @@ from reconciler.render.backtest_sentences import (
     history_words,
     kept_words,
     peak_text,
-    quota_groups,
     rule_sentences,
     unjudged_sentence,
     unused_words,
@@ -51,6 +52,7 @@ from reconciler.render.html_page import (
     tiles,
     unbroken,
 )
+from reconciler.render.over_limit_words import over_text
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 from reconciler.text import count_of, duration
 
@@ -62,19 +64,16 @@ _HEADS: Final = ("Quota group", "Verdict", "Key", "Now", "Proposed", "Peak", "Ov
 _NUMBERS: Final = frozenset({"Now", "Proposed", "Peak", "Over", "Safe from", "Recommended"})
 _SEEN_OVER: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
 
-Group = tuple[BucketVerdict, ...]
-"""The rows of one quota group, the worst broker first."""
-
 
 def backtest_html(report: BacktestReport, links: RepositoryLinks = NO_LINKS) -> str:
     """A report as one HTML page without external files. Equal reports give equal bytes."""
     cluster = f": {display_name(report.cluster)}" if report.cluster else ""
-    groups = quota_groups(report.verdicts)
+    groups = group_verdicts(report.verdicts)
     sections = _sections(report, groups, links)
     return page(f"Kafka quotas, backtest{cluster}", _masthead(report, groups), sections, main=(DEFINITIONS,))
 
 
-def _masthead(report: BacktestReport, groups: Sequence[Group]) -> Masthead:
+def _masthead(report: BacktestReport, groups: Sequence[GroupRows]) -> Masthead:
     words, _ = headline(report)
     answer, _, rest = words.partition(". ")
     cluster = f", {display_name(report.cluster)}" if report.cluster else ""
@@ -94,10 +93,10 @@ def _masthead(report: BacktestReport, groups: Sequence[Group]) -> Masthead:
     )
 
 
-def _top(report: BacktestReport, groups: Sequence[Group]) -> Iterator[str]:
+def _top(report: BacktestReport, groups: Sequence[GroupRows]) -> Iterator[str]:
     if report.rules:
         yield from items(_rule(sentence, holds=holds) for sentence, holds in rule_sentences(report.rules))
-    changed = [group[0].verdict for group in groups if _is_changed(group)]
+    changed = [group.verdict for group in groups if group.changed]
     rows = [
         Tile(number=changed.count(verdict), words=verdict.value, style=VERDICT_STYLES[verdict], place="changed")
         for verdict in (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
@@ -107,20 +106,16 @@ def _top(report: BacktestReport, groups: Sequence[Group]) -> Iterator[str]:
     yield from tiles("Quota groups, each counted once by its worst broker", rows)
 
 
-def _is_changed(group: Group) -> bool:
-    return any(verdict.changed for verdict in group)
-
-
-def _over_already(groups: Sequence[Group]) -> list[Group]:
-    return [group for group in groups if not _is_changed(group) and group[0].verdict in _SEEN_OVER]
+def _over_already(groups: Sequence[GroupRows]) -> list[GroupRows]:
+    return [group for group in groups if not group.changed and group.verdict in _SEEN_OVER]
 
 
 def _rule(sentence: str, *, holds: bool) -> str:
     return f"{chip('Allowed', 'good') if holds else chip('Refused', 'bad')} {message_html(sentence)}"
 
 
-def _sections(report: BacktestReport, groups: Sequence[Group], links: RepositoryLinks) -> Iterator[PageSection]:
-    changed = [group for group in groups if _is_changed(group)]
+def _sections(report: BacktestReport, groups: Sequence[GroupRows], links: RepositoryLinks) -> Iterator[PageSection]:
+    changed = [group for group in groups if group.changed]
     already = _over_already(groups)
     if changed:
         body = tuple(_groups(changed, report, links, cards=_CARDS))
@@ -153,7 +148,7 @@ _FILTERED: Final = 5
 """Rows from which on a table has a filter."""
 
 
-def _groups(groups: Sequence[Group], report: BacktestReport, links: RepositoryLinks, *, cards: int) -> Iterator[str]:
+def _groups(groups: Sequence[GroupRows], report: BacktestReport, links: RepositoryLinks, *, cards: int) -> Iterator[str]:
     if len(groups) > 1:
         if len(groups) >= _FILTERED:
             yield from filter_form("Search", "Verdict", (verdict.value for verdict in Verdict))
@@ -162,14 +157,13 @@ def _groups(groups: Sequence[Group], report: BacktestReport, links: RepositoryLi
         if len(groups) > _ROWS:
             yield from _paragraph(f"{len(groups) - _ROWS:,} more are in the JSON report.")
     for group in groups[:cards]:
-        yield from card(group, report, links, opened=group[0].verdict is not Verdict.CLEAR)
+        yield from card(group, report, links, opened=group.verdict is not Verdict.CLEAR)
     if len(groups) > cards:
         yield from _paragraph(f"{len(groups) - cards:,} more quota groups have only their row in the table above.")
 
 
-def _row(group: Group, *, linked: bool) -> FoundRow:
-    worst = group[0]
-    peak = max(group, key=lambda verdict: verdict.peak)
+def _row(group: GroupRows, *, linked: bool) -> FoundRow:
+    worst, peak = group.worst, group.highest
     title = name(who(worst.name, undecided=worst.undecided))
     after = after_html(worst)
     advised = worst.limit_after is not None
@@ -180,7 +174,7 @@ def _row(group: Group, *, linked: bool) -> FoundRow:
         limits_html(worst),
         f"<strong>{after}</strong>" if worst.changed else after,
         unbroken(_bound(peak_text(peak))),
-        f'<span class="amount">{text(_bound(over_share(worst)))}</span>',
+        f'<span class="amount">{text(_bound(over_text(group)))}</span>',
         amount_html(worst.key, worst.safe) if advised and worst.safe is not None else "",
         amount_html(worst.key, worst.recommended) if advised and worst.recommended is not None else "",
     )
@@ -191,8 +185,8 @@ def _row(group: Group, *, linked: bool) -> FoundRow:
         None,
         _number(worst.limit_before),
         _number(worst.limit_after),
-        peak.peak,
-        worst.share_over,
+        peak_of(peak),
+        group.time_over.share,
         worst.safe or 0.0,
         worst.recommended or 0.0,
     )

@@ -13,6 +13,7 @@ from reconciler.model import (
     CapacityUse,
     Finding,
     Fit,
+    GroupRows,
     Member,
     PeakBound,
     Provenance,
@@ -26,6 +27,7 @@ from reconciler.model import (
     Verdict,
     broker_words,
     display_name,
+    peak_of,
     worst_of_buckets,
 )
 from reconciler.render.metric_sentences import (
@@ -34,9 +36,9 @@ from reconciler.render.metric_sentences import (
     has_only_metrics,
     metrics_words,
     observation_words,
-    sample_share_text,
     sample_text,
 )
+from reconciler.render.over_limit_words import NEVER, before_text, over_text, range_text
 from reconciler.text import amount, count_of, duration, list_some, rate
 
 ANSWER: Final = "backtest-answer"
@@ -108,14 +110,6 @@ def group_title(verdict: BucketVerdict) -> str:
     return f"{who(verdict.name, undecided=verdict.undecided)}: {verdict.key}"
 
 
-def quota_groups(verdicts: Sequence[BucketVerdict]) -> tuple[tuple[BucketVerdict, ...], ...]:
-    """The rows of each quota group together, its worst broker first, in the order of the report."""
-    groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
-    for verdict in verdicts:
-        groups.setdefault((verdict.key, verdict.name, verdict.undecided), []).append(verdict)
-    return tuple(tuple(rows) for rows in groups.values())
-
-
 def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
     """Before and after, and who sets it."""
     if verdict.undecided:
@@ -147,10 +141,7 @@ def peak_text(verdict: BucketVerdict) -> str:
 
 def peak_share(verdict: BucketVerdict) -> float | None:
     """The peak that ``peak_text`` shows, as a share of the proposed limit."""
-    if not verdict.limit_after:
-        return None
-    only = verdict.metrics if has_only_metrics(verdict) else None
-    return (verdict.peak if only is None else only.highest) / verdict.limit_after
+    return peak_of(verdict) / verdict.limit_after if verdict.limit_after else None
 
 
 def peak_words(verdict: BucketVerdict) -> str:
@@ -161,38 +152,31 @@ def peak_words(verdict: BucketVerdict) -> str:
 
 
 def over_words(verdict: BucketVerdict) -> str:
-    """How long and how often a row is over its limit, before and after."""
+    """How long and how often one broker's row is over its limit, before and after."""
     if verdict.peak_bound is PeakBound.LOWER:
         words = metrics_words(verdict)
         if words is None and verdict.throttled_then and not verdict.active_seconds:
             return f"logged throttles in {count_of(verdict.seconds_over, 'second')}"
         return "at least once. A mean does not show how often" if words is None else words
-    text = f"{share_text(verdict)} of the time with traffic, "
+    row = GroupRows.of_row(verdict)
+    over, before = over_text(row), before_text(row)
+    text = over if over == NEVER else f"{over} of the time with traffic"
     if verdict.throttled is None:
-        least, most = (duration(seconds) for seconds in (verdict.seconds_certain, verdict.seconds_possible))
-        text += f"about {duration(verdict.seconds_over)} ({least} to {most})"
-        before = None if verdict.seconds_over_before is None else duration(verdict.seconds_over_before)
+        between = range_text(row)
+        text += f", {between}" if between else ""
     else:
         what = _REQUEST_WORDS.get(verdict.key, "requests")
-        text += f"{duration(verdict.seconds_over)}, {verdict.throttled:,} of {verdict.requests:,} {what}{_refused(verdict)}"
-        before = None if verdict.throttled_before is None else f"{verdict.throttled_before:,} {what}"
-    if before is not None:
-        text += f". Before: {'never' if before.startswith('0 ') else before}"
+        text += f", {verdict.throttled:,} of {verdict.requests:,} {what}{_refused(verdict)}"
+        before = _requests_before(verdict.throttled_before, what)
+    if before:
+        text += f". Before: {before}"
     return text if verdict.first is None else f"{text}. First at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def share_text(verdict: BucketVerdict) -> str:
-    """The part of the seconds with traffic, or of the samples, over the limit: ``57 %``; nothing where only a mean is known.
-
-    ``reported``: no sample is over, and the broker reported throttles.
-    """
-    if verdict.peak_bound is PeakBound.LOWER:
-        metrics = verdict.metrics
-        if metrics is not None and not metrics.over and metrics.throttled_then and verdict.verdict is Verdict.THROTTLED:
-            return "reported"
-        return "" if metrics is None else sample_share_text(metrics)
-    percent = 100 * verdict.share_over
-    return f"{percent:.0f} %" if percent >= 1 or not percent else "< 1 %"
+def _requests_before(count: int | None, what: str) -> str:
+    if count is None:
+        return ""
+    return f"{count:,} {what}" if count else "never"
 
 
 def longest_words(verdict: BucketVerdict) -> str | None:

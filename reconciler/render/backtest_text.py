@@ -13,10 +13,12 @@ from reconciler.model import (
     BacktestReport,
     BucketVerdict,
     Fit,
+    GroupRows,
     UnusedReason,
     Verdict,
     broker_words,
     escaped,
+    group_verdicts,
 )
 from reconciler.render.backtest_blocks import VERDICT_STYLES, answer_line, heading_lines, history_lines, more_lines
 from reconciler.render.backtest_sentences import (
@@ -33,16 +35,15 @@ from reconciler.render.backtest_sentences import (
     over_words,
     peak_share,
     peak_text,
-    quota_groups,
     regrouped_words,
     rule_sentences,
     safe_words,
-    share_text,
     telling,
     unused_words,
 )
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
-from reconciler.render.metric_sentences import has_only_metrics, metrics_words, short_metrics_words
+from reconciler.render.metric_sentences import has_only_metrics, metrics_words
+from reconciler.render.over_limit_words import over_text, row_over_text
 from reconciler.text import amount, count_of
 
 _SHOWN_GROUPS: Final = 30
@@ -81,9 +82,9 @@ def _blocks(report: BacktestReport, *, details: bool) -> Iterator[Block]:
         yield line((sentence, Style.PLAIN if passes else Style.BAD))
     yield from _sections(report, details=details)
     if details:
-        for rows in quota_groups(telling(report)):
+        for group in group_verdicts(telling(report)):
             yield line()
-            yield from _group(rows, current_known=report.provenance.current_known)
+            yield from _group(group, current_known=report.provenance.current_known)
     yield from history_lines(report.provenance, samples=details)
     yield from _rest(report, details=details)
     yield line()
@@ -91,16 +92,16 @@ def _blocks(report: BacktestReport, *, details: bool) -> Iterator[Block]:
 
 
 def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
-    groups = quota_groups(telling(report))
+    groups = group_verdicts(telling(report))
     most = None if details else _SHOWN_GROUPS
     current_known = report.provenance.current_known
     for heading, some in (
-        ("Changed by this proposal", [rows for rows in groups if rows[0].changed]),
-        ("Over its limit already today", [rows for rows in groups if not rows[0].changed]),
+        ("Changed by this proposal", [group for group in groups if group.changed]),
+        ("Over its limit already today", [group for group in groups if not group.changed]),
     ):
         if some:
             yield from heading_lines(heading, f"{count_of(len(some), 'quota group')}: {_counts(some)}")
-            yield table(_GROUPS, (_row(rows[0], current_known=current_known) for rows in some[:most]))
+            yield table(_GROUPS, (_row(group, current_known=current_known) for group in some[:most]))
             yield from more_lines(len(some), most, "quota groups")
     if report.unjudged:
         count = count_of(len(report.unjudged), "changed quota")
@@ -126,12 +127,13 @@ def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
         yield line(kept)
 
 
-def _counts(groups: Sequence[Sequence[BucketVerdict]]) -> str:
-    counts = Counter(rows[0].verdict for rows in groups)
+def _counts(groups: Sequence[GroupRows]) -> str:
+    counts = Counter(group.verdict for group in groups)
     return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in VERDICT_STYLES if counts[verdict])
 
 
-def _row(worst: BucketVerdict, *, current_known: bool) -> tuple[tuple[str, Style] | str, ...]:
+def _row(group: GroupRows, *, current_known: bool) -> tuple[tuple[str, Style] | str, ...]:
+    worst = group.worst
     over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
     after = after_text(worst)
     if worst.changed and current_known and not worst.undecided:
@@ -140,14 +142,14 @@ def _row(worst: BucketVerdict, *, current_known: bool) -> tuple[tuple[str, Style
         (worst.verdict.value, VERDICT_STYLES[worst.verdict]),
         group_title(worst),
         after,
-        peak_text(worst),
-        share_text(worst) if over else "",
+        peak_text(group.highest),
+        over_text(group) if over else "",
         amount(worst.key, worst.recommended) if worst.recommended is not None and (over or has_only_metrics(worst)) else "",
     )
 
 
-def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Block]:
-    worst = rows[0]
+def _group(group: GroupRows, *, current_known: bool) -> Iterator[Block]:
+    worst = group.worst
     yield line("  ", (worst.verdict.value, VERDICT_STYLES[worst.verdict]), "  ", (group_title(worst), Style.STRONG))
     over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
     for label, words in (
@@ -161,7 +163,7 @@ def _group(rows: Sequence[BucketVerdict], *, current_known: bool) -> Iterator[Bl
     ):
         if words is not None:
             yield labelled(f"    {label:<11}  ", Style.FAINT, words)
-    yield table(_BROKERS, (_broker_row(row) for row in rows), indent=4)
+    yield table(_BROKERS, (_broker_row(row) for row in group.rows), indent=4)
 
 
 def _broker_row(row: BucketVerdict) -> tuple[tuple[str, Style] | str, ...]:
@@ -171,7 +173,7 @@ def _broker_row(row: BucketVerdict) -> tuple[tuple[str, Style] | str, ...]:
         broker_words(row.broker),
         (row.verdict.value, VERDICT_STYLES[row.verdict]),
         peak_text(row) if share is None else f"{peak_text(row)}, {100 * share:.0f} % of the limit",
-        short_metrics_words(row, row.metrics) if row.metrics and has_only_metrics(row) else over_words(row) if over else "",
+        row_over_text(row) if has_only_metrics(row) else over_words(row) if over else "",
         longest or "",
     )
 

@@ -16,29 +16,32 @@ from reconciler.model import (
     Entity,
     EntityName,
     EntityType,
+    GroupRows,
     KeyChange,
     NotJudged,
-    PeakBound,
     Plan,
     QuotaKey,
     Span,
     UnjudgedChange,
     Verdict,
     display_name,
-    worst_of_buckets,
+    group_verdicts,
 )
-from reconciler.render.backtest_sentences import who
+from reconciler.render.backtest_sentences import peak_text, who
 from reconciler.render.markdown_text import code, in_cell, prose
-from reconciler.render.metric_sentences import has_only_metrics, short_metrics_words
+from reconciler.render.metric_sentences import has_only_metrics
+from reconciler.render.over_limit_words import over_text
 from reconciler.render.plan_text import ChangeDirection, direction
 from reconciler.render.repository_links import RepositoryLinks
 from reconciler.render.value_sentences import change_sentences
-from reconciler.text import amount, duration, factor, rate
+from reconciler.text import amount, duration, factor, percent_text, rate
 
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _FAR: Final = 10.0
 """From this factor on the change of a value is printed: a wrong unit is the mistake that reviewers must catch."""
 _SHORT_REASON: Final = 60
+_WORTH_SAYING: Final = 0.01
+"""A share of the time over the limit of today that is worth a word."""
 _NAME: Final = 400
 """A name with more characters than this is cut to as many in its cell."""
 _SHORT_KEYS: Final = {
@@ -107,7 +110,7 @@ class ChangeRow:
     source: Span | None = None
     removed: bool = False
     direction: ChangeDirection = ChangeDirection.TIGHTENS
-    groups: tuple[BucketVerdict, ...] = ()
+    groups: tuple[GroupRows, ...] = ()
     unjudged: UnjudgedChange | None = None
     profile: str | None = None
     """The profile that sets the limit."""
@@ -122,7 +125,7 @@ class ChangeRow:
     @property
     def order(self) -> tuple[int, float, int]:
         """Sorts the worst first."""
-        share = self.groups[0].share_over if self.groups else 0.0
+        share = self.groups[0].time_over.share if self.groups else 0.0
         return _RANK[self.state], -share, _DIRECTIONS.index(self.direction)
 
 
@@ -139,21 +142,21 @@ def change_rows(plan: Plan | None, report: BacktestReport | None) -> list[Change
     return sorted(rows, key=lambda row: row.order)
 
 
-def staying_groups(report: BacktestReport) -> tuple[BucketVerdict, ...]:
+def staying_groups(report: BacktestReport) -> tuple[GroupRows, ...]:
     """Quota groups that are over a limit that does not change, each once."""
     hit = (Verdict.THROTTLED, Verdict.POSSIBLE)
-    return tuple(verdict for verdict in worst_of_buckets(report.verdicts) if not verdict.changed and verdict.verdict in hit)
+    return tuple(group for group in group_verdicts(report.verdicts) if not group.changed and group.verdict in hit)
 
 
-def changed_groups(report: BacktestReport) -> tuple[BucketVerdict, ...]:
+def changed_groups(report: BacktestReport) -> tuple[GroupRows, ...]:
     """Quota groups whose limit changes, each once, by its worst broker."""
-    return tuple(verdict for verdict in worst_of_buckets(report.verdicts) if verdict.changed)
+    return tuple(group for group in group_verdicts(report.verdicts) if group.changed)
 
 
-def row_of_staying(bucket_verdict: BucketVerdict) -> ChangeRow:
+def row_of_staying(group: GroupRows) -> ChangeRow:
     """A quota group that is over its limit already."""
-    limit, state = bucket_verdict.limit_after, _OF_VERDICT[bucket_verdict.verdict]
-    return ChangeRow(key=bucket_verdict.key, before=(limit,), after=limit, state=state, groups=(bucket_verdict,))
+    limit, state = group.worst.limit_after, _OF_VERDICT[group.verdict]
+    return ChangeRow(key=group.worst.key, before=(limit,), after=limit, state=state, groups=(group,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,13 +164,13 @@ class _Results:
     """What a report states, found by entity, and by the names of quota groups."""
 
     known: bool
-    of_entity: dict[tuple[Entity, str], list[BucketVerdict]] = field(default_factory=dict)
-    of_name: dict[tuple[BucketName, str], list[BucketVerdict]] = field(default_factory=dict)
+    of_entity: dict[tuple[Entity, str], list[GroupRows]] = field(default_factory=dict)
+    of_name: dict[tuple[BucketName, str], list[GroupRows]] = field(default_factory=dict)
     unjudged: dict[tuple[Entity, str], UnjudgedChange] = field(default_factory=dict)
     failed: frozenset[tuple[object, str]] = frozenset()
     """Quota groups, and entities without traffic, that a rule forbids."""
-    every: tuple[BucketVerdict, ...] = ()
-    used: set[tuple[BucketName, str, bool]] = field(default_factory=set)
+    every: tuple[GroupRows, ...] = ()
+    used: set[tuple[object, ...]] = field(default_factory=set)
     listed: set[tuple[Entity, str]] = field(default_factory=set)
 
     @classmethod
@@ -180,24 +183,25 @@ class _Results:
             failed=frozenset(_failed(report)),
             every=changed_groups(report),
         )
-        for verdict in results.every:
-            if verdict.entity is not None:
-                results.of_entity.setdefault((verdict.entity, verdict.key), []).append(verdict)
-            for name in (verdict.name, *verdict.buckets_before):
-                results.of_name.setdefault((name, verdict.key), []).append(verdict)
+        for group in results.every:
+            worst = group.worst
+            if worst.entity is not None:
+                results.of_entity.setdefault((worst.entity, worst.key), []).append(group)
+            for name in (worst.name, *worst.buckets_before):
+                results.of_name.setdefault((name, worst.key), []).append(group)
         return results
 
-    def groups(self, entity: Entity, key: KeyChange) -> tuple[BucketVerdict, ...]:
+    def groups(self, entity: Entity, key: KeyChange) -> tuple[GroupRows, ...]:
         groups = self.of_entity.get((entity, key.key), ())
         if key.after is None and (name := _group_name(entity)) is not None:
             groups = groups or self.of_name.get((name, key.key), ())
-        self.used.update((group.name, group.key, group.undecided) for group in groups)
+        self.used.update(group.worst.group for group in groups)
         return tuple(groups)
 
-    def state(self, entity: Entity | None, key: str, groups: Sequence[BucketVerdict]) -> RowState:
+    def state(self, entity: Entity | None, key: str, groups: Sequence[GroupRows]) -> RowState:
         if not self.known:
             return RowState.NOT_CHECKED
-        if (entity, key) in self.failed or any((group.name, key) in self.failed for group in groups):
+        if (entity, key) in self.failed or any((group.worst.name, key) in self.failed for group in groups):
             return RowState.REJECTED
         if groups:
             return min((_OF_VERDICT[group.verdict] for group in groups), key=_RANK.__getitem__)
@@ -208,15 +212,16 @@ class _Results:
 
     def rest(self, *, whole: bool) -> Iterator[ChangeRow]:
         """What no row of a plan is about; ``whole``: there is no plan, so it is everything."""
-        for verdict in self.every:
-            if (verdict.name, verdict.key, verdict.undecided) in self.used or (verdict.verdict is Verdict.CLEAR and not whole):
+        for group in self.every:
+            worst = group.worst
+            if worst.group in self.used or (group.verdict is Verdict.CLEAR and not whole):
                 continue
             yield ChangeRow(
-                key=verdict.key,
-                before=verdict.limits_before,
-                after=verdict.limit_after,
-                state=self.state(None, verdict.key, (verdict,)),
-                groups=(verdict,),
+                key=worst.key,
+                before=worst.limits_before,
+                after=worst.limit_after,
+                state=self.state(None, worst.key, (group,)),
+                groups=(group,),
             )
         for (entity, key), unjudged in self.unjudged.items():
             if (entity, key) not in self.listed:
@@ -279,7 +284,7 @@ def row_markdown(row: ChangeRow, links: RepositoryLinks, *, limit: int) -> str:
 
 def _whose(row: ChangeRow, links: RepositoryLinks, limit: int) -> str:
     if row.entity is None:
-        return in_cell(group_markdown(row.groups[0], limit)) if row.groups else ""
+        return in_cell(group_markdown(row.groups[0].worst, limit)) if row.groups else ""
     text = in_cell(entity_markdown(row.entity, limit))
     return links.linked(text, row.source)
 
@@ -335,7 +340,7 @@ _PROFILE: Final = 60
 
 
 def _after(row: ChangeRow) -> str:
-    if row.groups and row.groups[0].undecided and row.entity is None:
+    if row.groups and row.groups[0].worst.undecided and row.entity is None:
         return "?"
     if row.after is None:
         return "*removed*" if row.removed else "*unlimited*"
@@ -362,53 +367,47 @@ def _result(row: ChangeRow) -> str:
     return _of_group(row.groups[0]) if len(row.groups) == 1 else _of_groups(row.groups)
 
 
-def _of_groups(groups: Sequence[BucketVerdict]) -> str:
+def _of_groups(groups: Sequence[GroupRows]) -> str:
     worst = groups[0].verdict
     same = sum(group.verdict is worst for group in groups)
-    name = group_markdown(groups[0], _SHORT_REASON)
+    name = group_markdown(groups[0].worst, _SHORT_REASON)
     if worst is Verdict.CLEAR:
         return f"clear, {len(groups):,} quota groups"
     return f"{worst.value} in {same:,} of {len(groups):,} quota groups, worst {name}"
 
 
-def _of_group(verdict: BucketVerdict) -> str:
-    safe = f", safe from {rate(verdict.key, verdict.safe).replace(' ', _NO_BREAK)}" if verdict.safe is not None else ""
-    if verdict.metrics is not None and has_only_metrics(verdict) and verdict.verdict is not Verdict.CLEAR:
-        advised = f", recommended {amount_markdown(verdict.key, verdict.recommended)}" if verdict.recommended is not None else ""
-        return f"{verdict.verdict.value}: {short_metrics_words(verdict, verdict.metrics)}{advised}"
-    match verdict.verdict:
+def _of_group(group: GroupRows) -> str:
+    worst = group.worst
+    safe = f", safe from {unbroken(rate(worst.key, worst.safe))}" if worst.safe is not None else ""
+    if worst.metrics is not None and has_only_metrics(worst) and group.verdict is not Verdict.CLEAR:
+        advised = f", recommended {amount_markdown(worst.key, worst.recommended)}" if worst.recommended is not None else ""
+        return f"{group.verdict.value}: {over_markdown(group)}{advised}"
+    match group.verdict:
         case Verdict.THROTTLED:
-            return f"throttled {throttled_words(verdict)}{safe}"
+            return f"throttled {over_markdown(group)}{safe}"
         case Verdict.POSSIBLE:
-            most = f", at most{_NO_BREAK}{long_words(verdict.seconds_possible)}" if verdict.seconds_possible else ""
-            return f"possible{most}{safe}"
+            return f"possible, {over_markdown(group)}{safe}"
         case Verdict.INCONCLUSIVE:
-            short = verdict.reason is not None and len(verdict.reason) <= _SHORT_REASON
-            return f"inconclusive: {prose(verdict.reason)}" if short and verdict.reason else "inconclusive: nothing proven"
-    peak = f"{verdict.peak_bound.words}{rate(verdict.key, verdict.peak)}".replace(" ", _NO_BREAK)
-    return f"clear, peak {peak}"
+            short = worst.reason is not None and len(worst.reason) <= _SHORT_REASON
+            return f"inconclusive: {prose(worst.reason)}" if short and worst.reason else "inconclusive: nothing proven"
+    return f"clear, peak {unbroken(peak_text(group.highest))}"
 
 
-def throttled_words(bucket_verdict: BucketVerdict) -> str:
-    """``49 %`` of the seconds with traffic, ``12 s`` where it is less than one in a hundred."""
-    if bucket_verdict.peak_bound is PeakBound.LOWER:
-        seen = bucket_verdict.metrics is not None and (bucket_verdict.metrics.over or bucket_verdict.metrics.throttled_then)
-        return (
-            short_metrics_words(bucket_verdict, bucket_verdict.metrics).replace(" ", _NO_BREAK)
-            if bucket_verdict.metrics and seen
-            else "at least once"
-        )
-    percent = 100 * bucket_verdict.share_over
-    now = (
-        100 * (bucket_verdict.seconds_over_before or 0) / bucket_verdict.active_seconds if bucket_verdict.active_seconds else 0.0
-    )
-    today = f" (today {now:.0f}{_NO_BREAK}%)" if now >= 1 else ""
-    return f"{percent:.0f}{_NO_BREAK}%{today}" if percent >= 1 else long_words(max(bucket_verdict.seconds_over, 1))
+def over_markdown(group: GroupRows) -> str:
+    """``8.2 h (49 %), today 12 %``: the time over the limit, which does not break, and today's share where it is large."""
+    before = group.time_over.before_share
+    today = f", today {unbroken(percent_text(before))}" if before >= _WORTH_SAYING else ""
+    return f"{unbroken(over_text(group))}{today}"
+
+
+def unbroken(words: str) -> str:
+    """Words that stay on one line."""
+    return words.replace(" ", _NO_BREAK)
 
 
 def long_words(seconds: float) -> str:
     """``24 h``; it does not break."""
-    return duration(seconds).replace(" ", _NO_BREAK)
+    return unbroken(duration(seconds))
 
 
 def removals(rows: Iterable[ChangeRow]) -> int:

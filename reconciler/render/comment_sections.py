@@ -176,9 +176,10 @@ def _basis(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
     if (kept := kept_words(report)) is not None:
         yield kept, Tone.GOOD
     for changed_group in changed_groups(report):
-        for why in (changed_group.reason, regrouped_words(changed_group)):
+        worst = changed_group.worst
+        for why in (worst.reason, regrouped_words(worst)):
             if why:
-                yield f"{who(changed_group.name, undecided=changed_group.undecided)}, {changed_group.key}: {why}.", Tone.GOOD
+                yield f"{who(worst.name, undecided=worst.undecided)}, {worst.key}: {why}.", Tone.GOOD
 
 
 def _further(report: BacktestReport) -> Iterator[tuple[str, Tone]]:

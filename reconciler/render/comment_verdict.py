@@ -6,14 +6,14 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model import BacktestReport, BucketVerdict, Finding, Plan, Severity, Verdict
+from reconciler.model import BacktestReport, Finding, GroupRows, Plan, Severity, Verdict
 from reconciler.render.comment_rows import (
     ChangeRow,
     RowState,
     changed_groups,
     group_markdown,
     long_words,
-    throttled_words,
+    over_markdown,
 )
 from reconciler.render.markdown_text import code, prose
 from reconciler.render.plan_text import undecided_words
@@ -21,7 +21,6 @@ from reconciler.text import count_of, list_some
 
 _MOST_SENTENCES: Final = 3
 _MOST_GUARDS: Final = 5
-_WORTH_SHARE: Final = 0.01
 _UNKNOWN: Final = (RowState.INCONCLUSIVE, RowState.NOT_RECORDED, RowState.NOT_CHECKED, RowState.NO_TRAFFIC)
 
 
@@ -149,11 +148,11 @@ def _of_changed(report: BacktestReport, limit: int) -> str:
     """Of each quota group once, by its worst broker."""
     changed = changed_groups(report)
     history = f"In {history_length(report)} of traffic"
-    count = {verdict: sum(bucket_verdict.verdict is verdict for bucket_verdict in changed) for verdict in Verdict}
+    count = {verdict: sum(group.verdict is verdict for group in changed) for verdict in Verdict}
     for verdict, verb in ((Verdict.THROTTLED, "would have"), (Verdict.POSSIBLE, "might have")):
         if count[verdict]:
             groups = f"**{_of(count[verdict], len(changed), 'quota group')}**"
-            first = next(bucket_verdict for bucket_verdict in changed if bucket_verdict.verdict is verdict)
+            first = next(group for group in changed if group.verdict is verdict)
             return f"{history} the new limits {verb} throttled {groups}{_worst(first, limit) if len(changed) > 1 else ''}"
     if count[Verdict.INCONCLUSIVE]:
         groups = _of(count[Verdict.INCONCLUSIVE], len(changed), "quota group")
@@ -163,9 +162,9 @@ def _of_changed(report: BacktestReport, limit: int) -> str:
     return f"{history} no limit of a recorded client changes"
 
 
-def _worst(bucket_verdict: BucketVerdict, limit: int) -> str:
-    share = f" ({throttled_words(bucket_verdict)} of its time)" if bucket_verdict.share_over >= _WORTH_SHARE else ""
-    return f", most of all {group_markdown(bucket_verdict, limit)}{share if bucket_verdict.verdict is Verdict.THROTTLED else ''}"
+def _worst(group: GroupRows, limit: int) -> str:
+    over = f": {over_markdown(group)}" if group.verdict is Verdict.THROTTLED else ""
+    return f", most of all {group_markdown(group.worst, limit)}{over}"
 
 
 def _agree(count: int, singular: str, many: str) -> str:

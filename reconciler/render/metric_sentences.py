@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, Observations, Provenance, Verdict
-from reconciler.text import count_of, rate
+from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, Observations, Provenance
+from reconciler.text import count_of, percent_text, rate
 
 _LONG_S: Final = 60
 """From this length on an average shows no short throttle at all."""
@@ -30,7 +30,7 @@ def sample_share_text(metrics: MetricSamples) -> str:
     """``0.8 %`` of the samples; nothing where only the highest average is known."""
     if metrics.over is None or not metrics.samples:
         return ""
-    return percent_text(metrics.over / metrics.samples)
+    return _share_text(metrics.over / metrics.samples)
 
 
 def metrics_words(verdict: BucketVerdict) -> str | None:
@@ -43,7 +43,7 @@ def metrics_words(verdict: BucketVerdict) -> str | None:
     if of_gauges:
         parts.append(f"highest sample {rate(verdict.key, metrics.highest)}")
     if metrics.throttled_then:
-        share = percent_text(metrics.censored_share)
+        share = _share_text(metrics.censored_share)
         parts.append(f"a quota throttled these clients in {share} of them, so they are lower bounds")
     return "; ".join(parts)
 
@@ -60,17 +60,6 @@ def moments_words(metrics: MetricSamples) -> str:
     if metrics.moments >= 1:
         return "all moments"
     return f"{metrics.window_s:g}/{metrics.every_s:.0f} of all moments"
-
-
-def short_metrics_words(verdict: BucketVerdict, metrics: MetricSamples) -> str:
-    """For the cell of a table: nothing in it needs escapes."""
-    if metrics.over:
-        return f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} ({sample_share_text(metrics)})"
-    if metrics.throttled_then and verdict.verdict is not Verdict.POSSIBLE:
-        return reported_words(metrics)
-    if metrics.over == 0 and verdict.verdict is not Verdict.POSSIBLE:
-        return not_seen_words(metrics)
-    return sample_text(verdict, metrics)
 
 
 def reported_words(metrics: MetricSamples) -> str:
@@ -97,21 +86,20 @@ def censored_words(provenance: Provenance) -> Iterator[str]:
     """Which samples show what an earlier limit let through."""
     for observations in provenance.observations:
         if observations.semantics in OF_METRICS and observations.throttled_then:
-            share = percent_text(observations.throttled_then / observations.rows)
+            share = _share_text(observations.throttled_then / observations.rows)
             yield (
                 f"quotas throttled clients in {observations.throttled_then:,} of {_rows_words(observations)} ({share}): "
                 "these show what the limit of then let through"
             )
 
 
-def percent_text(share: float) -> str:
-    """``57 %``, ``0.8 %``, ``0.01 %``."""
-    percent = 100 * share
-    return f"{percent:.0f} %" if percent >= 10 or not percent else f"{percent:.2g} %"
+def _share_text(share: float) -> str:
+    """With two digits, as intervals need them."""
+    return percent_text(share, digits=2)
 
 
 def _gauge_words(metrics: MetricSamples) -> Iterator[str]:
-    most = percent_text(metrics.share_high)
+    most = _share_text(metrics.share_high)
     if metrics.over is None:
         yield f"{count_of(metrics.samples, 'sample')}, {moments_words(metrics)}"
     elif not metrics.over and metrics.throttled_then:
@@ -120,7 +108,7 @@ def _gauge_words(metrics: MetricSamples) -> Iterator[str]:
     elif not metrics.over:
         yield f"{not_seen_words(metrics)}, above the limit in at most {most} of the time (95 %)"
     else:
-        share = f"{sample_share_text(metrics)}, 95 % interval {percent_text(metrics.share_low)} to {most}"
+        share = f"{sample_share_text(metrics)}, 95 % interval {_share_text(metrics.share_low)} to {most}"
         yield f"{metrics.over:,} of {count_of(metrics.samples, 'sample')} above the limit ({share}), {moments_words(metrics)}"
     if metrics.over_before is not None:
         yield f"before {metrics.over_before:,}" if metrics.over_before else "before in none"

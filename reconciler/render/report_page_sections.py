@@ -7,20 +7,21 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model import (
-    BucketTraffic,
     BudgetUse,
     ClusterOverview,
     DriftClass,
     EntityOverview,
     Form,
+    GroupRows,
     Overview,
     RunRecord,
     TrafficOverview,
     Verdict,
     display_name,
+    group_verdicts,
     same_value,
 )
-from reconciler.render.backtest_sentences import unjudged_sentence
+from reconciler.render.backtest_sentences import peak_share, peak_text, unjudged_sentence, who
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.html_page import (
     PageSection,
@@ -38,7 +39,8 @@ from reconciler.render.html_page import (
     text,
     unbroken,
 )
-from reconciler.render.metric_sentences import metric_rows_words, not_seen_words, reported_words
+from reconciler.render.metric_sentences import metric_rows_words
+from reconciler.render.over_limit_words import over_text
 from reconciler.text import count_of, expiry_text, rate, unit_text
 
 DRIFT_WORDS: Final = {
@@ -307,7 +309,7 @@ def _traffic(traffic_overview: TrafficOverview) -> Iterator[str]:
         yield from items(message_html(unjudged_sentence(change)) for change in traffic_overview.unjudged[:_UNJUDGED])
         if len(traffic_overview.unjudged) > _UNJUDGED:
             yield f"<p>{len(traffic_overview.unjudged) - _UNJUDGED:,} more changes are not judged.</p>"
-    groups = _groups(traffic_overview.buckets)
+    groups = group_verdicts(traffic_overview.buckets)
     rows = (_group(group, before_known=traffic_overview.current_known) for group in groups)
     heads = ("Quota group", "Verdict", "Key", "Peak against limit", "Peak", "Limit", "Over", "Safe", "Recommended", "Broker")
     caption = f"Quota groups of {quoted(traffic_overview.file)}, the worst first. The mark on each bar is the limit"
@@ -325,49 +327,24 @@ def _history_words(traffic_overview: TrafficOverview) -> tuple[str, str]:
     return recorded, "judged from sums of whole seconds: a peak is what no request can have exceeded"
 
 
-def _over_words(bucket_traffic: BucketTraffic) -> str:
-    """The share of the active seconds over the limit; of samples, what they show."""
-    if bucket_traffic.seconds_over and bucket_traffic.active_seconds and bucket_traffic.requests:
-        return f"{100 * bucket_traffic.seconds_over / bucket_traffic.active_seconds:.0f} %"
-    metrics = bucket_traffic.metrics
-    if bucket_traffic.requests:
-        return "never"
-    if metrics is None:
-        return "not known"
-    if metrics.over:
-        return f"{metrics.over:,} of {count_of(metrics.samples, 'sample')}"
-    if metrics.throttled_then and bucket_traffic.verdict is Verdict.THROTTLED:
-        return reported_words(metrics)
-    return not_seen_words(metrics) if metrics.over == 0 else "not known"
-
-
-def _groups(buckets: Sequence[BucketTraffic]) -> tuple[tuple[BucketTraffic, ...], ...]:
-    """The rows of each quota group together, its worst broker first."""
-    groups: dict[tuple[object, ...], list[BucketTraffic]] = {}
-    for bucket in buckets:
-        groups.setdefault((bucket.key, *sorted(bucket.bucket.items())), []).append(bucket)
-    return tuple(map(tuple, groups.values()))
-
-
-def _group(group: Sequence[BucketTraffic], *, before_known: bool) -> tuple[str, ...]:
-    worst = group[0]
-    tags = " ".join(f"{tag}={display_name(value)}" for tag, value in worst.bucket.items())
-    share = worst.share
+def _group(group: GroupRows, *, before_known: bool) -> tuple[str, ...]:
+    worst = group.worst
+    share = peak_share(group.highest)
     after = amount_html(worst.key, worst.limit_after, absent="unlimited")
     limit = f"<strong>{after}</strong>"
     if worst.changed and before_known:
         limit += f', <span class="faint">before {amount_html(worst.key, worst.limit_before, absent="unlimited")}</span>'
     return (
-        name(tags) if tags else "clients without a client id",
+        name(who(worst.name, undecided=worst.undecided)),
         chip(worst.verdict.value, _VERDICTS[worst.verdict]) + (f" {quoted(worst.reason)}" if worst.reason else ""),
         key_name(worst.key),
         bar(share) + f"{100 * share:,.0f} %" if share is not None else "",
-        unbroken(f"{worst.peak_bound.words}{rate(worst.key, worst.peak)}"),
+        unbroken(peak_text(group.highest)),
         limit,
-        f'<span class="amount">{_over_words(worst)}</span>',
+        f'<span class="amount">{text(over_text(group))}</span>',
         amount_html(worst.key, worst.safe) if worst.safe is not None else "",
         amount_html(worst.key, worst.recommended) if worst.recommended is not None else "",
-        f"{worst.broker}, the worst of {len(group):,}" if len(group) > 1 else f"{worst.broker}",
+        f"{worst.broker}, the worst of {len(group.rows):,}" if len(group.rows) > 1 else f"{worst.broker}",
     )
 
 

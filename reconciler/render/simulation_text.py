@@ -10,11 +10,13 @@ from reconciler.model import (
     BacktestReport,
     BucketName,
     BucketVerdict,
+    GroupRows,
     LandedTraffic,
     Simulation,
     Verdict,
     broker_words,
     display_name,
+    group_verdicts,
 )
 from reconciler.render.backtest_blocks import VERDICT_STYLES, answer_line, heading_lines, history_lines, more_lines
 from reconciler.render.backtest_sentences import (
@@ -23,14 +25,13 @@ from reconciler.render.backtest_sentences import (
     limit_text,
     over_words,
     peak_text,
-    quota_groups,
     rule_sentences,
-    share_text,
 )
 from reconciler.render.block_pages import blocks_as_markdown, blocks_as_sections
 from reconciler.render.html_page import Masthead, page
 from reconciler.render.layout import Block, Column, Style, labelled, line, table
 from reconciler.render.markdown_text import prose
+from reconciler.render.over_limit_words import over_text
 from reconciler.text import count_of, rate
 
 _SHOWN: Final = 30
@@ -123,23 +124,24 @@ def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
 
 def _over(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
     over = [row for row in report.verdicts if row.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
-    groups = quota_groups(over)
+    groups = group_verdicts(over)
     if not groups:
         return
     today = {(standing.key, standing.bucket): standing.verdict for standing in simulation.today}
     yield from heading_lines("Over their limits then", count_of(len(groups), "quota group"))
     most = None if details else _SHOWN
-    yield table(_GROUPS, (_group_row(rows[0], today, simulation) for rows in groups[:most]))
+    yield table(_GROUPS, (_group_row(group, today, simulation) for group in groups[:most]))
     yield from more_lines(len(groups), most, "quota groups")
     if details:
-        for rows in groups:
-            yield line("  ", (group_title(rows[0]), Style.STRONG))
-            yield table(_BROKERS, (_broker_row(row) for row in rows), indent=4)
+        for group in groups:
+            yield line("  ", (group_title(group.worst), Style.STRONG))
+            yield table(_BROKERS, (_broker_row(row) for row in group.rows), indent=4)
 
 
 def _group_row(
-    row: BucketVerdict, today: dict[tuple[str, BucketName], Verdict], simulation: Simulation
+    group: GroupRows, today: dict[tuple[str, BucketName], Verdict], simulation: Simulation
 ) -> tuple[tuple[str, Style] | str, ...]:
+    row = group.worst
     standing = today.get((row.key, row.name))
     limit = after_text(row)
     if row.changed:
@@ -149,8 +151,8 @@ def _group_row(
         "not known" if standing is None else (standing.value, VERDICT_STYLES[standing]),
         group_title(row),
         limit,
-        peak_text(row),
-        share_text(row),
+        peak_text(group.highest),
+        over_text(group),
         "every broker" if simulation.stands_for is not None else broker_words(row.broker),
     )
 

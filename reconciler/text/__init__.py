@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.text.amounts import amount, amount_part, duration, factor, number_text, number_to_json, rate, rate_part
+    from reconciler.text.amounts import (
+        amount,
+        amount_part,
+        duration,
+        factor,
+        number_text,
+        number_to_json,
+        percent_text,
+        rate,
+        rate_part,
+    )
     from reconciler.text.expiry_words import expiry_text, live_expiry_text, moment_text
     from reconciler.text.quoting import (
         DEFAULT_TEXT,
@@ -41,6 +51,7 @@ __all__ = [
     "near_miss",
     "number_text",
     "number_to_json",
+    "percent_text",
     "quoted",
     "rate",
     "rate_part",

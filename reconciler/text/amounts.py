@@ -88,6 +88,19 @@ def factor(before: float | None, after: float | None) -> str:
     return f"x{after / before:.3g}"
 
 
+def percent_text(share: float, *, digits: int = 1) -> str:
+    """``57 %``, ``0.8 %``, ``0.01 %``. Neither hardly anything nor hardly all is rounded to nothing or all.
+
+    ``digits``: how many a share below one percent has.
+    """
+    percent = 100 * share
+    if 0 < percent < 0.01:
+        return "< 0.01 %"
+    if 99.5 <= percent < 100:
+        return "> 99 %"
+    return f"{percent:.0f} %" if percent >= 10 or not percent else f"{percent:.{digits if percent < 1 else 2}g} %"
+
+
 def duration(seconds: float) -> str:
     """``8 s``, ``47 min``, ``6.8 h``, ``3.1 days``: rounded for people; under a second ``0.4 s``."""
     if seconds < 0.95:

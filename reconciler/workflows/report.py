@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Final
 
 import reconciler
-from reconciler.documents import bucket_tags, headline, read_audit_line, read_backtest, read_headroom
+from reconciler.documents import headline, read_audit_line, read_backtest, read_headroom
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.manifest import allocations
 from reconciler.model import (
     Baseline,
-    BucketTraffic,
-    BucketVerdict,
     BudgetUse,
     ClusterFailure,
     ClusterIdentity,
@@ -415,7 +413,7 @@ def read_traffic(name: str) -> TrafficOverview:
         current_known=report.provenance.current_known,
         cluster=report.cluster,
         headline=headline(report)[0],
-        buckets=tuple(_bucket(verdict) for verdict in report.verdicts),
+        buckets=report.verdicts,
         unjudged=report.unjudged,
         observations=report.provenance.observations,
     )
@@ -427,25 +425,3 @@ def _content(name: str, kind: str) -> bytes:
     except OSError as error:
         msg = f"cannot read the {kind} {name}: {error.strerror}"
         raise FileAccessError(msg) from error
-
-
-def _bucket(verdict: BucketVerdict) -> BucketTraffic:
-    return BucketTraffic(
-        bucket=bucket_tags(verdict.name),
-        key=verdict.key,
-        broker=verdict.broker,
-        entity=verdict.entity,
-        limit_before=verdict.limit_before,
-        limit_after=verdict.limit_after,
-        changed=verdict.changed,
-        verdict=verdict.verdict,
-        requests=verdict.requests,
-        active_seconds=verdict.active_seconds,
-        seconds_over=verdict.seconds_over,
-        peak=verdict.peak,
-        peak_bound=verdict.peak_bound,
-        safe=verdict.safe,
-        recommended=verdict.recommended,
-        reason=verdict.reason,
-        metrics=verdict.metrics,
-    )

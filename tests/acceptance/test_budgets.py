@@ -8,11 +8,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.model.backtest import Form, Verdict
-from reconciler.model.overview import BucketTraffic, BudgetUse, ClusterOverview, EntityOverview, TrafficOverview
+from reconciler.model.backtest import BucketVerdict, Form
+from reconciler.model.overview import BudgetUse, ClusterOverview, EntityOverview, TrafficOverview
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.report import with_use
 from tests.builders import NOON, user
+from tests.support.backtest_reports import verdict
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
@@ -162,22 +163,8 @@ def test_a_report_shows_allocated_and_free(folder: Path) -> None:
 
 
 def test_a_report_shows_what_a_backtest_saw_of_a_budget() -> None:
-    def bucket(name: str, broker: int, peak: float) -> BucketTraffic:
-        return BucketTraffic(
-            bucket={"user": name},
-            key="producer_byte_rate",
-            broker=broker,
-            entity=user(name),
-            limit_before=None,
-            limit_after=10.0,
-            changed=True,
-            verdict=Verdict.CLEAR,
-            requests=1,
-            active_seconds=1,
-            seconds_over=0,
-            peak=peak,
-            recommended=None,
-        )
+    def bucket(name: str, broker: int, peak: float) -> BucketVerdict:
+        return verdict(user=name, broker=broker, entity=user(name), limit_after=10.0, peak=peak)
 
     entities = tuple(
         EntityOverview(entity=user(name), drift=None, declared={}, live=None, owner="payments") for name in ("a", "b")

@@ -98,11 +98,11 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
     assert "The proposed quotas would have throttled 1 of 1 quota group whose limit changes" in seen.text()
     assert "Rule 1 fails (gold is never throttled)" in seen.text()
     assert "prod: blocked" in seen.text().splitlines()[1]
-    assert seen.rows[1][1:] == ["alice", "producer", "1\xa0B/s", "2\xa0B/s", "throttled 1\xa0%"]
+    assert seen.rows[1][1:] == ["alice", "producer", "1\xa0B/s", "2\xa0B/s", "throttled 42\xa0s\xa0(1.1\xa0%)"]
     assert comment(folder, github, "--state", "applying", "--cluster", "prod").code == 0
     (posted,) = bodies(github)
     assert "being applied" in posted
-    assert "throttled 1\xa0%" in posted
+    assert "throttled 42\xa0s\xa0(1.1\xa0%)" in posted
     assert comment(folder, github, "body.md").code == 0
     (posted,) = bodies(github)
     assert "throttled" not in posted, "a new plan has nothing of the old backtest"
@@ -172,7 +172,7 @@ def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_i
     assert "throttled **3,001 of 3,001 quota groups**" in text
     assert "Rule 1 fails" in text
     first = by_github(text).rows[1]
-    assert (first[1], first[5]) == ("alice", "throttled 1\xa0%"), "the group that a rule rejects is the first row"
+    assert (first[1], first[5]) == ("alice", "throttled 42\xa0s\xa0(1.1\xa0%)"), "the group that a rule rejects is the first row"
     assert re.search(r"Left out, .*: [\d,]+ of [\d,]+ changed limits", text)
 
 

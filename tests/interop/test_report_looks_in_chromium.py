@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.render.backtest_sentences import peak_share
 from tests.support import report_world
 from tests.support.axe import axe_script, violations
 from tests.support.chromium import Chromium, chromium, complaints
@@ -284,7 +285,7 @@ def test_the_picture_of_a_bar_is_as_long_as_the_peak_and_marks_the_limit(browser
     browser.look(width=1280)
     browser.open(company)
     browser.evaluate("document.querySelectorAll('.meter').forEach((one, at) => { one.id = 'bar-' + at; })")
-    shares = [bucket.share for bucket in report_world.TRAFFIC.buckets if bucket.share is not None]
+    shares = [share for row in report_world.TRAFFIC.buckets if (share := peak_share(row)) is not None]
     for at, share in enumerate(shares):
         bar = seen(browser, f"#bar-{at}")
         row = bar.rows[int(bar.height * 0.25)]

@@ -15,12 +15,12 @@ from reconciler.documents.backtest import backtest_to_json
 from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import UnreachableError
 from reconciler.formats.canonical import document_text
-from reconciler.model.backtest import BacktestReport, Form, Verdict
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.entity import DEFAULT, Entity, ForeignText
 from reconciler.model.finding import Span
-from reconciler.model.overview import BucketTraffic, ClusterOverview, Overview, RunRecord, TrafficOverview
+from reconciler.model.overview import ClusterOverview, Overview, RunRecord, TrafficOverview
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
@@ -111,14 +111,14 @@ def run(minutes: int, result: str = "done", **fields: object) -> RunRecord:
     return RunRecord(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
 
 
-def bucket(name: str, peak: float, limit: float | None, verdict: Verdict, **fields: object) -> BucketTraffic:
+def bucket(name: str, peak: float, limit: float | None, verdict: Verdict, **fields: object) -> BucketVerdict:
     """A user's bucket on broker 1."""
     defaults: dict[str, object] = {
-        "bucket": {"user": name}, "key": "producer_byte_rate", "broker": 1, "entity": user(name), "limit_before": None,
+        "user": name, "key": "producer_byte_rate", "broker": 1, "entity": user(name), "limit_before": None,
         "limit_after": limit, "changed": True, "verdict": verdict, "requests": 4000, "active_seconds": 600,
         "seconds_over": 90 if verdict is Verdict.THROTTLED else 0, "peak": peak, "recommended": float(int(1.1 * peak)),
     }  # fmt: skip
-    return BucketTraffic(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+    return backtest_reports.verdict(**{**defaults, **fields})
 
 
 TRAFFIC = TrafficOverview(
@@ -215,7 +215,7 @@ def hostile() -> Overview:
         )
         for number, name in enumerate(names)
     )  # fmt: skip
-    buckets = tuple(bucket(name, 1e6, 5e6, Verdict.THROTTLED, bucket={"user": name, "client-id": name}) for name in names)
+    buckets = tuple(bucket(name, 1e6, 5e6, Verdict.THROTTLED, client_id=name) for name in names)
     traffic = tuple(replace(TRAFFIC, file=name, buckets=buckets) for name in names[:3])
     failed = ClusterFailure(cluster=ClusterIdentity(name=names[0]), failure_reason=names[1], message=names[2])
     return overview(

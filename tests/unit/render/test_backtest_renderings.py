@@ -225,8 +225,8 @@ def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
     assert found.rows[0] == ["", "Entity", "Quota", "Now", "After", "Backtest (8\xa0h, 1 broker)"]
     assert [row[1] for row in found.rows[1:]] == ["alice", "alice2", "alice3", "calm"]
     assert [row[5].split(", safe")[0].split(", peak")[0] for row in found.rows[1:]] == [
-        "throttled 22\xa0%",
-        "possible, at most\xa05\xa0s",
+        "throttled 15\xa0min\xa0(22\xa0%)",
+        "possible, at\xa0most\xa05\xa0s\xa0(0.1\xa0%)",
         "inconclusive: nobody knows alice",
         "clear",
     ]

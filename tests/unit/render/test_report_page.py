@@ -282,10 +282,10 @@ def test_runs_are_the_latest_first_and_what_is_missing_is_said() -> None:
 def test_traffic_has_a_bar_a_share_and_a_verdict_for_each_quota_group() -> None:
     rows = rows_under(COMPANY, "traffic")
     assert [(row[0], row[1], row[3]) for row in rows[1:]] == [
-        ("user=reporting", "throttled", "144 %"),
-        ("user=payments-api", "possible", "90 %"),
-        ("user=search-indexer", "clear", "50 %"),
-        ("user=mirror", "clear", ""),
+        ("user reporting", "throttled", "144 %"),
+        ("user payments-api", "possible", "90 %"),
+        ("user search-indexer", "clear", "50 %"),
+        ("user mirror", "clear", ""),
     ]
     assert rows[4][5] == "unlimited, before unlimited"
     assert report_html(COMPANY).count("<svg") == 3

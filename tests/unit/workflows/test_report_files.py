@@ -89,7 +89,7 @@ def test_a_backtest_is_read_with_what_a_later_version_adds(tmp_path: Path) -> No
     assert (found.cluster, found.requests, found.current_known) == ("prod-eu", 12, False)
     (bucket,) = found.buckets
     assert (bucket.verdict, bucket.reason) == (Verdict.INCONCLUSIVE, "who sent it is not known")
-    assert (str(bucket.entity), bucket.peak, bucket.share) == ("user=<default>", 17.5, 0.0)
+    assert (str(bucket.entity), bucket.peak) == ("user=<default>", 17.5)
 
 
 def test_a_backtest_without_a_field_of_its_schema_is_refused(tmp_path: Path) -> None:
@@ -151,9 +151,8 @@ def test_what_backtest_prints_today_is_read(tmp_path: Path) -> None:
         backtest_reports.END,
         Form.SECONDS,
     )
-    assert [(one.bucket, one.key, one.verdict, one.reason) for one in found.buckets] == [
-        ({"user": "alice"}, "producer_byte_rate", Verdict.THROTTLED, None),
-        ({"client-id": "app"}, "request_percentage", Verdict.CLEAR, None),
-        ({}, "producer_byte_rate", Verdict.INCONCLUSIVE, "some requests tell no user"),
+    assert [(one.user, one.client_id, one.key, one.verdict, one.reason) for one in found.buckets] == [
+        ("alice", "", "producer_byte_rate", Verdict.THROTTLED, None),
+        ("", "app", "request_percentage", Verdict.CLEAR, None),
+        ("", "", "producer_byte_rate", Verdict.INCONCLUSIVE, "some requests tell no user"),
     ]
-    assert [one.share for one in found.buckets] == [1.5, None, 0.5]
