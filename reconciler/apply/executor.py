@@ -6,6 +6,7 @@ errors are raised only while nothing has been written yet.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import random
@@ -35,6 +36,7 @@ class ApplySettings:
 
     ``verify_seconds``: how long brokers may show nothing new of what was written. ``run_seconds``: how long the whole may take;
     after it, no further request is begun. ``stop_wanted`` is asked before each request: true ends the run between two of them.
+    ``breakable`` is entered where an interrupt may be raised: the run reports what it has done then.
     """
 
     limits: ChunkLimits = field(default_factory=ChunkLimits)
@@ -43,6 +45,7 @@ class ApplySettings:
     run_seconds: float = 900.0
     validate_only: bool = False
     stop_wanted: Callable[[], bool] = _never
+    breakable: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
 
 class Executor:
@@ -66,6 +69,7 @@ class Executor:
         self._retry = RetryPolicy(backoff=settings.backoff, jitter=jitter, budget=self._budget)
         self._outcomes = Outcomes(())
         self._begun = clock.monotonic()
+        self._interrupted = "interrupted while writing"
 
     def run(self, plan: Plan) -> ApplyReport:
         """Write the plan. Raises ``BackendError`` only when nothing was written."""
@@ -73,11 +77,12 @@ class Executor:
         if not plan.changes:
             return self._report(plan, ApplyResult.NOTHING_TO_DO, verified=True)
         try:
-            return self._run(plan)
+            with self._settings.breakable():
+                return self._run(plan)
         except KeyboardInterrupt:
             if not self._outcomes.may_have_written:
                 raise
-            return self._stopped(plan, Stop(reason="interrupted", message="interrupted while writing"))
+            return self._stopped(plan, Stop(reason="interrupted", message=self._interrupted))
         except BackendError as error:
             return self._stopped(plan, Stop.of(error))
         except Exception as error:
@@ -148,6 +153,7 @@ class Executor:
 
     def _verified(self, plan: Plan) -> ApplyReport:
         self._progress.step("reading back")
+        self._interrupted = "everything was written, but the run was interrupted while it was read back"
         seconds = min(self._settings.verify_seconds, self._budget.left)
         begun = self._clock.monotonic()
         try:

@@ -223,7 +223,7 @@ class SteppedExecutor:
     def _wait(self, number: int, count: int) -> Stop | None:
         self._progress.step(f"step {number} of {count} is verified. Waiting {self._step_down.wait_seconds:g} s")
         try:
-            with self._budget.paused():
+            with self._settings.breakable(), self._budget.paused():
                 self._clock.sleep(self._step_down.wait_seconds)
         except KeyboardInterrupt:
             return Stop(reason="interrupted", message="interrupted while waiting. Apply again to go on")

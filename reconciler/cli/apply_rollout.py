@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import threading
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, options, output, run_outputs, writing
+from reconciler.cli.interrupts import INTERRUPTS
 from reconciler.errors import ManifestError, NotConfirmedError, UsageError
 
 if TYPE_CHECKING:
@@ -49,8 +51,10 @@ def apply_to_every(args: ApplyArguments) -> int:
             ended=run.ended,
             parallel=options.check_parallel(args.parallel),
             keep_going=args.keep_going,
-            interrupted=run.interrupted,
+            stop_wanted=INTERRUPTS.stop_wanted,
         )
+        # Until the process ends: a signal begins no further cluster, and costs no report of one that was written.
+        INTERRUPTS.hold()
         results = rollout.run(planned)
     return run.finish(results)
 
@@ -78,10 +82,10 @@ class _EachCluster:
         self._args = args
         self._progress = progress
         self._given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
-        self._settings = writing.settings(args)
+        # A signal is raised in the main thread, and these runs may be in others: it ends them between two requests.
+        self._settings = dataclasses.replace(writing.settings(args), breakable=contextlib.nullcontext)
         self._steps = writing.step_down(args)
         self._printing = threading.Lock()
-        self.interrupted = threading.Event()
         self._outputs_failed = False
 
     def apply(self, intent: Intent, earlier: Withheld) -> ApplyReport:
@@ -102,7 +106,7 @@ class _EachCluster:
                     cluster,
                     Approval(
                         accepted=args.accept,
-                        settings=dataclasses.replace(self._settings, stop_wanted=self.interrupted.is_set),
+                        settings=self._settings,
                         step_down=self._steps,
                     ),
                     confirm=lambda _: True,
@@ -155,7 +159,7 @@ class _EachCluster:
             output.print_result(self._args, document=document, lines=lambda: ())
         else:
             output.print_result(self._args, document=lambda: None, lines=lambda: (line(), line(_counted(results))))
-        if self.interrupted.is_set():
+        if INTERRUPTS.stop_wanted() and any(_is_left(result) for result in results):
             output.tell("interrupted")
             return exit_codes.PARTIAL if any(_wrote(result) for result in results) else exit_codes.INTERRUPTED
         return exit_code(results)
@@ -165,6 +169,14 @@ def _wrote(result: RolloutResult) -> bool:
     from reconciler.model import ClusterFailure
 
     return not isinstance(result, ClusterFailure) and result.wrote
+
+
+def _is_left(result: RolloutResult) -> bool:
+    """True for a cluster that failed, or was not begun."""
+    from reconciler.model import ClusterFailure
+    from reconciler.workflows import NOT_BEGUN, is_failure
+
+    return is_failure(result) or (isinstance(result, ClusterFailure) and result.failure_reason == NOT_BEGUN)
 
 
 def _counted(results: Sequence[RolloutResult]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, notifying, options, output
 from reconciler.cli.arguments import WritingArguments
+from reconciler.cli.interrupts import INTERRUPTS
 from reconciler.errors import FileAccessError, ManifestError, OutputError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -77,9 +78,10 @@ def audited(args: WritingArguments, command: str) -> Iterator[Audit]:
     except UsageError:
         raise
     except BaseException as error:
-        audit.broke_off(error)
-        _print_failure(args, error, audit.spec)
-        audit.notify_failure(error)
+        with INTERRUPTS.held():
+            audit.broke_off(error)
+            _print_failure(args, error, audit.spec)
+            audit.notify_failure(error)
         raise
 
 
@@ -110,7 +112,15 @@ def _print_failure(args: WritingArguments, error: BaseException, spec: ClusterSp
 
 
 def finish(args: WritingArguments, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:
-    """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code."""
+    """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code.
+
+    A signal ends none of these: it would cost the only list of what was written.
+    """
+    with INTERRUPTS.held():
+        return _finish(args, report, audit, also)
+
+
+def _finish(args: WritingArguments, report: ApplyReport, audit: Audit, also: Callable[[], None] | None) -> int:
     from reconciler.documents import apply_report_to_json
     from reconciler.files import write_whole
     from reconciler.formats import document_text
@@ -151,9 +161,6 @@ def _left(leave: Callable[[], None] | None, report: ApplyReport) -> int:
     except (OutputError, FileAccessError) as error:
         output.tell(str(error))
         return failed
-    except KeyboardInterrupt:
-        # Who presses it twice wants an end, and still the report.
-        return exit_codes.PARTIAL if report.wrote else exit_codes.INTERRUPTED
     except Exception as error:
         if not report.wrote:
             raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
+import logging
 import math
 import os
 import sys
@@ -12,7 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import options, output
 from reconciler.cli.arguments import LongRunArguments, WritingArguments
+from reconciler.cli.interrupts import INTERRUPTS
 from reconciler.errors import NotConfirmedError, UsageError
+from reconciler.logs import log_event
 
 if TYPE_CHECKING:
     from reconciler.apply import ApplySettings, StepDown
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from reconciler.ports import QuotaCluster
 
 _LONGEST_WAIT: Final = 86_400.0
+_log: Final = logging.getLogger(__name__)
 
 
 def add_writing_options(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +68,12 @@ def settings(args: LongRunArguments) -> ApplySettings:
 
     if not 1 <= args.deadline <= _LONGEST_WAIT:
         raise UsageError(f"--deadline takes seconds from 1 to {_LONGEST_WAIT:g}, not {args.deadline:g}")
-    return ApplySettings(validate_only=args.validate_only, run_seconds=args.deadline)
+    return interruptible(ApplySettings(validate_only=args.validate_only, run_seconds=args.deadline))
+
+
+def interruptible(settings: ApplySettings) -> ApplySettings:
+    """The settings of a run in the main thread that a signal ends, with a report of what was written."""
+    return dataclasses.replace(settings, stop_wanted=INTERRUPTS.stop_wanted, breakable=INTERRUPTS.breakable)
 
 
 def step_down(args: LongRunArguments) -> StepDown | None:
@@ -108,7 +118,14 @@ def show_refused(args: WritingArguments, plan: Plan, progress: PatientProgress) 
 
 
 def confirm(args: WritingArguments, plan: Plan, progress: PatientProgress | None = None) -> bool:
-    """Show the plan and ask. Raises ``NotConfirmedError`` without a terminal to ask at."""
+    """Show the plan and ask; from a yes on, signals are noted. Raises ``NotConfirmedError`` without a terminal to ask at."""
+    confirmed = _ask(args, plan, progress)
+    if confirmed:
+        INTERRUPTS.hold()
+    return confirmed
+
+
+def _ask(args: WritingArguments, plan: Plan, progress: PatientProgress | None) -> bool:
     with progress.silent() if progress else contextlib.nullcontext():
         if not (args.quiet and args.auto_approve):
             show_plan(args, plan)
@@ -123,11 +140,13 @@ def confirm(args: WritingArguments, plan: Plan, progress: PatientProgress | None
 
 @contextlib.contextmanager
 def given_back(cluster: QuotaCluster) -> Iterator[None]:
-    """Close the connection at the end; an interrupt while that goes on must not cost the report of what was written."""
+    """Close the connection at the end; an error while that goes on must not cost the report of what was written."""
     try:
         yield
     except BaseException:
         cluster.close()
         raise
-    with contextlib.suppress(KeyboardInterrupt):
+    try:
         cluster.close()
+    except Exception as error:  # noqa: BLE001 - whatever breaks, there is nothing to give back any more
+        log_event(_log, "connection not closed", level=logging.WARNING, reason=f"{type(error).__name__}: {error}")

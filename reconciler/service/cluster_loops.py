@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -32,6 +34,14 @@ class LoopRequests:
     def stop_wanted(self) -> bool:
         """True once the service, or this loop, shall end."""
         return self._ended or self._service.stop_wanted()
+
+    def hold(self) -> None:
+        """Raise nothing from now on in the thread that joins the loops: a write that began is recorded."""
+        self._service.hold()
+
+    def breakable(self) -> AbstractContextManager[None]:
+        """An interrupt is raised in the main thread, and no loop runs there."""
+        return contextlib.nullcontext()
 
     def take_reread(self) -> bool:
         """True once after each ``reread``."""

@@ -10,6 +10,7 @@ import math
 import random
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -70,6 +71,14 @@ class Requests(Protocol):
 
     def stop_wanted(self) -> bool:
         """True once it shall end."""
+        ...
+
+    def hold(self) -> None:
+        """Raise no interrupt from now on, but where it is ``breakable``."""
+        ...
+
+    def breakable(self) -> AbstractContextManager[None]:
+        """Inside, a second request to end may interrupt."""
         ...
 
     def take_reread(self) -> bool:

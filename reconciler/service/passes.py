@@ -153,6 +153,8 @@ class World:
     progress: Progress
     notify: Callable[[ClusterSpec, ClusterIdentity | None, PassOutcome], None] = lambda *_: None
     """Called after each pass for which a Cluster manifest is known."""
+    hold: Callable[[], None] = lambda: None
+    """Called before a write: from then on, no interrupt is raised but where the executor allows it."""
 
 
 class Passes:
@@ -271,6 +273,17 @@ class _AtCluster:
     def _write(
         self, cluster: QuotaCluster, given: GivenBaseline | None, observation: Observation, settings: ApplySettings
     ) -> PassOutcome:
+        self._world.hold()
+        outcome = self._write_and_record(cluster, observation, settings)
+        if outcome.result is PassResult.APPLIED:
+            try:
+                self._counts = _counts(observe(self._intent, cluster, given, clock=self._world.clock))
+            except ReconcilerError:
+                # It was verified a moment ago; what this look could not tell, the next pass will.
+                return outcome
+        return outcome
+
+    def _write_and_record(self, cluster: QuotaCluster, observation: Observation, settings: ApplySettings) -> PassOutcome:
         world = self._world
         world.recorder.begin(self._intent, observation.plan)
         report = write_observed(self._intent, observation, cluster, settings, clock=world.clock, progress=world.progress)
@@ -289,19 +302,10 @@ class _AtCluster:
         )
         try:
             world.recorder.ended(report)
-        except KeyboardInterrupt:
-            # Who does not want to wait still gets told what was written.
-            return outcome
         except ReconcilerError as error:
             message = f"{outcome.message}. The report of this could not be written: {error}"
             result = PassResult.PARTIAL if report.wrote else outcome.result
             return replace(outcome, result=result, reason=error.failure_reason, message=message)
-        if outcome.result is PassResult.APPLIED:
-            try:
-                self._counts = _counts(observe(self._intent, cluster, given, clock=world.clock))
-            except (ReconcilerError, KeyboardInterrupt):
-                # It was verified a moment ago; what this look could not tell, the next pass will.
-                return outcome
         return outcome
 
 

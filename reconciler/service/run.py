@@ -211,7 +211,7 @@ def _loop(
     """The loop of one cluster."""
     writing = None
     if settings.applies:
-        writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted)
+        writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted, breakable=requests.breakable)
     notifier = PassNotifier(partial(send_notification, environment=os.environ), log, clock=clock)
     world = World(
         connect=lambda intent: open_cluster(intent.spec, settings.access, trusted=intent.trusted),
@@ -220,6 +220,7 @@ def _loop(
         clock=clock,
         progress=observers,
         notify=notifier.pass_ended,
+        hold=requests.hold,
     )
     return Loop(
         manifests,

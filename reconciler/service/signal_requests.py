@@ -1,7 +1,8 @@
 """Signals as requests to a service.
 
 A handler only notes what was asked and wakes the loop through a pipe: nothing is torn out of a write. A second SIGTERM or SIGINT
-means not to wait any longer; that one interrupts.
+means not to wait any longer; that one interrupts. From the first write on, it interrupts the executor alone, which reports what
+it has done.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import os
 import select
 import signal
+from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
@@ -24,6 +26,9 @@ class SignalRequests:
     def __init__(self) -> None:
         self.stopped_by: int | None = None
         self._reread = False
+        self._impatient = False
+        self._held = False
+        self._breaks = False
         self._before: dict[int, Any] = {}
         self._read_end, self._write_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -41,6 +46,21 @@ class SignalRequests:
         """True after a first SIGTERM or SIGINT."""
         return self.stopped_by is not None
 
+    def hold(self) -> None:
+        """Raise nothing from now on, but where it is ``breakable``."""
+        self._held = True
+
+    @contextlib.contextmanager
+    def breakable(self) -> Iterator[None]:
+        """Let a second signal, and one that came before, raise ``KeyboardInterrupt`` inside. For the main thread."""
+        self._breaks = True
+        try:
+            if self._impatient:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._breaks = False
+
     def take_reread(self) -> bool:
         """True once after SIGHUP; several at once count as one."""
         taken, self._reread = self._reread, False
@@ -57,7 +77,10 @@ class SignalRequests:
         if number == _REREAD:
             self._reread = True
         elif self.stopped_by is not None:
-            raise KeyboardInterrupt
+            self._impatient = True
+            if self._breaks or not self._held:
+                self._breaks = False
+                raise KeyboardInterrupt
         else:
             self.stopped_by = number
         # A full pipe wakes the loop just as well.

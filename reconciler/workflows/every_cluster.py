@@ -69,13 +69,11 @@ def for_every(
     *,
     parallel: int = 1,
     done: Callable[[T | ClusterFailure], None] = lambda _: None,
-    on_interrupt: Callable[[], None] | None = None,
 ) -> tuple[T | ClusterFailure, ...]:
     """Do the work for each intent, at most ``parallel`` at once. The text of an error takes the place of a result.
 
     ``done`` gets each result as soon as it is there, one at a time; the results themselves are in the order of the intents.
-    An interrupt ends the wait, and work that has begun goes on until it ends by itself. With ``on_interrupt``, which asks work
-    to end, the first interrupt calls it, and the results are waited for.
+    An interrupt ends the wait, and work that has begun goes on until it ends by itself.
     """
 
     def result_of(intent: Intent | ClusterFailure) -> T | ClusterFailure:
@@ -86,7 +84,7 @@ def for_every(
         except ReconcilerError as error:
             return _failure(intent.spec.name, intent.spec.cluster_id, error)
 
-    if parallel <= 1 and on_interrupt is None:
+    if parallel <= 1:
         results = []
         for intent in intents:
             results.append(result_of(intent))
@@ -95,17 +93,8 @@ def for_every(
     pool = ThreadPoolExecutor(max_workers=parallel, thread_name_prefix="cluster")
     try:
         futures = [pool.submit(result_of, intent) for intent in intents]
-        waiting = set(futures)
-        while waiting:
-            try:
-                for future in as_completed(waiting):
-                    done(future.result())
-                    waiting.discard(future)
-            except KeyboardInterrupt:
-                if on_interrupt is None:
-                    raise
-                on_interrupt()
-                on_interrupt = None
+        for future in as_completed(futures):
+            done(future.result())
         return tuple(future.result() for future in futures)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

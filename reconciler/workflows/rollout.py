@@ -69,8 +69,8 @@ class Rollout:
     keep_going: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     """Set after the first failure; then no further cluster is begun."""
-    interrupted: threading.Event = field(default_factory=threading.Event)
-    """Set by the first interrupt: no further cluster is begun, and those that are being written end. A second one is raised."""
+    stop_wanted: Callable[[], bool] = lambda: False
+    """True after a signal: no further cluster is begun. Those that are being written ask it, too."""
     _failed: str | None = None
 
     def run(self, planned: RolloutPlan) -> tuple[RolloutResult, ...]:
@@ -83,7 +83,6 @@ class Rollout:
                 partial(self._write, earlier=dict(withheld)),
                 parallel=self.parallel,
                 done=partial(self._note, name),
-                on_interrupt=self._interrupt,
             )
             results += of_stage
             for result in of_stage:
@@ -91,17 +90,13 @@ class Rollout:
                     withheld.update({each.owner: display_name(result.cluster.name or "") for each in result.withheld})
         return tuple(results)
 
-    def _interrupt(self) -> None:
-        self.interrupted.set()
-        self.stop.set()
-
     def _write(self, intent: Intent, *, earlier: Withheld) -> RolloutResult:
-        if self.stop.is_set():
+        if self.stop.is_set() or self.stop_wanted():
             return _not_begun(intent.spec.name, intent.spec.cluster_id, self._failed)
         return self.work(intent, earlier)
 
     def _note(self, stage: str | None, result: RolloutResult) -> None:
-        if is_failure(result) and not self.keep_going and not self.stop.is_set():
+        if is_failure(result) and not (self.keep_going or self.stop.is_set() or self.stop_wanted()):
             self._failed = result.cluster.name
             self.stop.set()
         self.ended(stage, result)

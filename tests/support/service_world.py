@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 from collections.abc import Callable, Mapping
@@ -52,6 +53,12 @@ class Script:
 
     def stop_wanted(self) -> bool:
         return self.stopped or self._clock.monotonic() >= self._until
+
+    def hold(self) -> None:
+        pass
+
+    def breakable(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
     def take_reread(self) -> bool:
         taken, self.reread = self.reread, False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -167,7 +166,7 @@ def _approval(args: AlterArguments) -> Approval:
     return Approval(
         accepted=tuple(args.accept),
         expected_digest=args.expect_digest,
-        settings=ApplySettings(validate_only=args.validate_only),
+        settings=writing.interruptible(ApplySettings(validate_only=args.validate_only)),
     )
 
 
@@ -189,7 +188,7 @@ def _alter(
 
     progress.step("connecting to the cluster")
     cluster = open_cluster(target.spec, options.access(args), trusted=target.trusted)
-    with contextlib.closing(cluster):
+    with writing.given_back(cluster):
         return alter_entity(
             cluster,
             request,

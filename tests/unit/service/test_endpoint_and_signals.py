@@ -169,6 +169,26 @@ def test_who_asks_twice_is_not_kept_waiting() -> None:
             signal.raise_signal(signal.SIGTERM)
 
 
+def test_from_the_first_write_on_only_the_executor_is_interrupted() -> None:
+    with SignalRequests() as requests:
+        requests.hold()
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt), requests.breakable():
+            pytest.fail("it was asked twice before")
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_a_second_signal_interrupts_the_executor() -> None:
+    with SignalRequests() as requests:
+        requests.hold()
+        with requests.breakable():
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), requests.breakable():
+            signal.raise_signal(signal.SIGTERM)
+
+
 def test_afterwards_signals_mean_what_they_meant() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)]
 
