@@ -9,6 +9,7 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.model.backtest import (
         CONTROLLER,
+        HISTORY_INCOMPLETE,
         NOT_RECORDED,
         BacktestReport,
         BucketName,
@@ -234,6 +235,7 @@ __all__ = [
     "CONTROLLER",
     "DEFAULT",
     "DEFAULT_DAYS",
+    "HISTORY_INCOMPLETE",
     "INT_MAX",
     "KNOWN_KEYS",
     "LINT_RULES",

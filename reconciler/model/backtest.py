@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NOT_RECORDED: Final = "traffic-not-recorded"
 """Id of the finding about a changed quota that limits no recorded traffic."""
+HISTORY_INCOMPLETE: Final = "history-incomplete"
+"""Id of the finding about changed quota groups that are inconclusive for one reason."""
 CONTROLLER: Final = -1
 """The broker number of mutations, which the active controller counts. Brokers' logs do not name the controller."""
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.model import (
+    HISTORY_INCOMPLETE,
     BacktestReport,
     BucketVerdict,
     Fit,
@@ -121,6 +122,10 @@ def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
             ),
         )
         yield from more_lines(len(report.unjudged), most, "changed quotas")
+    if not details:
+        for finding in report.findings:
+            if finding.id == HISTORY_INCOMPLETE:
+                yield line((finding.message, Style.WARN))
     kept = kept_words(report)
     if kept is not None:
         yield line()

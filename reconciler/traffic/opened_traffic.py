@@ -42,6 +42,7 @@ from reconciler.traffic.sources.parquet_parts import (
 )
 from reconciler.traffic.sources.recorder_files import recorder_rows, require_one_recorder
 from reconciler.traffic.sources.request_log import LOG_KINDS, SELF_EVIDENCE, parse_lines, require_request_lines
+from reconciler.traffic.sources.topic_events import charge_known_topics
 from reconciler.traffic.traffic_files import Traffic
 from reconciler.traffic.traffic_source import Source, TrafficSource
 from reconciler.traffic.violation_traffic import ViolationTraffic, require_traffic
@@ -222,6 +223,7 @@ def _local_rows(
         import pyarrow as pa
 
         batches = mark_copies(pa.Table.from_batches(batches).combine_chunks()).to_batches(_ROWS_A_BATCH)
+        batches = charge_known_topics(batches)
     return LocalRows(lambda _: batches)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
+    HISTORY_INCOMPLETE,
     BucketVerdict,
     CapacityUse,
     Entity,
@@ -216,7 +217,6 @@ def bucket_words(verdict: BucketVerdict) -> Message:
     return join_messages(named, " with ")
 
 
-INCOMPLETE: Final = "history-incomplete"
 ABOVE_CAPACITY: Final = "limits-above-capacity"
 
 
@@ -231,7 +231,9 @@ def reason_findings(reasons: Mapping[str, Inconclusive], capacity: Sequence[Capa
         count = rows.groups
         what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
         yield Finding(
-            id=INCOMPLETE, severity=Severity.WARNING, message=compose("{what} inconclusive: {reason}.", what=what, reason=reason)
+            id=HISTORY_INCOMPLETE,
+            severity=Severity.WARNING,
+            message=compose("{what} inconclusive: {reason}.", what=what, reason=reason),
         )
     for use in capacity:
         if use.after > use.capacity:

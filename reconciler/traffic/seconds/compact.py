@@ -27,6 +27,7 @@ from reconciler.traffic.sources.log_evidence import mark_copies, require_one
 from reconciler.traffic.sources.normal_form import OF_METRICS, UNREADABLE, charge_second_sums, require_readable
 from reconciler.traffic.sources.parquet_parts import parts_of, read_part
 from reconciler.traffic.sources.recorder_files import read_header
+from reconciler.traffic.sources.topic_events import charge_known_topics
 from reconciler.traffic.spark_versions import collect_table
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def _without_copies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
     if not held or _BEGINS_LINE not in held[0].schema.names:
         yield from held
         return
-    yield from mark_copies(pa.Table.from_batches(held)).to_batches()
+    yield from charge_known_topics(mark_copies(pa.Table.from_batches(held)).to_batches())
 
 
 def _require_no_metrics(statuses: Mapping[str, int], path: Path) -> None:

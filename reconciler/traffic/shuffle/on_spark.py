@@ -341,6 +341,7 @@ class KeptRows(SparkRows[pa.RecordBatch]):
         super().__init__(spark, together)
         self._frame = blocks.persist(level)
         self._columns = tuple(columns)
+        self._convert: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]] | None = None
 
     @classmethod
     def of_shares(cls, spark: SparkSession, shares: Sequence[Work], read: Callable[[Work], Iterable[pa.RecordBatch]]) -> KeptRows:
@@ -408,6 +409,10 @@ class KeptRows(SparkRows[pa.RecordBatch]):
         self._frame.unpersist()
         self._frame = again
 
+    def convert(self, convert: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]) -> None:
+        """From now on, give the rows as ``convert`` makes them of whole batches."""
+        self._convert = convert
+
     def _run(
         self,
         go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
@@ -416,10 +421,11 @@ class KeptRows(SparkRows[pa.RecordBatch]):
         *,
         few: bool,
     ) -> DataFrame:
+        convert = self._convert or iter
         chosen = [name for name in self._columns if name in columns]
 
         def run(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from go(batch for block in blocks for batch in _unpacked(block))
+            yield from go(convert(batch for block in blocks for batch in _unpacked(block)))
 
         frame = self._frame.select(*chosen) if chosen else self._frame
         frame = frame.coalesce(least_tasks(self._spark)) if few else frame

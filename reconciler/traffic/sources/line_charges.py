@@ -12,7 +12,7 @@ fetches, produce without acknowledgement, and requests between brokers and contr
 **Partitions** that a request creates or deletes are charged by the controller, topic by topic. CreateTopics gives the partitions
 of each topic; ``-1`` is the broker's default, which answers from version 5 on give. CreatePartitions gives the final number, so
 only one that assigns the new partitions shows how many they are. DeleteTopics never does. Those topics get
-``UNKNOWN_PARTITIONS``.
+``UNKNOWN_PARTITIONS``, until other lines show their number (``topic_events``).
 
 A topic whose answer is an error was not charged, but for a timeout, which comes after the work. One that the quota refused
 (error 89) gets ``REFUSED_MUTATION``. A validation without creation is charged by a KRaft controller and free in ZooKeeper mode;
@@ -48,6 +48,7 @@ from reconciler.traffic.sources.log_documents import (
     decode_any,
     decode_fetch,
     decode_produce,
+    decode_showing,
     decode_topics,
     produce_error_codes,
 )
@@ -60,6 +61,17 @@ from reconciler.traffic.sources.normal_form import (
     REFUSED,
     UNKNOWN_PARTITIONS,
     UNSIZED,
+)
+from reconciler.traffic.sources.topic_events import (
+    CHECKED,
+    CREATED,
+    DELETED,
+    EXTENDED,
+    SEEN,
+    SeenTopics,
+    TopicEvent,
+    known_id,
+    topics_text,
 )
 
 _PRODUCE_KIND: Final = Kind.PRODUCE.value
@@ -91,6 +103,8 @@ CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
 CREATE_PARTITIONS: Final = 37
 MUTATING: Final = frozenset((CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS))
+_SHOWING: Final = frozenset((3, 75))
+"""Metadata and DescribeTopicPartitions."""
 _STRICT_FROM: Final = {CREATE_TOPICS: 6, DELETE_TOPICS: 5, CREATE_PARTITIONS: 3}
 
 REFUSED_MUTATION: Final = "refused-mutation"
@@ -110,6 +124,8 @@ class Entry(NamedTuple):
     overhead: int = 0
     part: int | None = None
     begins_line: bool = True
+    topics: str | None = None
+    """What the line shows of topics, as ``topics_text`` has it."""
 
 
 class LineReader:
@@ -119,10 +135,26 @@ class LineReader:
         self._only_bytes = not set(kinds) - set(BYTES)
         self._time = Kind.REQUEST in kinds
         self._topics = Kind.MUTATION in kinds
+        self._seen = SeenTopics()
 
     def wants(self, api: int | None) -> bool:
         """Whether lines of this kind of request are charged for anything; an unknown kind may be."""
         return self._time or api in (PRODUCE, FETCH, SHARE_FETCH, None) or (self._topics and api in MUTATING)
+
+    def shown_topics(self, api: int | None, document: bytes) -> str | None:
+        """What an answer shows of topics, if it is anything new, as ``topics_text`` has it."""
+        if not self._topics or api not in _SHOWING:
+            return None
+        line = decode_showing(document)
+        if line is None or line.response is None:
+            return None
+        cursors = (line.request.cursor if line.request is not None else None, line.response.next_cursor)
+        cut = {cursor.topic_name for cursor in cursors if cursor is not None}
+        return self._seen.new(
+            TopicEvent(SEEN, topic.name, known_id(topic.topic_id), len(topic.partitions))
+            for topic in line.response.topics or ()
+            if not topic.error_code and topic.partitions and topic.name not in cut
+        )
 
     def decode(self, api: int | None, document: bytes) -> LogLine | None:
         """``None`` for a document that lacks a needed field."""
@@ -209,8 +241,8 @@ def _replica(line: FetchLine) -> int:
 def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> list[Entry]:
     kraft = bool(line.is_forwarded) or _SINCE_4_0.search(line.connection) is not None
     return [
-        Entry(status, _MUTATION_KIND, partitions, 0, part, begins_line=begins and part == 0)
-        for part, (status, partitions) in enumerate(mutations(api, line.request, line.response, kraft=kraft))
+        Entry(charge.status, _MUTATION_KIND, charge.partitions, 0, part, begins and part == 0, charge.topics)
+        for part, charge in enumerate(mutations(api, line.request, line.response, kraft=kraft))
     ]
 
 
@@ -315,8 +347,16 @@ def _uvarint(value: int) -> int:
     return 1 if value < 1 << 7 else (value.bit_length() + 6) // 7
 
 
-def mutations(api: int, request: TopicsRequest | None, answer: TopicsAnswer | None, *, kraft: bool) -> Iterator[tuple[str, int]]:
-    """The status and the partitions of each topic, in the order of the request."""
+class TopicCharge(NamedTuple):
+    """What one topic of a mutation costs, and what it shows of the topic."""
+
+    status: str
+    partitions: int
+    topics: str | None
+
+
+def mutations(api: int, request: TopicsRequest | None, answer: TopicsAnswer | None, *, kraft: bool) -> Iterator[TopicCharge]:
+    """Of each topic, in the order of the request."""
     request, answer = request or TopicsRequest(), answer or TopicsAnswer()
     asked = request.topics or [AskedTopic(name=name) for name in request.topic_names or ()]
     answers = answer.topics or answer.results or answer.responses or []
@@ -327,8 +367,21 @@ def mutations(api: int, request: TopicsRequest | None, answer: TopicsAnswer | No
     for topic in asked:
         its = named.get((topic.name, None) if topic.name is not None else (None, topic.topic_id))
         partitions = _partitions(api, topic, its)
-        free = bool(request.validate_only) and not kraft
-        yield _status(its.error_code if its else None, partitions, free=free), partitions or 0
+        only = bool(request.validate_only)
+        status = _status(its.error_code if its else None, partitions, free=only and not kraft)
+        event = _event(api, topic, its, partitions, only=only) if status in (CHARGED, UNKNOWN_PARTITIONS) else None
+        yield TopicCharge(status, partitions or 0, None if event is None else topics_text([event]))
+
+
+def _event(api: int, topic: AskedTopic, answer: AnsweredTopic | None, partitions: int | None, *, only: bool) -> TopicEvent | None:
+    """``only``: it was validated, and not done."""
+    name = topic.name if topic.name is not None else answer.name if answer else None
+    topic_id = known_id(topic.topic_id) or known_id(answer.topic_id if answer else None)
+    if api == CREATE_PARTITIONS:
+        return TopicEvent(CHECKED if only else EXTENDED, name, topic_id, _positive(topic.count))
+    if only:
+        return None
+    return TopicEvent(CREATED, name, topic_id, partitions) if api == CREATE_TOPICS else TopicEvent(DELETED, name, topic_id)
 
 
 def _status(code: int | None, partitions: int | None, *, free: bool) -> str:

@@ -154,6 +154,8 @@ class AskedTopic(_Decoded):
     name: str | None = None
     topic_id: str | None = None
     num_partitions: Int32 | None = None
+    count: Int32 | None = None
+    """Of a topic to extend: its partitions afterwards."""
     assignments: list[Present] | None = None
 
 
@@ -190,6 +192,41 @@ class TopicsLine(LogLine, kw_only=True):
     response: TopicsAnswer | None = None
 
 
+class ShownTopic(_Decoded):
+    """A topic that an answer describes with all of its partitions."""
+
+    name: str | None = None
+    topic_id: str | None = None
+    error_code: int | None = None
+    partitions: list[Present] | None = None
+
+
+class Cursor(_Decoded):
+    """Where an answer begins or ends, which may be within a topic."""
+
+    topic_name: str | None = None
+
+
+class ShowingRequest(_Decoded):
+    """Of DescribeTopicPartitions."""
+
+    cursor: Cursor | None = None
+
+
+class ShowingAnswer(_Decoded):
+    """Of Metadata and DescribeTopicPartitions."""
+
+    topics: list[ShownTopic] | None = None
+    next_cursor: Cursor | None = None
+
+
+class ShowingLine(_Decoded):
+    """A request whose answer describes topics."""
+
+    request: ShowingRequest | None = None
+    response: ShowingAnswer | None = None
+
+
 class _CodedPartition(_Decoded):
     error_code: int | None = None
 
@@ -205,6 +242,7 @@ class _CodedAnswer(_Decoded):
 _of_produce = msgspec.json.Decoder(ProduceLine)
 _of_fetch = msgspec.json.Decoder(FetchLine)
 _of_topics = msgspec.json.Decoder(TopicsLine)
+_of_showing = msgspec.json.Decoder(ShowingLine)
 _of_any = msgspec.json.Decoder(LogLine)
 _of_codes = msgspec.json.Decoder(_CodedAnswer)
 
@@ -237,6 +275,11 @@ def decode_fetch(document: bytes) -> FetchLine | None:
 def decode_topics(document: bytes) -> TopicsLine | None:
     """A request that ``mutations`` reads."""
     return _decoded(_of_topics, document)
+
+
+def decode_showing(document: bytes) -> ShowingLine | None:
+    """A request whose answer describes topics."""
+    return _decoded(_of_showing, document)
 
 
 def decode_any(document: bytes) -> LogLine | None:

@@ -7,6 +7,7 @@ through Spark's own readers.
 from __future__ import annotations
 
 import datetime
+import functools
 import itertools
 import logging
 import operator
@@ -50,6 +51,7 @@ from reconciler.traffic.sources.parquet_contents import LARGEST_FILE, contents_f
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, read_part
 from reconciler.traffic.sources.recorder_files import recorder_rows
 from reconciler.traffic.sources.request_log import parse_lines, schema
+from reconciler.traffic.sources.topic_events import TOPIC_EVENTS, charge_topics, count_partitions
 from reconciler.traffic.spark_jobs import reason
 from reconciler.traffic.spark_versions import collect_table
 
@@ -127,13 +129,18 @@ def request_log_rows(
 
 
 def mark_repeats(rows: KeptRows, also: Sequence[str]) -> KeptRows:
-    """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails."""
+    """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails.
+
+    Topics that were extended or deleted get what that cost, where some line shows it.
+    """
     try:
         if rows.has_repeats(line_keys, LINE_KEYS):
             rows.rewrite(
                 lambda batch: np.asarray(batch.column("tie").to_numpy(), dtype=np.int64),
                 lambda table: mark_copies(table.cast(schema(also))),
             )
+        if partitions := count_partitions(rows.total(TOPIC_EVENTS)):
+            rows.convert(functools.partial(charge_topics, partitions=partitions))
     except BaseException:
         rows.close()
         raise

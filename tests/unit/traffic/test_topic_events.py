@@ -1,0 +1,124 @@
+"""What mutations of topics cost, from the lines that show how many partitions the topics had."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.traffic.sources.topic_events import (
+    CHECKED,
+    CREATED,
+    DELETED,
+    EXTENDED,
+    SEEN,
+    TOPIC_EVENTS,
+    SeenTopics,
+    TopicEvent,
+    count_partitions,
+    topics_text,
+)
+
+
+def costs(*events: TopicEvent) -> list[int | None]:
+    """Of each event, in the order of time; some of them are given several times."""
+    rows = [(number, topics_text([event])) for number, event in enumerate(events)]
+    counts = count_partitions(pa.table(list(zip(*rows, strict=True)), schema=TOPIC_EVENTS.schema))
+    return [counts.get(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param(
+            [TopicEvent(CREATED, "a", "x", 3), TopicEvent(EXTENDED, "a", None, 7), TopicEvent(DELETED, "a", "x")],
+            [None, 4, 7],
+            id="created in the log",
+        ),
+        pytest.param([TopicEvent(SEEN, "a", None, 5), TopicEvent(DELETED, "a")], [None, 5], id="old clients"),
+        pytest.param([TopicEvent(SEEN, "a", "x", 5), TopicEvent(DELETED, None, "x")], [None, 5], id="deleted by its id"),
+        pytest.param(
+            [TopicEvent(SEEN, "a", None, 5), TopicEvent(CHECKED, "a", None, 6), TopicEvent(EXTENDED, "a", None, 8)],
+            [None, 1, 3],
+            id="a validation extends nothing",
+        ),
+        pytest.param(
+            [TopicEvent(CREATED, "a", None, None), TopicEvent(SEEN, "a", "x", 2), TopicEvent(DELETED, "a", "x")],
+            [2, None, 2],
+            id="the broker's default, seen afterwards",
+        ),
+        pytest.param(
+            [
+                TopicEvent(CREATED, "a", "x", 9),
+                TopicEvent(DELETED, "a", "x"),
+                TopicEvent(SEEN, "a", "x", 9),
+                TopicEvent(CREATED, "a", "y", 1),
+                TopicEvent(DELETED, "a", "y"),
+            ],
+            [None, 9, None, None, 1],
+            id="a name that is used again, and a broker that is late",
+        ),
+        pytest.param(
+            [TopicEvent(SEEN, "a", None, 5), TopicEvent(DELETED, "a"), TopicEvent(SEEN, "a", None, 5)], [None, 5, None], id="late"
+        ),
+        pytest.param([TopicEvent(EXTENDED, "a", None, 7), TopicEvent(DELETED, "a")], [None, 7], id="extended first"),
+        pytest.param([TopicEvent(DELETED, "a"), TopicEvent(EXTENDED, "b", None, 4)], [None, None], id="nothing is known"),
+        pytest.param([TopicEvent(DELETED, None, "z")], [None], id="an id alone"),
+    ],
+)
+def test_a_mutation_costs_what_the_topic_had(events: list[TopicEvent], expected: list[int | None]) -> None:
+    assert costs(*events) == expected
+
+
+def test_the_two_lines_of_one_mutation_cost_the_same() -> None:
+    mutations = [TopicEvent(CREATED, "a", "x", 3), TopicEvent(EXTENDED, "a", None, 5), TopicEvent(EXTENDED, "a", None, 9)]
+    mutations.append(TopicEvent(DELETED, "a", "x"))
+    twice = [event for event in mutations for _ in range(2)]
+    assert costs(*twice) == [None, None, 2, 2, 4, 4, 9, 9]
+
+
+def test_an_answer_that_shows_nothing_new_is_left_out() -> None:
+    seen, event = SeenTopics(), TopicEvent(SEEN, "a", "x", 5)
+    assert seen.new([event]) == topics_text([event])
+    assert seen.new([event]) is None
+    assert seen.new([event, event._replace(partitions=6)]) == topics_text([event._replace(partitions=6)])
+    assert seen.new([event._replace(partitions=6, topic_id="y")]) is not None
+
+
+@given(
+    steps=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9), st.booleans()), max_size=30),
+    with_ids=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_what_a_cluster_did_is_found_whatever_is_told_when(
+    steps: list[tuple[str, int, bool]], seed: int, *, with_ids: bool
+) -> None:
+    """Each topic is created, extended some times, and deleted; a broker and the controller log it, and answers show it."""
+    chance, ids, alive = random.Random(seed), itertools.count(), dict[str, tuple[str | None, int]]()
+    told: list[tuple[int, str]] = []
+    expected: dict[tuple[int, str], int] = {}
+    for number, (name, more, ends) in enumerate(steps):
+        before = alive.get(name)
+        if before is None:
+            alive[name] = (f"id-{next(ids)}" if with_ids else None, more)
+            event, cost = TopicEvent(CREATED, name, *alive[name]), None
+        elif ends:
+            event, cost = TopicEvent(DELETED, name, before[0]), before[1]
+            del alive[name]
+        else:
+            alive[name] = (before[0], before[1] + more)
+            event, cost = TopicEvent(EXTENDED, name, None, before[1] + more), more
+        for at in (number * 10, number * 10 + 1):
+            told.append((at, topics_text([event])))
+            if cost is not None:
+                expected[told[-1]] = cost
+        seen = [TopicEvent(SEEN, topic, *known) for topic, known in alive.items() if chance.random() < 0.5]
+        if seen:
+            told.append((number * 10 + chance.randint(2, 9), topics_text(seen)))
+    chance.shuffle(told)
+    shown = pa.table(list(zip(*told, strict=True)) or [[], []], schema=TOPIC_EVENTS.schema)
+    assert count_partitions(shown) == expected
