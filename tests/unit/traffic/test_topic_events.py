@@ -120,5 +120,5 @@ def test_what_a_cluster_did_is_found_whatever_is_told_when(
         if seen:
             told.append((number * 10 + chance.randint(2, 9), topics_text(seen)))
     chance.shuffle(told)
-    shown = pa.table(list(zip(*told, strict=True)) or [[], []], schema=TOPIC_EVENTS.schema)
+    shown = pa.Table.from_pylist([dict(zip(TOPIC_EVENTS.schema.names, row, strict=True)) for row in told], TOPIC_EVENTS.schema)
     assert count_partitions(shown) == expected
