@@ -17,6 +17,10 @@ from reconciler.text import near_miss, shown
 _TYPES: Final = tuple(entity_type.value for entity_type in EntityType)
 _LITERAL_DEFAULT: Final = "<default>"
 _UNESCAPED_COMMA: Final = re.compile(r"(?<!\\),")
+_BEFORE_TYPE: Final = rf",(?=(?:{'|'.join(_TYPES)})=)"
+_NEXT_PREFIX: Final = re.compile(rf"(?<!\\){_BEFORE_TYPE}")
+"""The comma between two prefixes. Other commas belong to a prefix, and ``\\,TYPE=`` does, too."""
+_ESCAPED_COMMA: Final = re.compile(rf"\\{_BEFORE_TYPE}")
 
 _Part = tuple[str, str, TypeMatch]
 """The option as typed, the entity type, and what is asked of it."""
@@ -75,8 +79,8 @@ def add_filter_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         dest="entity_prefix",
-        metavar="TYPE=PREFIX",
-        help="match names with this prefix, never the default: everything after the first '=' (repeatable)",
+        metavar="TYPE=PREFIX,...",
+        help="match names with this prefix, never the default: all before the next ,TYPE= (repeatable)",
     )
     group.add_argument(
         "--strict",
@@ -161,7 +165,8 @@ def _filter_parts(args: FilterArguments) -> Iterator[_Part]:
     yield from _bare("--any", args.entity_any, MatchKind.ANY)
     yield from _bare("--named", args.entity_named, MatchKind.NAMED)
     for text in args.entity_prefix:
-        yield _pair("--prefix", text, MatchKind.PREFIX)
+        for pair in _NEXT_PREFIX.split(text):
+            yield _pair("--prefix", _ESCAPED_COMMA.sub(",", pair), MatchKind.PREFIX)
 
 
 def _pair(option: str, text: str, kind: MatchKind) -> _Part:

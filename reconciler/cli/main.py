@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from reconciler import errors
 from reconciler.cli import exit_codes, options
+from reconciler.cli.kip_lines import right_command
 from reconciler.cli.parser import Parser
 from reconciler.render import Sink
 
@@ -149,7 +150,10 @@ def ci_reads(environ: Mapping[str, str]) -> bool:
 
 
 def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
-    args = build_parser(command_of(arguments)).parse_args(arguments)
+    command = command_of(arguments)
+    if command is None and (advice := right_command(arguments)) is not None:
+        build_parser(None).error(advice)
+    args = build_parser(command).parse_args(arguments)
     for sink in sinks:
         sink.needs_reader = args.command in _NEED_A_READER
     from reconciler.cli import diagnosis

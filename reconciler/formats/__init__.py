@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     )
     from reconciler.formats.document_check import document_problem, field_path, quoted_json
     from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check, load_schema, schema_folder, schema_names
-    from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, parse_value, value_text
+    from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, no_limit_advice, parse_value, value_text
 
 __all__ = [
     "BINARY_UNITS",
@@ -40,6 +40,7 @@ __all__ = [
     "field_path",
     "load_schema",
     "moment_to_json",
+    "no_limit_advice",
     "parse_value",
     "quoted_json",
     "schema_folder",

@@ -26,7 +26,6 @@ _VALUE: Final = re.compile(
 )
 _LONGEST: Final = 400
 _LARGEST_EXPONENT: Final = 1000
-_LEAVE_OUT: Final = "To set no limit, leave the key out"
 
 
 class ValueRefusedError(ValueError):
@@ -43,6 +42,15 @@ class WrittenValue:
 
     number: float
     text: str
+
+
+def no_limit_advice(key: QuotaKey) -> str:
+    """What to write in place of "no limit", which Kafka has no value for."""
+    example = value_text(key, key.unreachable)
+    return (
+        "Without the key, the next weaker precedence level decides, such as a default. To exempt from that, write "
+        f"{example}, which no client reaches"
+    )
 
 
 @lru_cache(maxsize=65536)
@@ -105,9 +113,9 @@ def _factor(key: QuotaKey, text: str, unit: str) -> int:
 def _checked(key: QuotaKey, text: str, exact: Fraction) -> float:
     if exact == 0:
         message = compose(
-            "{text}: Kafka refuses 0, and older versions read it in several ways. A limit is above 0. {leave_out}",
+            "{text}: Kafka refuses 0, and older versions read it in several ways. A limit is above 0. {advice}",
             text=shown_part(text),
-            leave_out=_LEAVE_OUT,
+            advice=no_limit_advice(key),
         )
         raise ValueRefusedError("value-not-positive", message)
     integer = key.value_type is not ValueType.DOUBLE
@@ -146,11 +154,11 @@ def _out_of_range(key: QuotaKey, text: str) -> ValueRefusedError:
     return ValueRefusedError(
         "value-too-large",
         compose(
-            "{text} is above the largest value of {key} ({most}). {leave_out}",
+            "{text} is above the largest value of {key} ({most}). {advice}",
             text=shown_part(text),
             key=key,
             most=most,
-            leave_out=_LEAVE_OUT,
+            advice=no_limit_advice(key),
         ),
     )
 
@@ -164,7 +172,7 @@ def _inexact(text: str, number: float | None) -> ValueRefusedError:
 
 
 def _not_in_grammar(key: QuotaKey, text: str) -> ValueRefusedError:
-    problem_id, hint = syntax_hint(text, is_bytes=key.is_bytes)
+    problem_id, hint = _syntax_hint(key, text)
     return ValueRefusedError(
         problem_id, compose("{text} is not a value for {key}. {hint}", text=shown_part(text), key=key, hint=hint)
     )
@@ -219,7 +227,7 @@ _NO_LIMIT: Final = frozenset(
 )
 _GRAMMAR: Final = "Write a number such as 20, 0.5 or 1e6"
 _SHAPES: Final = (
-    (re.compile(r"-.*"), "value-not-positive", f"A limit is above 0. {_LEAVE_OUT}"),
+    (re.compile(r"-.*"), "value-not-positive", "A limit is above 0"),
     (re.compile(r"\+.*"), "value-syntax", "Write it without the sign"),
     (re.compile(r"0[xX].*"), "value-syntax", "Write it as a decimal number"),
     (re.compile(r"0[oO]?[0-9].*"), "value-syntax", "Write it without the leading zero"),
@@ -250,11 +258,11 @@ def _cased(unit: str) -> str | None:
     return known.get(unit.lower())
 
 
-def syntax_hint(text: str, *, is_bytes: bool) -> tuple[str, str]:
+def _syntax_hint(key: QuotaKey, text: str) -> tuple[str, str]:
     """A finding id and a suggestion for text that is not a value at all."""
     if text.strip().lower() in _NO_LIMIT:
-        return "value-not-finite", f"A limit is a number. {_LEAVE_OUT}"
+        return "value-not-finite", f"A limit is a number. {no_limit_advice(key)}"
     for shape, problem_id, hint in _SHAPES:
         if shape.fullmatch(text):
-            return problem_id, hint
-    return "value-syntax", f"{_GRAMMAR}{', or with a unit such as 10MiB' if is_bytes else ''}"
+            return problem_id, f"{hint}. {no_limit_advice(key)}" if problem_id == "value-not-positive" else hint
+    return "value-syntax", f"{_GRAMMAR}{', or with a unit such as 10MiB' if key.is_bytes else ''}"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.formats import ValueRefusedError, declarable, parse_value
+from reconciler.formats import ValueRefusedError, declarable, no_limit_advice, parse_value
 from reconciler.model import (
     KNOWN_KEYS,
     Entity,
@@ -169,7 +169,8 @@ def plain_number(text: str) -> float | None:
 
 def _why_not(key: QuotaKey, number: float) -> tuple[str, str]:
     if math.isinf(number):
-        return "value-not-finite", compose("{key} is beyond every number. To set no limit, leave the key out", key=key_part(key))
+        advice = no_limit_advice(key)
+        return "value-not-finite", compose("{key} is beyond every number. {advice}", key=key_part(key), advice=advice)
     try:
         parse_value(key, number_text(number))
     except ValueRefusedError as refused:

@@ -152,18 +152,29 @@ _VALUES: Final = (
     _error("unknown-unit", "Units are case-sensitive: MB is a million bytes, MiB is 1048576 bytes, and Mb would be bits."),
     _error(
         "value-not-positive",
-        "Kafka refuses limits of 0 and below (since 3.5), and older versions read 0 in several ways: no limit, or a ban. To set "
-        "no limit leave the key out. Note that the entity then falls back to the next level, e.g. a default.",
+        "Kafka refuses limits of 0 and below (since 3.5), and older versions read 0 in several ways: no limit, or a ban. "
+        "Without the key, the next weaker precedence level decides, e.g. a default. To exempt from that, write a value that no "
+        "client reaches, e.g. 1TB.",
     ),
     _error(
         "value-not-finite",
-        "A broker accepts NaN and infinity for some keys and then never throttles. To set no limit leave the key out.",
+        "A broker accepts NaN and infinity for some keys and then never throttles. Kafka has no value for no limit. Without the "
+        "key, the next weaker precedence level decides, e.g. a default. To exempt from that, write a value that no client "
+        "reaches: 1TB for byte rates, 1000000 for the other keys.",
+    ),
+    _error(
+        "value-missing",
+        "A key has no value. null drops a key in overrides and profiles only. Without the key, the next weaker precedence level "
+        "decides, e.g. a default. To exempt from that, write a value that no client reaches, e.g. 1TB.",
     ),
     _error(
         "value-fractional",
         "Byte rates and the connection rate are whole numbers. Brokers refuse most fractions and bend the others.",
     ),
-    _error("value-too-large", "The value is above the range of the key's type. To set no limit leave the key out."),
+    _error(
+        "value-too-large",
+        "The value is above the range of the key's type. For no limit, write 1TB or 1000000, which no client reaches.",
+    ),
     _error(
         "value-not-exact", "Kafka carries values as 64-bit floats. This number would be stored as another one than was reviewed."
     ),

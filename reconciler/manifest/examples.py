@@ -151,6 +151,7 @@ _VALUES: Final = {
     "unknown-unit": _value("10Mb", "10MB"),
     "value-not-positive": Example(bad=quota_manifest("{producer_byte_rate: 0}"), good=quota_manifest("{}")),
     "value-not-finite": Example(bad=quota_manifest("{request_percentage: .inf}"), good=quota_manifest("{}")),
+    "value-missing": Example(bad=quota_manifest("{producer_byte_rate: null}"), good=quota_manifest("{}")),
     "value-fractional": _value("0.5B", "1B"),
     "value-too-large": _value("3000000000", "100", "connection_creation_rate"),
     "value-not-exact": _value("9007199254740993", "9007199254740992"),

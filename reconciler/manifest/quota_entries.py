@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from reconciler.formats import ValueRefusedError, parse_value
+from reconciler.formats import ValueRefusedError, no_limit_advice, parse_value
 from reconciler.manifest.collector import Collector, mapping, scalar, text
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterChoice, Override, QuotaEntry, QuotaGroup
 from reconciler.manifest.expiry import FIELDS, expiring_quota
@@ -86,7 +86,7 @@ def _entries(node: YamlNode, owner: str | None, out: Collector) -> Iterator[Quot
         return
     entities = list(_entities(match, out))
     first = entities[0][0] if entities else None
-    written = parse_quotas(node.items.get("quotas"), first, out)
+    written = parse_quotas(node.items.get("quotas"), first, out, nullable=False)
     quotas, units, expiring = split_written(written)
     overrides = tuple(_overrides(node.items.get("overrides"), first, out))
     profile, note = profile_choice(node, out), text(node, "note")
@@ -132,7 +132,7 @@ def _groups(node: YamlMapping | None, owner: str | None, out: Collector) -> Iter
         if not members:
             out.add("missing-field", "this group has neither users nor client-ids", source)
             continue
-        quotas, units, expiring = split_written(parse_quotas(group.items.get("quotas"), None, out))
+        quotas, units, expiring = split_written(parse_quotas(group.items.get("quotas"), None, out, nullable=False))
         entity = reserved_entity(GroupLimit(group=name))
         note = text(group, "note")
         limits = DesiredEntity(
@@ -187,8 +187,10 @@ def _require_values(node: YamlMapping, what: str, out: Collector) -> None:
         out.add("missing-field", f"{what} has neither quotas nor a profile", node)
 
 
-def parse_quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -> Iterator[tuple[QuotaKey, WrittenQuota | None]]:
-    """The keys of one ``quotas:``; ``None`` for a null, which only overrides and profiles may have."""
+def parse_quotas(
+    node: YamlNode | None, entity: Entity | None, out: Collector, *, nullable: bool = True
+) -> Iterator[tuple[QuotaKey, WrittenQuota | None]]:
+    """The keys of one ``quotas:``; ``None`` for a null, which only overrides and profiles may have (``nullable``)."""
     if not isinstance(node, YamlMapping):
         return
     legal = _IP_KEYS if entity is not None and entity.parts[0][0] == _IP else _CLIENT_KEYS
@@ -206,6 +208,9 @@ def parse_quotas(node: YamlNode | None, entity: Entity | None, out: Collector) -
             )
             out.add("key-not-for-entity", message, Span(file=out.file, line=line, column=column), entity=entity, key=name)
         elif isinstance(value, YamlScalar) and value.data is None:
+            if not nullable:
+                missing = f"{key} has no value, and null drops a key only in overrides and profiles. {no_limit_advice(key)}"
+                out.add("value-missing", missing, value, entity=entity, key=name)
             yield key, None
         elif (quota := _written(key, value, entity, out)) is not None:
             yield key, quota

@@ -90,7 +90,7 @@ def _kind(root: YamlMapping, out: Collector) -> str | None:
 def _report(problem: SchemaProblem, out: Collector) -> None:
     """A schema problem as a finding, with a more telling id and message where there is one."""
     last = problem.path[-1] if problem.path else None
-    if last in KNOWN_KEYS and "quotas" in problem.path and isinstance(problem.value, str | int | float):
+    if last in KNOWN_KEYS and "quotas" in problem.path and isinstance(problem.value, str | int | float | None):
         # The value's own grammar says it better.
         return
     rule_id, message = problem.kind.value, problem.message
@@ -100,8 +100,6 @@ def _report(problem: SchemaProblem, out: Collector) -> None:
     elif last in _TYPES and problem.value in (None, ""):
         rule_id = "empty-name"
         message = f"the {last} has no name. Quote the name if it is null or ~, or write {{default: true}}"
-    elif last in KNOWN_KEYS and "quotas" in problem.path and problem.value is None:
-        message = f"{last} has no value. To set no limit leave the key out (null drops a key only in overrides)"
     out.add(rule_id, message, Span(file=out.file, line=problem.line, column=problem.column))
 
 

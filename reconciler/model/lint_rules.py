@@ -96,7 +96,7 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             _WARNING,
             "request_percentage is percent of one thread. A broker with Kafka's default 8 io and 3 network threads has 1100 to "
             "give. A value above that never limits a client. Check num.io.threads and num.network.threads of the brokers: with "
-            "more threads the value may mean something. To exempt a client on purpose, switch this rule off or lower it.",
+            "more threads the value may mean something. To exempt a client on purpose, write 1000000.",
         ),
         _rule(
             "percentage-small",

@@ -36,6 +36,15 @@ class QuotaKey(enum.StrEnum):
         return _UNITS[self]
 
     @property
+    def unreachable(self) -> float:
+        """The least value that no client of today's hardware reaches: from here on a limit is none. The docs explain it.
+
+        A byte rate of 1 TB/s is ten times the fastest network interface. For the others it is a million: percent (ten thousand
+        threads), partitions or connections a second.
+        """
+        return 1e12 if self.is_bytes else 1e6
+
+    @property
     def is_bytes(self) -> bool:
         """True for the byte rates, where sizes such as ``10MiB`` may be written."""
         return self in (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)

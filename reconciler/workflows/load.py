@@ -43,6 +43,7 @@ from reconciler.manifest import (
 )
 from reconciler.model import ClusterSpec, DesiredState, Finding, QuotaProfile, Severity, compose, display_name, in_order
 from reconciler.text import did_you_mean, shown, shown_part
+from reconciler.workflows.fallback_advice import NO_LIMIT, with_fallbacks
 from reconciler.workflows.system_clock import SystemClock
 
 _log: Final = logging.getLogger(__name__)
@@ -215,7 +216,7 @@ def _assemble(
         findings += _unknown_owners(clusters, ruling.owners)
         specs = tuple((by_name if trust is None else trust.clusters).values())
         findings += ownership_findings(quotas, ruling.owners, relative=relative.__getitem__, clusters=specs)
-    return LoadedManifests(
+    loaded = LoadedManifests(
         documents=quotas,
         clusters=by_name if trust is None else trust.clusters,
         findings=in_order(adjusted(findings, lint)),
@@ -229,6 +230,10 @@ def _assemble(
         proposed_repository=repository,
         trust=trust,
     )
+    if not any(finding.id in NO_LIMIT for finding in loaded.findings):
+        return loaded
+    states = [loaded.desired(spec) for spec in loaded.clusters.values() or (ClusterSpec(),)]
+    return replace(loaded, findings=with_fallbacks(loaded.findings, states))
 
 
 def _root(paths: Sequence[str], trust: Trust | None, within: str | None, contents: dict[str, FileContent]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from reconciler.model import Finding, compose, key_part
+from reconciler.model import Finding, QuotaKey, compose, key_part
 from reconciler.policy.lint.subject import Subject, lint
 from reconciler.text import amount_part, count_of, list_some
 
@@ -21,7 +21,7 @@ def overcommitted(subject: Subject) -> Iterator[Finding]:
         limits = {
             entity: value
             for entity, quotas in subject.after.items()
-            if (value := quotas.get(key)) is not None and 0 < value < math.inf
+            if (value := quotas.get(key)) is not None and 0 < value < QuotaKey(key).unreachable
         }
         promised = math.fsum(limits.values())
         if promised <= capacity:

@@ -47,7 +47,7 @@ def odd_values(subject: Subject) -> Iterator[Finding]:
 
 
 def _percentage(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Iterator[Finding]:
-    if quota.value > WHOLE_BROKER:
+    if WHOLE_BROKER < quota.value < key.unreachable:
         message = compose(
             "{value} % is more than all threads of a broker with Kafka's default settings have "
             f"(({DEFAULT_IO_THREADS} io + {DEFAULT_NETWORK_THREADS} network) x 100 = {WHOLE_BROKER:.0f}). "

@@ -196,7 +196,7 @@ def test_a_value_of_another_type_is_reported_once(value):
 
 
 def test_null_drops_a_key_only_in_overrides():
-    assert ids(read("{match: {user: a}, quotas: {producer_byte_rate: null}}")) == ["wrong-type"]
+    assert ids(read("{match: {user: a}, quotas: {producer_byte_rate: null}}")) == ["value-missing"]
     assert ids(read("{match: {user: a}, quotas: {}, overrides: [{clusters: [x], quotas: {producer_byte_rate: null}}]}")) == []
 
 

@@ -1,0 +1,37 @@
+"""Pasted command lines of the quota tools of KIP-546 and its draft, which name the operation by an option: what to write here."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+_LIST: Final = ("--list", "list")
+_OPERATIONS: Final = (*_LIST, "--describe", "--alter")
+_WRITES: Final = ("--add", "--delete")
+_ONLY_OF_RESOLVE: Final = "--include-overrides"
+
+
+def right_command(words: Sequence[str]) -> str | None:
+    """What to write in place of such a line, which has no command of this program; ``None`` for another line."""
+    operation = next((word for word in words if word in _OPERATIONS), None)
+    if operation is None:
+        return None
+    rest = [word for word in words if word not in _OPERATIONS]
+    options = {word.partition("=")[0] for word in rest}
+    if operation == "--alter" or options & {*_WRITES}:
+        return f"{_this(operation)}. To change quotas, write: {_line('alter', rest)}"
+    if _ONLY_OF_RESOLVE in options:
+        return f"{_this(operation)}. To show the limits of a client, write: {_line('resolve', rest)}"
+    listing = f"{_this(operation)}. To print quotas as the cluster has them, write: {_line('describe', rest)}"
+    if operation in _LIST:
+        return listing
+    return f"{listing}. To show the limits that apply to a client, write: {_line('resolve', rest)}"
+
+
+def _this(operation: str) -> str:
+    return f"{operation} is an operation of other quota tools (KIP-546)"
+
+
+def _line(command: str, rest: Sequence[str]) -> str:
+    return shlex.join(("kafka-quotas", command, *rest))
