@@ -24,6 +24,13 @@ if TYPE_CHECKING:
         value_refusal,
     )
     from reconciler.resolution.clients import client_of
+    from reconciler.resolution.default_pair import (
+        EXPOSING_ENTITY,
+        EXPOSING_VALUES,
+        Exposure,
+        exposure,
+        overridden_by_default_pair,
+    )
     from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
     from reconciler.resolution.effective_quotas import (
         Caveats,
@@ -91,6 +98,8 @@ __all__ = [
     "CLIENT_PRECEDENCE",
     "CONTROLLER_WINDOW_NUM",
     "CONTROLLER_WINDOW_SECONDS",
+    "EXPOSING_ENTITY",
+    "EXPOSING_VALUES",
     "GROUP_CALLBACK",
     "INVALID_REQUEST",
     "LONGEST_STRING",
@@ -108,6 +117,7 @@ __all__ = [
     "ClientDifference",
     "DeclaredLimits",
     "EffectiveQuotas",
+    "Exposure",
     "GroupLimit",
     "GroupMember",
     "GroupQuotaCallback",
@@ -143,6 +153,7 @@ __all__ = [
     "compare_known",
     "effects_between",
     "entity_refusal",
+    "exposure",
     "filter_refusal",
     "foreign_callback",
     "host_address",
@@ -157,6 +168,7 @@ __all__ = [
     "nearest_filter",
     "needs_broker",
     "overlap",
+    "overridden_by_default_pair",
     "quote_client_id",
     "refusal",
     "reserved_entity",

@@ -24,9 +24,10 @@ from reconciler.model import (
     escaped,
     name_part,
 )
+from reconciler.resolution import overridden_by_default_pair
 from reconciler.text import count_of, duration, list_some
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
-from reconciler.traffic.metric_repairs import default_pair_repair, overridden_by_pair, rule_order_repair
+from reconciler.traffic.metric_repairs import default_pair_repair, rule_order_repair
 from reconciler.traffic.metric_targets import MetricTargets, ScrapeTarget
 from reconciler.traffic.sources.metric_layouts import Layout, Measure, Unattributed
 
@@ -252,7 +253,7 @@ class _Examination:
             else:
                 reason = "Brokers measure it only while a quota with this key exists."
             yield _finding("kind-without-series", Severity.WARNING, f"No series shows {_WORDS[kind]} ({key}). {reason}")
-            if overridden := overridden_by_pair(quotas or {}, key):
+            if overridden := overridden_by_default_pair(quotas or {}, key):
                 shown = list_some([str(entity) for entity in overridden], _SHOWN)
                 yield _finding(
                     "pair-quota-overrides",

@@ -1,11 +1,12 @@
-"""Text to paste when metrics do not show clients: rules of the jmx_exporter, and quotas that limit nothing."""
+"""Text to paste when metrics do not show clients: rules of the jmx_exporter, and the command that makes clients visible."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, TrafficRepair
+from reconciler.model import Entity, TrafficRepair
+from reconciler.resolution import EXPOSING_VALUES, overridden_by_default_pair
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 RULE_ORDER: Final = "rule-order"
@@ -34,14 +35,7 @@ _RULES: Final = r"""rules:
   # Then your own rules.
 """
 """Pairs before single tags, since ``user=(.+)`` also matches a pair."""
-_AMOUNTS: Final[Mapping[Kind, tuple[str, str]]] = {
-    Kind.PRODUCE: ("1TB", "1e12"),
-    Kind.FETCH: ("1TB", "1e12"),
-    Kind.REQUEST: ("1000000%", "1e6"),
-    Kind.MUTATION: ("1000000", "1e6"),
-}
-"""Far above what a broker can serve: as manifests and as kafka-configs write it."""
-_DEFAULT_PAIR: Final = Entity.of({"user": DEFAULT, "client-id": DEFAULT})
+_KINDS: Final = tuple(kind for kind in KEY_OF_KIND if KEY_OF_KIND[kind].value in EXPOSING_VALUES)
 
 
 def rule_order_repair() -> TrafficRepair:
@@ -50,56 +44,24 @@ def rule_order_repair() -> TrafficRepair:
     return TrafficRepair(id=RULE_ORDER, title=title, language="yaml", text=_RULES)
 
 
-def overridden_by_pair(quotas: Mapping[Entity, Mapping[str, float]], key: str) -> tuple[Entity, ...]:
-    """Quotas that a default pair quota would override: those of default users, client-ids and default client-ids."""
-    weaker = (entity for entity, values in quotas.items() if key in values and _is_weaker(entity))
-    return tuple(sorted(weaker, key=str))
-
-
 def default_pair_repair(
     kinds: Collection[Kind], quotas: Mapping[Entity, Mapping[str, float]] | None
 ) -> tuple[TrafficRepair, ...]:
-    """A quota that limits nothing, so that brokers measure these ``kinds`` by pair; none where it would override quotas.
+    """The command that makes brokers measure these ``kinds`` by pair; none where it would lift the quotas that are known.
 
-    ``quotas``: those of the cluster, ``None`` when they are not known.
+    ``quotas``: those of the cluster, ``None`` when they are not known. The command looks at the cluster itself.
     """
-    usable = [kind for kind in _AMOUNTS if kind in kinds and not overridden_by_pair(quotas or {}, KEY_OF_KIND[kind].value)]
+    keys = [KEY_OF_KIND[kind].value for kind in _KINDS if kind in kinds]
+    usable = [key for key in keys if not overridden_by_default_pair(quotas or {}, key)]
     if not usable:
         return ()
-    quoted = "".join(f'        {KEY_OF_KIND[kind].value}: "{_AMOUNTS[kind][0]}"\n' for kind in usable)
-    manifest = (
-        "apiVersion: kafka-quotas/v1\n"
-        "kind: ClientQuotas\n"
-        "metadata: {name: visible-traffic}\n"
-        "spec:\n"
-        "  quotas:\n"
-        "    - match: {user: {default: true}, client-id: {default: true}}\n"
-        f"      quotas:\n{quoted}"
-    )
-    command = "".join(_command(some) for some in (usable[index : index + 2] for index in range(0, len(usable), 2)))
-    unless = "" if quotas is not None else ", unless default users or client-ids have quotas, which it would override"
+    options = "".join(f" \\\n  --keys {','.join(usable[index : index + 2])}" for index in range(0, len(usable), 2))
     return (
         TrafficRepair(
             id=DEFAULT_PAIR_QUOTA,
-            title=f"A default pair quota that limits nothing makes brokers measure every client{unless}. As a manifest:",
-            language="yaml",
-            text=manifest,
+            title="A default pair quota far above any network makes brokers measure every client. This command sets it where it "
+            "lifts no other limit:",
+            language="sh",
+            text=f"kafka-quotas alter --expose-clients --bootstrap-server HOST:9092{options}\n",
         ),
-        TrafficRepair(id=DEFAULT_PAIR_QUOTA, title="The same quota as a command:", language="sh", text=command),
-    )
-
-
-def _command(kinds: Sequence[Kind]) -> str:
-    values = ",".join(f"{KEY_OF_KIND[kind].value}={_AMOUNTS[kind][1]}" for kind in kinds)
-    return (
-        "kafka-configs.sh --bootstrap-server HOST:9092 --alter \\\n"
-        f"  --add-config {values} \\\n"
-        "  --entity-type users --entity-default --entity-type clients --entity-default\n"
-    )
-
-
-def _is_weaker(entity: Entity) -> bool:
-    """Whether the default pair quota is preferred to it: it has a precedence level of 6 to 8."""
-    return entity != _DEFAULT_PAIR and (
-        entity.types == ("client-id",) or (entity.types == ("user",) and entity.name("user") is DEFAULT)
     )

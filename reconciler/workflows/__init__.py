@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         open_page,
         series_reader,
     )
+    from reconciler.workflows.expose import EXPOSED_KEYS, exposing_request, exposure_notes, require_exposable
     from reconciler.workflows.git_repository import source_of
     from reconciler.workflows.headroom import HeadroomReader, HeadroomRequest, open_headroom
     from reconciler.workflows.headroom_sources import is_page
@@ -137,6 +138,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLUSTER_FOLDER",
     "EVERYTHING",
+    "EXPOSED_KEYS",
     "MANIFESTS",
     "NOT_BEGUN",
     "PLANNED",
@@ -227,6 +229,8 @@ __all__ = [
     "export_cluster",
     "exporter_rules",
     "exporter_targets",
+    "exposing_request",
+    "exposure_notes",
     "find_changed_clusters",
     "find_drift",
     "find_repository_root",
@@ -281,6 +285,7 @@ __all__ = [
     "read_state",
     "read_trusted_files",
     "require_client",
+    "require_exposable",
     "require_free",
     "require_room",
     "require_unchanged",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.documents import plan_digest
-from reconciler.errors import UsageError
+from reconciler.errors import RefusedError, UsageError
 from reconciler.formats import ValueRefusedError, declarable, parse_value
 from reconciler.manifest import name_problems
 from reconciler.model import (
@@ -36,7 +36,14 @@ from reconciler.model import (
 from reconciler.planning import change_of_one, nothing_to_do_notes
 from reconciler.policy import GuardContext, ManagedAt, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.resolution import callback_notes, entity_refusal, needs_broker, unsendable, value_refusal
+from reconciler.resolution import (
+    callback_notes,
+    entity_refusal,
+    needs_broker,
+    overridden_by_default_pair,
+    unsendable,
+    value_refusal,
+)
 from reconciler.text import near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.connect import read_state
@@ -109,6 +116,8 @@ class AlterRequest:
     entity: Entity
     add: Mapping[str, float]
     delete: tuple[str, ...] = ()
+    lifts_nothing: bool = False
+    """Refuse a value that overrides another quota, which the guard ``default-entity`` asks about else."""
 
 
 def make_alter_request(
@@ -221,6 +230,8 @@ def alter_entity(
 def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval, *, target: AlterTarget, clock: Clock) -> Plan:
     """The pure part: the plan of one entity, or of nothing when it is as asked for already."""
     entity, spec = request.entity, target.spec
+    if request.lifts_nothing:
+        _require_nothing_lifted(request, current)
     live = current.entities.get(entity, {})
     change = change_of_one(entity, live, add=request.add, delete=request.delete)
     changes = () if change is None else (change,)
@@ -234,7 +245,8 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
         claimed_elsewhere=target.others.claimed(current.cluster),
         managed={} if owned is None else {entity: owned},
     )
-    judgement = judge(context, accepted=approval.accepted, leave_out=_NOT_ABOUT_ONE_ENTITY)
+    answered = {"default-entity"} if request.lifts_nothing else set[str]()
+    judgement = judge(context, accepted=approval.accepted, leave_out=_NOT_ABOUT_ONE_ENTITY | answered)
     return Plan(
         cluster=current.cluster.named(spec.name),
         source=target.source,
@@ -250,6 +262,13 @@ def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval,
             *nothing_to_do_notes(entity, live, add=request.add, delete=request.delete),
         ),
     )
+
+
+def _require_nothing_lifted(request: AlterRequest, current: CurrentState) -> None:
+    """Raise ``RefusedError`` for a quota that the requested ones would override."""
+    for key in request.add:
+        for entity in overridden_by_default_pair(current.entities, key):
+            raise RefusedError(f"{request.entity} would lift the {key} of {entity}, which came in the meantime. Run again")
 
 
 def _summary(change: Change | None) -> Summary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import urllib.parse
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -103,13 +104,17 @@ def test_names_of_manifests_explain_metric_names_and_others_are_counted(tmp_path
     assert max(map(len, text.out.splitlines())) <= 80
 
 
-def test_no_series_is_exit_code_1_with_a_manifest_that_is_valid(tmp_path: Path) -> None:
+def test_no_series_is_exit_code_1_with_the_command_that_makes_clients_visible(tmp_path: Path) -> None:
     with answering([]) as source:
         done = invoke("doctor", "--traffic", source, "--format", "json", cwd=tmp_path)
     document = json.loads(done.out)
     assert (done.code, [finding["id"] for finding in document["findings"]]) == (1, ["no-client-series"])
-    (tmp_path / "quotas.yaml").write_text(document["repairs"][0]["text"])
-    assert invoke("validate", "quotas.yaml", cwd=tmp_path).code == 0
+    (repair,) = document["repairs"]
+    program, command, *options = shlex.split(repair["text"].replace("\\\n", " "))
+    assert (program, command, options[0]) == ("kafka-quotas", "alter", "--expose-clients")
+    # The command asks the cluster, and gets as far as that.
+    done = invoke(command, *options[:1], "--bootstrap-server", f"127.0.0.1:{refusing_port()}", *options[3:], cwd=tmp_path)
+    assert (done.code, "no Kafka broker can be reached" in done.err) == (1, True)
 
 
 def test_a_mapping_reads_other_metrics(tmp_path: Path) -> None:

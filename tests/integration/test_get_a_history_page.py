@@ -15,7 +15,7 @@ from reconciler.sandbox.cluster import running
 from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.traffic import Kind, QuotaViolation, read_violations
 from tests.support import config_command, raw_quotas
-from tests.support.command import invoke
+from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.polling import wait_until
 
@@ -108,12 +108,19 @@ def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str, t
         assert len(violations(broker)) == before
 
 
+def expose(broker: Sandbox) -> Done:
+    """Run the command of the page that makes clients visible."""
+    (text,) = re.findall(r"^## Make clients visible\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    (line,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    words = [broker.bootstrap_servers if word == "b1:9092" else word for word in shlex.split(line)]
+    return invoke(*words[1:], "--auto-approve", cwd=broker.folder)
+
+
 @pytest.mark.large
 def test_the_request_log_goes_on_and_off_and_the_default_quota_throttles_no_client() -> None:
     with running(SandboxSpec(users=(ALICE,))) as broker:
         create_topic(broker.bootstrap_servers, TOPIC)
-        (visible,) = commands("Make clients visible")
-        config_command.run(broker, *visible)
+        expose(broker)
         everybody = frozenset({("user", None), ("client-id", None)})
         assert raw_quotas.settled(broker.bootstrap_servers) == {
             everybody: {"producer_byte_rate": 1e12, "consumer_byte_rate": 1e12}

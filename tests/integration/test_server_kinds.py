@@ -66,8 +66,8 @@ def test_a_broker_from_before_the_quota_api_is_sent_to_its_zookeeper(tmp_path: P
 
     assert check == "describe"
     assert message == (
-        f"{address} has no API for client quotas (DescribeClientQuotas), which Kafka has since 2.6. It offers the requests of "
-        "Kafka 2.5"
+        f"{address} has no API for client quotas (DescribeClientQuotas), which Kafka has since 2.6, and offers the requests "
+        "of Kafka 2.5"
     )
     assert remedy == "Before Kafka 2.6, quotas are in ZooKeeper. Pass --zookeeper HOST:PORT in place of --bootstrap-server"
     assert described == f"kafka-quotas: {message}. {remedy}\n"

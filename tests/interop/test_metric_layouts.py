@@ -19,7 +19,7 @@ import pytest
 from reconciler.sandbox.clients import create_topic, produce_steadily
 from reconciler.sandbox.spec import Login, SandboxSpec
 from reconciler.traffic.metric_repairs import rule_order_repair
-from tests.support import config_command, raw_quotas
+from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.exporter_rules import RULES, with_first
 from tests.support.jmx_exporter import ExportedCluster, exported_cluster
@@ -190,10 +190,10 @@ def test_the_printed_command_makes_clients_visible_to_the_reporter_of_strimzi(tm
         before = doctor(broker.port)
         assert [finding["id"] for finding in before["findings"] if finding["severity"] == "error"] == ["no-client-series"]
         (command,) = [repair["text"] for repair in before["repairs"] if repair["language"] == "sh"]
-        for one in command.replace("\\\n", " ").splitlines():
-            name, _, servers, *options = shlex.split(one)
-            assert (name, servers) == ("kafka-configs.sh", "HOST:9092")
-            config_command.run(sandbox, *options)
+        name, *words = shlex.split(command.replace("\\\n", " ").replace("HOST:9092", sandbox.bootstrap_servers))
+        assert name == "kafka-quotas"
+        done = invoke(*words, "--auto-approve", cwd=tmp_path)
+        assert done.code == 0, done.err
         raw_quotas.settled(sandbox.bootstrap_servers, brokers=(1,))
         send(secured, 3)
         after = doctor(broker.port)

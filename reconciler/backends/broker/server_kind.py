@@ -30,13 +30,13 @@ def lacks_request(
         return _error(f"{where} is the listener of a KRaft controller, which shows neither brokers nor quotas", _OF_A_BROKER)
     if _METADATA not in offered:
         return _error(f"{where} shows no brokers (Metadata), so it is not a Kafka broker", _OF_A_BROKER)
-    like = f"It offers the requests of Kafka {'.'.join(map(str, release))}" if release else "Its release is unknown"
+    like = f", and offers the requests of Kafka {'.'.join(map(str, release))}" if release else ""
     if _DESCRIBE_CLIENT_QUOTAS not in offered:
-        text = f"{where} has no API for client quotas (DescribeClientQuotas), which Kafka has since 2.6. {like}"
+        text = f"{where} has no API for client quotas (DescribeClientQuotas), which Kafka has since 2.6{like}"
     elif _ALTER_CLIENT_QUOTAS not in offered:
-        text = f"{where} shows client quotas, and has no API to change them (AlterClientQuotas). {like}"
+        text = f"{where} shows client quotas without an API to change them (AlterClientQuotas){like}"
     else:
-        text = f"{where} does not offer a request of a version that kafka-quotas sends. {like}"
+        text = f"{where} does not offer a request of a version that kafka-quotas sends{like}"
     if service is not None:
         return _error(text, service.advice)
     if release and tuple(release) < _FIRST_RELEASE:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reconciler.cli import entity_options, options, output, run_outputs, writing
+from reconciler.cli import entity_options, exposing, options, output, run_outputs, writing
 from reconciler.cli.arguments import WritingArguments, typed
 from reconciler.errors import ManifestError, UsageError
 from reconciler.text import shown
@@ -15,6 +16,7 @@ from reconciler.text import shown
 if TYPE_CHECKING:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyReport, Plan
+    from reconciler.ports import QuotaCluster
     from reconciler.workflows import AlterRequest, AlterTarget, Approval, TemporaryValues
 
 
@@ -28,6 +30,8 @@ class AlterArguments(WritingArguments):
     add: tuple[str, ...]
     delete: tuple[str, ...]
     length: str | None
+    expose_clients: bool
+    keys: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="take the values of --add back after this time, such as 90m, 2h or 3d: write an expiry into the manifests of PATH",
     )
+    exposing.add_exposing_options(changes)
     writing.add_writing_options(parser)
     options.add_trusted_ref_option(parser)
     options.add_cluster_options(parser)
@@ -65,29 +70,62 @@ def run(args: AlterArguments) -> int:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyResult
     from reconciler.policy import check_guard_ids
-    from reconciler.workflows import load_target
 
     check_guard_ids(args.accept)
+    if args.expose_clients:
+        return _expose(args)
+    if args.keys:
+        raise UsageError("--keys needs --expose-clients")
     with run_outputs.audited(args, "alter") as audit, PatientProgress(args) as progress:
-        request, approval = _request(args), _approval(args)
+        request = _request(args)
         for warning in _warnings(args, request):
             output.tell(f"warning: {warning}")
-        try:
-            target = load_target(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+        with _findings_printed(args):
+            target = _target(args)
             temporary = _temporary(args, request, target)
-        except ManifestError as error:
-            output.print_findings(args, error.findings, to_stdout=True)
-            raise
         audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
         if temporary is None:
-            report = _alter(args, request, approval, target, progress, lambda: None)
+            report = _alter(args, lambda *_: request, target, progress)
         else:
             # The manifests declare the values from now on, so no guard has to keep them apart.
             plain = replace(target, managed=False)
-            report = _alter(args, request, approval, plain, progress, lambda: _write(args, temporary, progress))
+            report = _alter(args, lambda *_: request, plain, progress, lambda: _write(args, temporary, progress))
             if report.result is ApplyResult.NOTHING_TO_DO:
                 _write(args, temporary, progress)
     return run_outputs.finish(args, report, audit)
+
+
+def _expose(args: AlterArguments) -> int:
+    """The same for the quota that makes every client visible, which depends on those of the cluster."""
+    from reconciler.cli.progress import PatientProgress
+    from reconciler.model import ApplyResult
+
+    chosen = exposing.Exposing(args)
+    with run_outputs.audited(args, "alter") as audit, PatientProgress(args) as progress:
+        with _findings_printed(args):
+            target = _target(args)
+        audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
+        report = _alter(args, chosen.request, target, progress)
+    code = run_outputs.finish(args, report, audit)
+    if report.result in (ApplyResult.DONE, ApplyResult.PARTIAL):
+        chosen.tell_undo()
+    return code
+
+
+def _target(args: AlterArguments) -> AlterTarget:
+    from reconciler.workflows import load_target
+
+    return load_target(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+
+
+@contextlib.contextmanager
+def _findings_printed(args: AlterArguments) -> Iterator[None]:
+    """Print the findings of manifests that stop the run."""
+    try:
+        yield
+    except ManifestError as error:
+        output.print_findings(args, error.findings, to_stdout=True)
+        raise
 
 
 def _temporary(args: AlterArguments, request: AlterRequest, target: AlterTarget) -> TemporaryValues | None:
@@ -172,13 +210,14 @@ def _approval(args: AlterArguments) -> Approval:
 
 def _alter(
     args: AlterArguments,
-    request: AlterRequest,
-    approval: Approval,
+    request: Callable[[QuotaCluster, AlterTarget], AlterRequest],
     target: AlterTarget,
     progress: PatientProgress,
-    before_write: Callable[[], None],
+    before_write: Callable[[], None] = lambda: None,
 ) -> ApplyReport:
     from reconciler.workflows import SystemClock, alter_entity, open_cluster
+
+    approval = _approval(args)
 
     def confirm(plan: Plan) -> bool:
         confirmed = writing.confirm(args, plan, progress)
@@ -191,7 +230,7 @@ def _alter(
     with writing.given_back(cluster):
         return alter_entity(
             cluster,
-            request,
+            request(cluster, target),
             approval,
             target=target,
             confirm=confirm,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import itertools
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import yaml
 
 from reconciler.model import DEFAULT, TRAFFIC_RULES, Entity, Finding, TrafficHealth
 from reconciler.traffic.metric_health import HealthQuestion, examine_metrics
@@ -70,17 +71,22 @@ def test_a_source_with_everything_has_only_the_note_about_its_interval() -> None
     assert World().pair(at=times((0, HOUR), every=5)).health().findings == ()
 
 
+def exposed(command: str) -> set[str]:
+    """The keys that the command of a repair sets."""
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:3] == ["kafka-quotas", "alter", "--expose-clients"]
+    return {key for name, keys in itertools.pairwise(words) if name == "--keys" for key in keys.split(",")}
+
+
 def test_no_series_is_an_error_with_the_default_pair_quota() -> None:
     health = World().health()
     assert [finding.id for finding in health.findings] == ["no-client-series"]
-    manifest, command = health.repairs
-    spec = yaml.safe_load(manifest.text)["spec"]["quotas"][0]
-    assert spec["match"] == {"user": {"default": True}, "client-id": {"default": True}}
-    assert set(spec["quotas"]) == {
+    (command,) = health.repairs
+    assert exposed(command.text) == {
         "producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
     }  # fmt: skip
     # Two blanks before them, they fit a terminal of 80 columns.
-    lines = (manifest.text + command.text + rule_order_repair().text).splitlines()
+    lines = (command.text + rule_order_repair().text).splitlines()
     assert max(map(len, lines)) <= 77
 
 
@@ -88,9 +94,7 @@ def test_a_missing_kind_has_a_repair_only_where_it_overrides_nothing() -> None:
     world = World().pair(kinds=["produce", "request"])
     health = world.health()
     assert len(found(health, "kind-without-series")) == 2
-    assert set(yaml.safe_load(health.repairs[0].text)["spec"]["quotas"][0]["quotas"]) == {
-        "consumer_byte_rate", "controller_mutation_rate",
-    }  # fmt: skip
+    assert exposed(health.repairs[0].text) == {"consumer_byte_rate", "controller_mutation_rate"}
     weaker: dict[Entity, dict[str, float]] = {
         Entity.of({"user": DEFAULT}): {"consumer_byte_rate": 1.0},
         Entity.of({"client-id": "x"}): {"request_percentage": 1},
@@ -99,7 +103,7 @@ def test_a_missing_kind_has_a_repair_only_where_it_overrides_nothing() -> None:
     assert [finding.message for finding in found(health, "pair-quota-overrides")] == [
         "A default pair quota with consumer_byte_rate would override user=<default>. Give these clients pair quotas instead."
     ]
-    assert set(yaml.safe_load(health.repairs[0].text)["spec"]["quotas"][0]["quotas"]) == {"controller_mutation_rate"}
+    assert exposed(health.repairs[0].text) == {"controller_mutation_rate"}
     stronger = {Entity.of({"user": "alice"}): {"consumer_byte_rate": 1.0}}
     assert not found(world.health(replace(QUESTION, quotas=stronger)), "pair-quota-overrides")
 
