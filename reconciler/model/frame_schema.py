@@ -93,6 +93,9 @@ _GROUP: Final = (
     _always("tags", _TAGS, "further tags of the quota group: the address of connections, or those of a quota callback"),
 )
 
+_FIRST_ONLY: Final = "Of fetches, connections and mutations the first one at most, since what is refused counts for nothing"
+_NOT_JUDGED: Final = "Null: not judged, because sums of seconds prove nothing with these settings of the brokers"
+
 VERDICTS_SCHEMA: Final = FrameSchema(
     name="verdicts",
     version="1.0",
@@ -149,10 +152,10 @@ SECONDS_SCHEMA: Final = FrameSchema(
         _maybe("rate_high", "double", "no request of the second has a higher rate"),
         _maybe("limit_before", "double", "the current limit. Null: unlimited, not known, or its clients shared other limits"),
         _maybe("limit_after", "double", "the proposed limit. Null: unlimited"),
-        _maybe("over_before", "boolean", "the second is probably over the current limit. Null: not known"),
-        _maybe("certain", "boolean", "the second is certainly over the proposed limit"),
-        _maybe("over", "boolean", "the second is probably over the proposed limit"),
-        _maybe("possible", "boolean", "the second may be over the proposed limit"),
+        _maybe("over_before", "boolean", "the second is probably over the current limit. Null: not known, or not judged"),
+        _maybe("certain", "boolean", f"the second is certainly over the proposed limit. {_FIRST_ONLY}. {_NOT_JUDGED}"),
+        _maybe("over", "boolean", f"the second is probably over the proposed limit. {_NOT_JUDGED}"),
+        _maybe("possible", "boolean", f"the second may be over the proposed limit. {_NOT_JUDGED}"),
     ),
 )
 """One row for each second with traffic of a quota group on a broker."""

@@ -91,13 +91,15 @@ def rows_of_session(
     return rows_of_frame(frame, mapping, between, where=FRAME_NAME), kind, source
 
 
-def frames_of_report(report: BacktestReport, recorded: SecondsTraffic, run: Backtest, window: Window) -> SessionFrames:
+def frames_of_report(
+    report: BacktestReport, recorded: SecondsTraffic, run: Backtest, windows: tuple[Window, Window]
+) -> SessionFrames:
     """The tables of a report of ``run`` on ``recorded``, which comes from ``open_frame``."""
     rows = recorded.rows
     assert isinstance(rows, SparkRows)
     return SessionFrames(
         verdicts=_frame(rows.spark, verdict_batches(report.verdicts), VERDICTS_SCHEMA),
-        seconds=_seconds(rows, recorded, run, window),
+        seconds=_seconds(rows, recorded, run, windows),
         recommendations=_frame(rows.spark, recommendation_batches(report.verdicts), RECOMMENDATIONS_SCHEMA),
     )
 
@@ -107,12 +109,14 @@ def _frame(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: Frame
     return frame_of_table(spark, table, StructType.fromJson(schema.to_spark()))
 
 
-def _seconds(rows: SparkRows[pa.RecordBatch], recorded: SecondsTraffic, run: Backtest, window: Window) -> DataFrame:
+def _seconds(
+    rows: SparkRows[pa.RecordBatch], recorded: SecondsTraffic, run: Backtest, windows: tuple[Window, Window]
+) -> DataFrame:
     """Spark reads the traffic once more for each action on it."""
     grouping, groups = run.grouping, frozenset(run.reported_targets)
     index = GroupIndex.of(recorded.series, grouping, groups)
     work: GroupWork[pa.RecordBatch] = seconds_work(
-        recorded.series, grouping, groups, window, send=lambda batches: keyed_seconds(batches, index), columns=NEEDED
+        recorded.series, grouping, groups, windows, send=lambda batches: keyed_seconds(batches, index), columns=NEEDED
     )
     targets = _frame(rows.spark, [target_rows(grouping, groups)], TARGETS)
     return publish_seconds(rows.judged_frame(work).join(targets, "group"))

@@ -339,12 +339,14 @@ class _JudgedSeconds:
 
 
 def second_rows(
-    cells: Iterable[tuple[Integers, Integers]], units: Doubles, limits: BothLimits | None
+    cells: Iterable[tuple[Integers, Integers]], units: Doubles, limits: BothLimits | None, most_certain: Integers
 ) -> Iterator[pa.RecordBatch]:
     """``SECONDS`` from batches of keys and amounts in rising order of their keys.
 
     ``units``: by group number how many amounts are one unit of its key. Without ``limits``, rates are not known.
+    ``most_certain``: by group how many of its seconds can be certainly over: 0, 1 for the first one, or more for all.
     """
+    has_certain = -1
     sums = _Sums(1 if limits is None else reach(limits.window))
     for keys, amounts in sums.whole(cells):
         groups = keys >> SECOND_BITS
@@ -355,7 +357,14 @@ def second_rows(
         else:
             judged = _JudgedSeconds.of(keys, amounts, sums, limits)
             columns += [pa.array(rate / unit) for rate in judged.rates]
-            columns += [pa.array(flags) for flags in (judged.before, *judged.after)]
+            certain, *others = judged.after
+            most = np.where(groups == has_certain, most_certain[groups] - 1, most_certain[groups])
+            certain &= most > 0
+            places = np.flatnonzero(certain)
+            first = places[np.unique(groups[places], return_index=True)[1]]
+            certain &= (most > 1) | np.isin(np.arange(len(certain)), first)
+            has_certain = int(groups[first[-1]]) if len(first) else has_certain
+            columns += [pa.array(flags) for flags in (judged.before, certain, *others)]
         yield pa.RecordBatch.from_arrays(columns, schema=SECONDS)
 
 

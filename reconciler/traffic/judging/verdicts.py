@@ -161,10 +161,8 @@ def _of_seconds(
 ) -> BucketVerdict:
     target, fields, whole = grouping.targets[index], target_fields(index, grouping), judged_groups[index]
     side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
-    certain = side.certain
-    if target.kind.refuses and certain:
-        # Refused requests are not recorded, so only the first violation is certain. If fetch sizes would be capped, none is.
-        certain = 0 if target.kind is Kind.FETCH and _may_be_cut(target, series, window) else 1
+    most = most_certain(target, series, window)
+    certain = side.certain if most is None else min(most, side.certain)
     first = side.first_certain if certain else side.first_possible
     before = (judged_groups[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in judged_groups)
     verdict, reason = _decided(
@@ -192,6 +190,16 @@ def _of_seconds(
         least_safe=whole.peak_upper / unit,
         members=_members(target, series, grouping, {}),
     )
+
+
+def most_certain(target: Target, series: Sequence[Series], window: Window) -> int | None:
+    """How many seconds can be certainly over; ``None``: any number.
+
+    Refused requests are not recorded, so only the first violation is certain. If fetch sizes would be capped, none is.
+    """
+    if not target.kind.refuses:
+        return None
+    return 0 if target.kind is Kind.FETCH and _may_be_cut(target, series, window) else 1
 
 
 def _may_be_cut(target: Target, series: Sequence[Series], window: Window) -> bool:

@@ -316,22 +316,36 @@ def _bounds(seconds: Integers, amounts: Integers, limit: float, window: Window) 
     return TokenBounds(overdrawn, whole.in_credit, estimate, whole.fits)
 
 
-def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) -> SideVerdict:
+def seconds_over(seconds: Integers, amounts: Integers, limit: float, window: Window) -> tuple[Flags, Flags, Flags]:
+    """Whether each second is certainly, probably and possibly over. ``seconds`` rise strictly. A limit of NaN is unlimited.
+
+    Of the certain ones only the first: what is refused takes no tokens.
+    """
     if math.isnan(limit):
-        return _NOTHING
+        none = np.zeros(len(seconds), dtype=np.bool_)
+        return none, none, none
     bounded = _bounds(seconds, amounts, limit, window)
     if limit <= 0:
         # Such limits refuse new clients and pass old ones by, and which these are is not known.
         nothing = np.zeros_like(bounded.overdrawn)
         bounded = TokenBounds(nothing, nothing, bounded.estimate, nothing)
-    certain, possible = np.flatnonzero(bounded.overdrawn & bounded.fits), np.flatnonzero(~bounded.in_credit | bounded.overdrawn)
+    certain = bounded.overdrawn & bounded.fits
+    certain &= np.cumsum(certain) == 1
     over = ((bounded.estimate < 0) & ~bounded.in_credit) | bounded.overdrawn
+    return certain, over, ~bounded.in_credit | bounded.overdrawn
+
+
+def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) -> SideVerdict:
+    if math.isnan(limit):
+        return _NOTHING
+    flags, over, maybe = seconds_over(seconds, amounts, limit, window)
+    certain, possible = np.flatnonzero(flags), np.flatnonzero(maybe)
     # Nothing of before a longer pause is missing in the bucket: that long, it fills whole.
     runs = Episodes(math.ceil(window.expiry_ms / 1000))
     runs.feed(np.zeros_like(seconds), seconds, over)
     longest = runs.longest().get(0)
     return SideVerdict(
-        certain=min(1, len(certain)),
+        certain=len(certain),
         expected=int(over.sum()),
         possible=len(possible),
         first_certain=int(seconds[certain[0]]) if len(certain) else None,

@@ -63,10 +63,10 @@ class ShardSeconds:
         judged = tokens_by_seconds(self._second_rows, self.series, grouping, groups, window)
         return seconds_verdicts(judged, self.series, grouping, window)
 
-    def seconds(self, grouping: Grouping, groups: Collection[int], window: Window) -> pa.Table:
+    def seconds(self, grouping: Grouping, groups: Collection[int], windows: tuple[Window, Window]) -> pa.Table:
         """``second_frames.OF_GROUPS`` of these targets."""
         index = KeyIndex.of(self.series, grouping, groups)
-        work = seconds_work(self.series, grouping, groups, window, send=index.keyed)
+        work = seconds_work(self.series, grouping, groups, windows, send=index.keyed)
         return judge_seconds_here(work, self._second_rows, target_rows(grouping, groups))
 
     @property

@@ -103,10 +103,11 @@ def judge_shards(
 
 def seconds_of_shards(batches: Iterable[pa.RecordBatch], rules: ShardRules, plan: ShardPlan) -> Iterator[pa.RecordBatch]:
     """``second_frames.OF_GROUPS`` of the shards of a task, whose rows are all sums of whole seconds."""
+    windows = rules.question.window, rules.question.controller_window
     for blocks in shards_in(batches):
         source = ShardSeconds(blocks)
         groups = _groups_of(source, rules, plan)
-        yield from source.seconds(groups.grouping, groups.reported_targets, rules.question.window).to_batches()
+        yield from source.seconds(groups.grouping, groups.reported_targets, windows).to_batches()
 
 
 def _groups_of(source: GroupJudge, rules: ShardRules, plan: ShardPlan) -> QuotaGroups:
