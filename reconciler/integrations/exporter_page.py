@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reconciler.errors import MissingDependencyError, TrafficError, UsageError
+from reconciler.integrations.bounded_answer import LateAnswerError, PackedAnswerError, blocks_until, request_until
 from reconciler.integrations.prometheus_api import HttpLogin
 from reconciler.logs import log_event
 from reconciler.model import escaped
@@ -27,9 +28,14 @@ if TYPE_CHECKING:
 PAGE_PREFIX: Final = "metrics+"
 """``metrics+http://HOST:PORT/metrics`` names a page."""
 _SHOWN: Final = 300
-_CHUNK: Final = 1 << 18
 _LONGEST_LINE: Final = 1 << 20
 _TAIL: Final = 16
+_MOST_SAMPLES: Final = 300_000
+"""Of quotas: no broker has as many, and each takes about a kilobyte."""
+_MOST_NAMES: Final = 64
+"""Labels of one series; one with more cannot be read."""
+_MOST_LABELS: Final = 1 << 26
+"""Bytes of all series of quotas that a page may have."""
 _ACCEPT: Final = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 _OPEN_METRICS: Final = "application/openmetrics-text"
 _INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
@@ -85,6 +91,8 @@ class PageParser:
         self._lines = re.compile(line.encode(), re.MULTILINE)
         self._labels = dict(labels)
         self._known: dict[bytes, PageSeries] = {}
+        self.known_bytes = 0
+        """Of the text of all series that are known."""
 
     def parse(self, text: bytes) -> tuple[list[PageSample], int]:
         """The samples of whole lines, and how many lines could not be read."""
@@ -106,6 +114,7 @@ class PageParser:
         if len(self._known) > len(samples):
             kept = {series for series, _ in samples}
             self._known = {key: series for key, series in self._known.items() if series in kept}
+            self.known_bytes = sum(map(len, self._known))
 
     def _read_series(self, key: bytes) -> PageSeries | None:
         try:
@@ -121,7 +130,10 @@ class PageParser:
                 return None
             labels[match[1]] = _ESCAPED.sub(_unescape, match[2])
             place = match.end()
+            if len(labels) > _MOST_NAMES:
+                return None
         series = self._known[key] = PageSeries({**labels, **self._labels})
+        self.known_bytes += len(key)
         return series
 
 
@@ -168,7 +180,12 @@ class ExporterPage:
 
         at_s, deadline = self._clock(), time.monotonic() + self._timeout_s
         try:
-            response = self._pool.request("GET", self.address, headers=self._headers, preload_content=False, redirect=False)
+            response = request_until(
+                deadline,
+                lambda: self._pool.request("GET", self.address, headers=self._headers, preload_content=False, redirect=False),
+            )
+        except LateAnswerError as error:
+            raise self._late(error) from error
         except (HTTPError, OSError) as error:
             raise self._silent(error) from error
         whole = False
@@ -178,6 +195,10 @@ class ExporterPage:
                 raise TrafficError(f"{self.address} answers with HTTP status {response.status}. {advice}".rstrip())
             page = self._read_body(response, at_s, deadline)
             whole = True
+        except LateAnswerError as error:
+            raise self._late(error) from error
+        except PackedAnswerError as error:
+            raise self._foreign(str(error)) from error
         except (HTTPError, OSError, zlib.error) as error:
             raise self._silent(error) from error
         finally:
@@ -192,32 +213,28 @@ class ExporterPage:
         self._pool.clear()
 
     def _read_body(self, response: urllib3.BaseHTTPResponse, at_s: float, deadline: float) -> PageRead:
-        unpack = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding", "").lower() == "gzip" else None
         samples: list[PageSample] = []
         unreadable = size = 0
         line = tail = b""
         known_form = False
-        while chunk := response.read1(_CHUNK, decode_content=False):
-            while chunk:
-                block = unpack.decompress(chunk, _CHUNK) if unpack else chunk
-                chunk = unpack.unconsumed_tail if unpack else b""
-                size += len(block)
-                tail = (tail + block)[-_TAIL:]
-                text, newline, line = (line + block).rpartition(b"\n")
-                if newline and not known_form:
-                    self._require_form(text)
-                    known_form = True
-                more, wrong = self._parser.parse(text)
-                samples += more
-                unreadable += wrong
-                self._require_bounds(size, len(line), deadline)
+        for block in blocks_until(deadline, response):
+            size += len(block)
+            tail = (tail + block)[-_TAIL:]
+            text, newline, line = (line + block).rpartition(b"\n")
+            if newline and not known_form:
+                self._require_form(text)
+                known_form = True
+            more, wrong = self._parser.parse(text)
+            samples += more
+            unreadable += wrong
+            self._require_bounds(size, len(line), len(samples))
         if not size:
             raise self._foreign("the page is empty")
         if not known_form:
             self._require_form(line)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         ends = tail.strip().endswith(b"# EOF")
-        if (unpack is not None and not unpack.eof) or (line.strip() and not ends) or (kind == _OPEN_METRICS and not ends):
+        if (line.strip() and not ends) or (kind == _OPEN_METRICS and not ends):
             raise self._foreign("the page is not complete")
         self._parser.forget_others(samples)
         return PageRead(at_s=at_s, samples=tuple(samples), unreadable=unreadable, bytes=size)
@@ -226,13 +243,17 @@ class ExporterPage:
         if not _FIRST_LINE.match(text):
             raise self._foreign("the first line is not in the exposition format")
 
-    def _require_bounds(self, size: int, line: int, deadline: float) -> None:
+    def _require_bounds(self, size: int, line: int, samples: int) -> None:
         if size > self._most_bytes:
             raise self._foreign(f"the page is larger than {self._most_bytes:,} bytes")
         if line > _LONGEST_LINE:
             raise self._foreign(f"a line is longer than {_LONGEST_LINE:,} bytes")
-        if time.monotonic() > deadline:
-            raise TrafficError(f"{self.address} needs longer than {self._timeout_s:g} s for its page")
+        if samples > _MOST_SAMPLES or self._parser.known_bytes > _MOST_LABELS:
+            raise self._foreign(f"the page has more than {_MOST_SAMPLES:,} series of quotas, or their labels are too long")
+
+    def _late(self, late: LateAnswerError) -> TrafficError:
+        problem = "needs longer than {} for its page" if late.size else "does not answer within {}"
+        return TrafficError(f"{self.address} {problem.format(f'{self._timeout_s:g} s')}")
 
     def _silent(self, error: Exception) -> TrafficError:
         reason = getattr(error, "reason", None) or error

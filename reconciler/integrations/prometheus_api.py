@@ -10,15 +10,20 @@ import base64
 import ipaddress
 import json
 import logging
+import time
 import urllib.parse
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import MissingDependencyError, TrafficError, UsageError
+from reconciler.integrations.bounded_answer import LateAnswerError, PackedAnswerError, blocks_until, request_until
 from reconciler.logs import log_event
 from reconciler.model import escaped
+from reconciler.text import duration
 
 if TYPE_CHECKING:
     import urllib3
@@ -29,8 +34,15 @@ _TRIES: Final = 5
 _BACKOFF_S: Final = 0.5
 _PASSING: Final = (429, 500, 502, 503, 504)
 _SHOWN: Final = 300
-_MOST_BYTES: Final = 256 * 1024 * 1024
-_CHUNK: Final = 1 << 20
+_MOST_BYTES: Final = 128 * 1024 * 1024
+_LONGEST_MESSAGE: Final = 1 << 16
+_SLOW_BYTES: Final = 1 << 20
+"""An answer of less than this at its deadline is slow, not long."""
+_DEADLINE: Final = 1.5
+"""As many timeouts an answer may take from the request to its last byte."""
+_LONGEST_WAIT_S: Final = 60.0
+_WORTH_A_LINE_S: Final = 5.0
+_LONGEST_NUMBER: Final = 12
 _INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
 _ADVICE: Final = {
     301: "The server redirects to another address. Give that address.",
@@ -74,9 +86,19 @@ class PrometheusApi:
     """Queries of one server. Every method raises ``TrafficError`` for a server that does not answer as Prometheus does."""
 
     def __init__(
-        self, address: str, login: HttpLogin | None = None, *, timeout_s: float = 60.0, most_bytes: int = _MOST_BYTES
+        self,
+        address: str,
+        login: HttpLogin | None = None,
+        *,
+        timeout_s: float = 60.0,
+        most_bytes: int = _MOST_BYTES,
+        on_wait: Callable[[str], None] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``address``: ``http(s)://HOST[:PORT][/PATH]``. Raises ``UsageError`` for another one."""
+        """``address``: ``http(s)://HOST[:PORT][/PATH]``. Raises ``UsageError`` for another one.
+
+        ``timeout_s``: for a byte; a whole answer may take half as long again. ``on_wait``: gets a sentence before a long pause.
+        """
         try:
             import urllib3
         except ImportError as error:
@@ -88,6 +110,7 @@ class PrometheusApi:
             # Compression costs the server more time than a network of 1 GB/s does.
             self._headers["Accept-Encoding"] = "gzip"
         self._timeout_s, self._most_bytes = timeout_s, most_bytes
+        self._on_wait, self._sleep = on_wait, sleep
         self._retries = urllib3.Retry(
             total=_TRIES, backoff_factor=_BACKOFF_S, allowed_methods=None, raise_on_status=False, redirect=0
         )
@@ -118,6 +141,8 @@ class PrometheusApi:
     def now_s(self) -> float:
         """The time by the server's clock, in seconds since 1970. Raises ``TrafficError``."""
         _, body = self._post("query", {"query": "time()"})
+        if len(body) > _LONGEST_MESSAGE:
+            raise self.foreign("no result of time()")
         try:
             return float(json.loads(body)["data"]["result"][1])
         except (ValueError, KeyError, TypeError, IndexError, RecursionError):
@@ -138,51 +163,96 @@ class PrometheusApi:
 
     def _send(self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None = None) -> tuple[int, bytes]:
         """Status and body; repeated while the server is busy or cuts the connection."""
-        from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError, SSLError
+        from urllib3.exceptions import HTTPError, MaxRetryError
 
         url = f"{self.address}/api/v1/{path}"
         retries = self._retries
         while True:
             try:
-                response = self._pool.request(
-                    method, url, body=body, headers=dict(headers), retries=False, preload_content=False, timeout=self._timeout
-                )
-                try:
-                    answer = self._body(response)
-                except BaseException:
-                    response.close()
-                    raise
-                response.release_conn()
-                log_event(_log, "queried Prometheus", path=path, status=response.status, bytes=len(answer))
-                hopeless = response.status != 429 and _is_too_much(_message_of(answer))
-                if hopeless or response.status not in _PASSING:
-                    return response.status, answer
-                try:
-                    retries = retries.increment(method, url, response=response)
-                except MaxRetryError:
-                    return response.status, answer
-                retries.sleep(response)
-            except ReadTimeoutError as error:
-                raise TooManySamplesError(f"{url} does not answer within {self._timeout_s:g} s") from error
-            except SSLError as error:
-                # A certificate does not become another one.
-                reason = escaped(str(_cause(error)))[:_SHOWN]
-                raise TrafficError(f"{url} does not answer: {reason}. Check tls_config in the file of --http-config") from error
+                response, answer = self._try(method, url, headers=headers, body=body)
             except (HTTPError, OSError) as error:
                 try:
                     retries = retries.increment(method, url, error=error if isinstance(error, HTTPError) else None)
                 except HTTPError as last:
                     raise TrafficError(f"{url} does not answer: {escaped(str(_cause(last)))[:_SHOWN]}") from error
-                retries.sleep()
+                self._pause(url, retries)
+                continue
+            log_event(_log, "queried Prometheus", path=path, status=response.status, bytes=len(answer))
+            hopeless = response.status != 429 and _is_too_much(_message_of(answer))
+            if hopeless or response.status not in _PASSING:
+                return response.status, answer
+            try:
+                retries = retries.increment(method, url, response=response)
+            except MaxRetryError:
+                return response.status, answer
+            self._pause(url, retries, response)
 
-    def _body(self, response: urllib3.BaseHTTPResponse) -> bytes:
-        chunks, size = [], 0
-        while chunk := response.read(_CHUNK, decode_content=True):
-            chunks.append(chunk)
-            size += len(chunk)
+    def _try(
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes | None
+    ) -> tuple[urllib3.BaseHTTPResponse, bytes]:
+        """One request. Raises ``TrafficError`` where another one ends in the same way, else what urllib3 raises."""
+        from urllib3.exceptions import ReadTimeoutError, SSLError
+
+        deadline = time.monotonic() + self._timeout_s * _DEADLINE
+
+        def send() -> urllib3.BaseHTTPResponse:
+            return self._pool.request(
+                method, url, body=body, headers=dict(headers), retries=False, preload_content=False, timeout=self._timeout
+            )
+
+        try:
+            response = request_until(deadline, send)
+            try:
+                answer = self._body(response, deadline)
+            except BaseException:
+                response.close()
+                raise
+            response.release_conn()
+        except LateAnswerError as late:
+            seconds = f"{self._timeout_s * _DEADLINE:g} s"
+            if late.size >= _SLOW_BYTES:
+                raise TooManySamplesError(f"{url} needs more than {seconds} for its answer") from late
+            raise TrafficError(f"{url} answers too slowly: {late.size:,} bytes in {seconds}") from late
+        except (PackedAnswerError, zlib.error) as error:
+            raise self.foreign(escaped(str(error))) from error
+        except ReadTimeoutError as error:
+            raise TooManySamplesError(f"{url} does not answer within {self._timeout_s:g} s") from error
+        except SSLError as error:
+            # A certificate does not become another one.
+            reason = escaped(str(_cause(error)))[:_SHOWN]
+            raise TrafficError(f"{url} does not answer: {reason}. Check tls_config in the file of --http-config") from error
+        return response, answer
+
+    def _body(self, response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+        blocks, size = [], 0
+        for block in blocks_until(deadline, response):
+            blocks.append(block)
+            size += len(block)
             if size > self._most_bytes:
                 raise TooManySamplesError(f"{self.address} answers with more than {self._most_bytes >> 20:,} MiB")
-        return b"".join(chunks)
+        return b"".join(blocks)
+
+    def _pause(self, url: str, retries: urllib3.Retry, response: urllib3.BaseHTTPResponse | None = None) -> None:
+        """Wait as long as the server asks for, up to a minute, else as long as the tries so far suggest."""
+        asked = _retry_after(response) if response is not None else None
+        seconds = min(retries.get_backoff_time() if asked is None else asked, _LONGEST_WAIT_S)
+        log_event(_log, "waits before the next try", level=logging.INFO, address=self.address, seconds=seconds)
+        if self._on_wait is not None and seconds >= _WORTH_A_LINE_S:
+            why = f"answers with HTTP status {response.status}" if response is not None else "does not answer"
+            wish = f" and asks for a pause of {duration(asked)}" if asked is not None else ""
+            self._on_wait(f"{url} {why}{wish}: trying again in {duration(seconds)}")
+        self._sleep(max(0.0, seconds))
+
+
+def _retry_after(response: urllib3.BaseHTTPResponse) -> float | None:
+    """Seconds that the server asks for; ``None``: it asks for none, or in words that are not a number or a time."""
+    wish = response.headers.get("Retry-After", "").strip()
+    if wish.isascii() and wish.isdigit() and len(wish) < _LONGEST_NUMBER:
+        return float(wish)
+    try:
+        return max(0.0, parsedate_to_datetime(wish).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _cause(error: Exception) -> object:
@@ -191,7 +261,7 @@ def _cause(error: Exception) -> object:
 
 def _message_of(body: bytes) -> str:
     """The error that a Prometheus document or a plain text states."""
-    if len(body) > 1 << 16:
+    if len(body) > _LONGEST_MESSAGE:
         return ""
     try:
         document = json.loads(body)

@@ -120,7 +120,8 @@ def _examine_server(
     reader = SeriesReader(request.names(), rules)
     targets = MetricTargets(reader)
     piece = Piece(server.since.timestamp(), until.timestamp())
-    api = PrometheusApi(server.address, request.login(server.http_config))
+    on_wait = progress.step if progress is not None else None
+    api = PrometheusApi(server.address, request.login(server.http_config), on_wait=on_wait)
     try:
         _read_series(targets, PieceReader(api, selector_of(rules, server.match)), piece, server, progress)
         jobs = sorted({job for target in targets.targets.values() if (job := target.labels.get("job"))})

@@ -170,7 +170,7 @@ def fetch_prometheus(
     if len(hours) > _MOST_HOURS:
         raise UsageError(f"The time between --since and --until has {len(hours):,} hours, more than {_MOST_HOURS:,}")
     login = read_login(request.http_config, read_file) if request.http_config else HttpLogin()
-    api = PrometheusApi(request.address, login)
+    api = PrometheusApi(request.address, login, on_wait=progress.step if progress is not None else None)
     folder = request.store / _folder_name(api.address, request, login)
     paths = [folder / f"{hour:%Y-%m-%dT%H}.parquet" for hour in hours]
     reader = _NameReader(request)

@@ -45,7 +45,7 @@ def shortest_window_ms(window: Window) -> int:
 
 
 def proven_by_amount(amount: Doubles, length_ms: Integers | float, window: Window) -> Doubles:
-    """Amounts a second: each limit below this would have throttled a request, of so much in so long a time."""
+    """Amounts a second. Each limit below it throttles a request where this amount came in this time."""
     return 1000 * amount / (length_ms * (1 + 1 / shortest_window_ms(window)) + longest_window_ms(window))
 
 

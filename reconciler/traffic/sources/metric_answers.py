@@ -30,6 +30,11 @@ Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 _LINES: Final = bytes.maketrans(b"]", b"\n")
 _SAMPLES_AT_ONCE: Final = 200_000
 """As many as the processor's cache has room for."""
+_MOST_SERIES: Final = 300_000
+_MOST_SAMPLES: Final = 500_000
+"""Of one series: a day of samples is a sixth of it where a server scrapes each second."""
+_LONGEST_LABELS: Final = 1 << 16
+"""Bytes of the labels of one series, and of all warnings."""
 _MOST_KNOWN: Final = 32 * 1024 * 1024
 """Bytes of labels whose client is remembered from page to page."""
 _PARTIAL: Final = "isPartial"
@@ -56,7 +61,7 @@ class _Document(msgspec.Struct, gc=False):
     status: str
     data: _Data | None = None
     error: str = ""
-    warnings: list[str] = []
+    warnings: msgspec.Raw = msgspec.Raw()
     is_partial: bool = msgspec.field(name="isPartial", default=False)
 
 
@@ -124,6 +129,9 @@ class AnswerReader:
 
     def read(self, body: bytes) -> MatrixAnswer:
         """The series of an answer. Raises ``ForeignAnswerError``."""
+        # A decoded series takes ten times its shortest text, so an answer of many empty ones is not decoded.
+        if body.count(b"{") > 2 * _MOST_SERIES:
+            raise ForeignAnswerError(f"the answer has more than {_MOST_SERIES:,} series")
         try:
             document = self._decoder.decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -138,7 +146,7 @@ class AnswerReader:
             raise ForeignAnswerError(f"a series cannot be read ({escaped(str(error))})") from error
         partial = (_PARTIAL,) if document.is_partial else ()
         return MatrixAnswer(
-            series=tuple(decoded for decoded in series if decoded.count > 0), warnings=(*document.warnings, *partial)
+            series=tuple(decoded for decoded in series if decoded.count > 0), warnings=(*_warnings(document), *partial)
         )
 
     def _again(self, series: AnsweredSeries) -> AnsweredSeries:
@@ -151,8 +159,10 @@ class AnswerReader:
         text = bytes(raw.values)
         if not text.startswith(b"[") and not bytes(raw.histograms):
             raise ForeignAnswerError("a series cannot be read (no values)")
-        labels = bytes(raw.metric)
-        return AnsweredSeries(labels, *self._whose(labels), raw.values, text.count(b"[") - 1)
+        labels, count = bytes(raw.metric), text.count(b"[") - 1
+        if len(labels) > _LONGEST_LABELS or count > _MOST_SAMPLES:
+            raise ForeignAnswerError(f"a series has more than {_MOST_SAMPLES:,} samples, or labels that are too long")
+        return AnsweredSeries(labels, *self._whose(labels), raw.values, count)
 
     def _whose(self, labels: bytes) -> _Known:
         known = self._known.get(labels)
@@ -167,6 +177,16 @@ class AnswerReader:
                 self._known[labels] = known
                 self._known_bytes += len(labels)
         return known
+
+
+def _warnings(document: _Document) -> tuple[str, ...]:
+    text = bytes(document.warnings)
+    if len(text) > _LONGEST_LABELS:
+        return ("more warnings than can be shown",)
+    try:
+        return tuple(msgspec.json.decode(text, type=list[str] | None) or ()) if text else ()
+    except msgspec.MsgspecError as error:
+        raise ForeignAnswerError(f"the answer is not a Prometheus document ({escaped(str(error))})") from error
 
 
 def samples_of(series: Sequence[AnsweredSeries]) -> Iterator[tuple[Sequence[AnsweredSeries], Samples]]:
