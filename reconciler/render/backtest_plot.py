@@ -32,6 +32,10 @@ _HEIGHT: Final = 200
 _BINARY: Final = ((1024.0**4, "TiB/s"), (1024.0**3, "GiB/s"), (1024.0**2, "MiB/s"), (1024.0, "KiB/s"), (1.0, "B/s"))
 _STEPS_S: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _TICKS: Final = 8
+_STRIP: Final = 18
+_LEAST_SHARE: Final = 1 / _STRIP
+"""What keeps a second of a long interval visible: a line of one pixel at the foot of the strip."""
+_LEAST_WIDTH: Final = 3
 _LABEL_SHARE: Final = 10.0
 """Percent of the height that a label takes."""
 
@@ -71,7 +75,7 @@ def plot(group: Sequence[BucketVerdict]) -> Iterator[str]:
     yield from _y_axis(scale)
     yield from _curves(drawn, limits, scale)
     yield from _limit_labels(limits, scale)
-    yield from _strips(drawn)
+    yield from _strips(group)
     yield from _x_axis(drawn[0][1])
     yield "</div></figure>"
 
@@ -169,16 +173,7 @@ def _path(rates: RateSeries, scale: Scale) -> str:
 def _holes(drawn: Sequence[tuple[BucketVerdict, RateSeries]]) -> Iterator[tuple[float, float]]:
     """Where a drawn broker was not recorded, from left to right."""
     known = [all(row) for row in zip(*(rates.recorded for _, rates in drawn), strict=False)]
-    yield from _runs([not is_known for is_known in known])
-
-
-def _runs(marks: Sequence[bool | int]) -> Iterator[tuple[float, float]]:
-    width, x = _WIDTH / max(len(marks), 1), 0
-    for marked, run in itertools.groupby(marks, key=bool):
-        length = sum(1 for _ in run)
-        if marked:
-            yield x * width, max((x + length) * width, x * width + 3)
-        x += length
+    yield from ((begin, end) for begin, end, _ in _bars([float(not is_known) for is_known in known]))
 
 
 def _limit_labels(limits: Sequence[LimitLine], scale: Scale) -> Iterator[str]:
@@ -204,30 +199,43 @@ def spread(places: Sequence[float]) -> list[float]:
     return moved
 
 
-def _strips(drawn: Sequence[tuple[BucketVerdict, RateSeries]]) -> Iterator[str]:
-    """When any drawn broker was over a limit: solid for probably, hatched for possibly."""
-    over = _union([rates.over for _, rates in drawn])
-    possible = _union([rates.possible for _, rates in drawn])
-    before = _union([rates.over_before for _, rates in drawn if rates.over_before is not None])
-    changed = drawn[0][0].changed
+def _strips(group: Sequence[BucketVerdict]) -> Iterator[str]:
+    """When any broker was over a limit: solid for probably, hatched for possibly, as high as the share of each interval."""
+    known = [verdict.rates for verdict in group if verdict.rates is not None]
+    step = known[0].step_s
+    over = _largest([rates.over for rates in known], step)
+    possible = _largest([rates.possible for rates in known], step)
+    before = _largest([rates.over_before for rates in known if rates.over_before is not None], step)
+    changed = any(verdict.changed for verdict in group)
     if changed and any(before):
         yield from _strip("over now", before, ())
     if any(over) or any(possible):
-        yield from _strip(
-            "over proposed" if changed else "over", over, [p and not o for o, p in zip(over, possible, strict=True)]
-        )
+        yield from _strip("over proposed" if changed else "over", over, possible)
 
 
-def _union(series: Sequence[Sequence[int]]) -> list[bool]:
-    return [any(row) for row in zip(*series, strict=False)]
+def _largest(series: Sequence[Sequence[int]], step_s: int) -> list[float]:
+    """The share of each interval, 0 to 1, of the broker with the most seconds in it."""
+    return [min(max(row) / step_s, 1.0) for row in zip(*series, strict=False)]
 
 
-def _strip(words: str, over: Sequence[bool], possible: Sequence[bool]) -> Iterator[str]:
-    yield f'<svg class="strip" viewBox="0 0 {_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
-    for style, marks in (("possible", possible), ("over", over)):
-        for begin, end in _runs(marks):
-            yield f'<rect class="{style}" x="{_short(begin)}" y="0" width="{_short(end - begin)}" height="10"/>'
+def _strip(words: str, over: Sequence[float], possible: Sequence[float]) -> Iterator[str]:
+    yield f'<svg class="strip" viewBox="0 0 {_WIDTH} {_STRIP}" preserveAspectRatio="none" aria-hidden="true">'
+    for style, shares in (("possible", possible), ("over", over)):
+        for begin, end, share in _bars(shares):
+            height = _STRIP * max(share, _LEAST_SHARE)
+            place = f'x="{_short(begin)}" y="{_short(_STRIP - height)}" width="{_short(end - begin)}" height="{_short(height)}"'
+            yield f'<rect class="{style}" {place}/>'
     yield f'</svg><span class="strip-label" aria-hidden="true">{text(words)}</span>'
+
+
+def _bars(shares: Sequence[float]) -> Iterator[tuple[float, float, float]]:
+    """Begin, end and height of each run of intervals with one share above 0."""
+    width, x = _WIDTH / max(len(shares), 1), 0
+    for share, run in itertools.groupby(shares):
+        length = sum(1 for _ in run)
+        if share:
+            yield x * width, max((x + length) * width, x * width + _LEAST_WIDTH), share
+        x += length
 
 
 def _x_axis(rates: RateSeries) -> Iterator[str]:

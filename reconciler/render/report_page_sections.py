@@ -341,7 +341,7 @@ def _group(group: GroupRows, *, before_known: bool) -> tuple[str, ...]:
         bar(share) + f"{100 * share:,.0f} %" if share is not None else "",
         unbroken(peak_text(group.highest)),
         limit,
-        f'<span class="amount">{text(over_text(group))}</span>',
+        text(over_text(group)),
         amount_html(worst.key, worst.safe) if worst.safe is not None else "",
         amount_html(worst.key, worst.recommended) if worst.recommended is not None else "",
         f"{worst.broker}, the worst of {len(group.rows):,}" if len(group.rows) > 1 else f"{worst.broker}",

@@ -103,6 +103,7 @@ def _side(row: Mapping[str, Any], side: str) -> SideVerdict:
         expected=row[f"expected_{side}"],
         possible=row[f"possible_{side}"],
         first_certain=row[f"first_certain_{side}"],
+        first_expected=row[f"first_expected_{side}"],
         first_possible=row[f"first_possible_{side}"],
         longest_s=row[f"longest_{side}"] or 0,
         longest_from=row[f"since_{side}"],
@@ -162,7 +163,7 @@ def _runs(side: str) -> str:
 
 def _counts(side: str) -> str:
     counts = (f"CAST(SUM(CASE WHEN {flag}_{side} THEN 1 ELSE 0 END) AS BIGINT) AS {flag}_{side}" for flag in _FLAGS)
-    firsts = (f"MIN(CASE WHEN {flag}_{side} THEN second END) AS first_{flag}_{side}" for flag in ("certain", "possible"))
+    firsts = (f"MIN(CASE WHEN {flag}_{side} THEN second END) AS first_{flag}_{side}" for flag in _FLAGS)
     return ", ".join((*counts, *firsts))
 
 

@@ -189,12 +189,13 @@ def judged(spark: SparkSession, world: World, files: Sequence[Path], cells: Path
 
 def in_seconds(side: SideVerdict) -> tuple[object, ...]:
     return (
-        side.certain, side.expected, side.possible, side.first_certain, side.first_possible, side.longest_s, side.longest_from,
+        side.certain, side.expected, side.possible, side.first_certain, side.first_expected, side.first_possible,
+        side.longest_s, side.longest_from,
     )  # fmt: skip
 
 
 def plainly(found: Seconds) -> tuple[object, ...]:
-    firsts = (next(iter(found.certain), None), next(iter(found.possible), None))
+    firsts = tuple(next(iter(seconds), None) for seconds in (found.certain, found.expected, found.possible))
     return (len(found.certain), len(found.expected), len(found.possible), *firsts, *found.longest)
 
 

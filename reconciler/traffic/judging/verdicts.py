@@ -163,7 +163,8 @@ def _of_seconds(
     side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
     most = most_certain(target, series, window)
     certain = side.certain if most is None else min(most, side.certain)
-    first = side.first_certain if certain else side.first_possible
+    # By the same rule as the time over the limit and its longest part.
+    first = side.first_expected if side.expected else side.first_possible
     before = (judged_groups[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in judged_groups)
     verdict, reason = _decided(
         target, Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR, proven=True

@@ -33,6 +33,7 @@ class SideVerdict:
     expected: int
     possible: int
     first_certain: int | None
+    first_expected: int | None
     first_possible: int | None
     longest_s: int
     longest_from: int | None
@@ -186,17 +187,17 @@ def _of_a_side(rows: Integers, episodes: Integers) -> Integers:
     first = first_places(rows[0])
     counted = np.add.reduceat(rows[1::2], first, axis=1)
     earliest = np.minimum.reduceat(rows[2::2], first, axis=1)
-    # Of those that are probably over, the first is not reported.
-    return np.concatenate((counted, np.where(earliest == _NEVER, NONE, earliest)[[0, 2]], episodes))
+    return np.concatenate((counted, np.where(earliest == _NEVER, NONE, earliest), episodes))
 
 
 def _side(values: Sequence[int]) -> SideVerdict:
-    certain, expected, possible, first_certain, first_possible, longest_s, longest_from = values
+    certain, expected, possible, first_certain, first_expected, first_possible, longest_s, longest_from = values
     return SideVerdict(
         certain=certain,
         expected=expected,
         possible=possible,
         first_certain=None if first_certain == NONE else first_certain,
+        first_expected=None if first_expected == NONE else first_expected,
         first_possible=None if first_possible == NONE else first_possible,
         longest_s=longest_s,
         longest_from=None if longest_from == NONE else longest_from,

@@ -279,7 +279,16 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     return replace(totals.columns(), safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
 
 
-_NOTHING = SideVerdict(certain=0, expected=0, possible=0, first_certain=None, first_possible=None, longest_s=0, longest_from=None)
+_NOTHING = SideVerdict(
+    certain=0,
+    expected=0,
+    possible=0,
+    first_certain=None,
+    first_expected=None,
+    first_possible=None,
+    longest_s=0,
+    longest_from=None,
+)
 
 
 def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequence[float], window: Window) -> GroupVerdict:
@@ -349,6 +358,7 @@ def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) ->
         expected=int(over.sum()),
         possible=len(possible),
         first_certain=int(seconds[certain[0]]) if len(certain) else None,
+        first_expected=int(seconds[over][0]) if over.any() else None,
         first_possible=int(seconds[possible[0]]) if len(possible) else None,
         longest_s=longest[0] if longest else 0,
         longest_from=longest[1] if longest else None,
