@@ -214,6 +214,8 @@ class BucketVerdict:
     """Requests that were throttled when they were recorded."""
     uncharged: int = 0
     """Recorded rows of it that could not be charged: their amount or their time is not known. Then no value is recommended."""
+    censored: bool = False
+    """A quota throttled these clients when they were recorded: the peak, and what is safe and recommended, are lower bounds."""
     peak_bound: PeakBound = PeakBound.EXACT
     metrics: MetricSamples | None = None
     """What metrics show. ``None``: the history has none of this quota group."""
@@ -359,10 +361,8 @@ class Provenance:
     requests: int
     series: int
     """Distinct (broker, kind, user, client id)."""
-    censored: int
-    """Fetches that the broker throttled when the history was written, and answered empty: their size is not known."""
     throttled_then: int
-    """Charged requests that the broker throttled when the history was written."""
+    """Requests that the broker throttled when the history was written, with fetches answered empty and topics refused."""
     not_charged: Mapping[str, int] = field(default_factory=dict)
     """Lines that are not charges, by kind."""
     observations: tuple[Observations, ...] = ()

@@ -127,6 +127,9 @@ VERDICTS_SCHEMA: Final = FrameSchema(
         _always("longest_s", "bigint", "the longest time over the limit, in seconds"),
         _maybe("longest_from", "timestamp", "when that began"),
         _always("peak", "double", "the largest rate that a broker would have measured, in the unit of the key"),
+        _always(
+            "censored", "boolean", "quotas throttled these clients when recorded: peak, safe and recommended are lower bounds"
+        ),
         _always("peak_bound", "string", "exact, or upper or lower where the peak is a bound"),
         _maybe("headroom", "double", "limit_after divided by the peak"),
         _always("p999", "double", "the rate that 99.9 % of the active seconds do not exceed"),

@@ -298,12 +298,9 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     for coverage in provenance.coverage:
         if (gap := coverage.gap_words) is not None:
             yield gap, Tone.WARN
-    if provenance.throttled_then or provenance.censored:
-        held_back = (
-            f"quotas held this history back when it was recorded: {provenance.throttled_then:,} requests were delayed, and "
-            f"{provenance.censored:,} fetches answered empty"
-        )
-        yield held_back, Tone.WARN
+    if provenance.throttled_then:
+        requests = count_of(provenance.throttled_then, "request")
+        yield f"quotas throttled {requests} of this history when it was recorded", Tone.WARN
     yield from ((words, Tone.WARN) for words in censored_words(provenance))
     counts = {kind: count for kind, count in provenance.not_charged.items() if count and kind not in OF_METRICS}
     left_out = [f"{count:,} {_NOT_CHARGED_WORDS.get(kind, kind)}" for kind, count in counts.items()]

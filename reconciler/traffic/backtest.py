@@ -262,7 +262,6 @@ def provenance_of(
         coverage=facts.coverage,
         requests=facts.requests,
         series=series,
-        censored=facts.censored,
         throttled_then=facts.throttled_then,
         not_charged=facts.not_charged,
         observations=facts.observations,
@@ -330,10 +329,10 @@ def _assumptions(question: BacktestRequest, recorded: TrafficSource, form: Form,
         )
     if question.current is None:
         assumptions.append("the current quotas are not known (no snapshot was given): nothing is compared with them")
-    if facts.censored or facts.throttled_then:
+    if facts.throttled_then:
         assumptions.append(
-            f"quotas throttled this history when it was recorded ({facts.throttled_then} requests delayed, {facts.censored} "
-            "fetches answered empty, whose size is not known): peaks and recommendations are lower bounds"
+            f"quotas throttled {facts.throttled_then:,} requests of this history when it was recorded. What a quota refused has "
+            "no size. Peaks, safe and recommended values of these clients are lower bounds"
         )
     return tuple(assumptions)
 

@@ -23,7 +23,17 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.seconds.folder import MINUTE_US, Covered
 from reconciler.traffic.shuffle.rows import PartialSums, Totals
-from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, IDENTITY, MEAN, OF_METRICS, UNCHARGED, UNCLEAR_TIME, UNREADABLE
+from reconciler.traffic.sources.normal_form import (
+    CHARGED,
+    GAUGE,
+    IDENTITY,
+    MEAN,
+    OF_METRICS,
+    UNCHARGED,
+    UNCLEAR_TIME,
+    UNREADABLE,
+    UNSTATED,
+)
 from reconciler.traffic.traffic_source import Facts, Source
 
 COUNTED: Final = (*NEEDED, "throttled")
@@ -88,16 +98,20 @@ def minutes_of(table: pa.Table) -> dict[int, Integers]:
 
 
 def count_batch(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
-    """``SCHEMA``: the clients of the charged ``rows`` of ``batch``; other rows have no names, and are counted by status."""
+    """``SCHEMA``: the clients of the charged ``rows`` of ``batch``; other rows have no names, and are counted by status.
+
+    ``UNSTATED`` counts charged rows without ``throttled``.
+    """
     columns: dict[str, pa.Array | Integers] = {
         "status": pa.array([CHARGED]).take(pa.array(np.zeros(rows.clients, dtype=np.int64))),
         "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
         **_figures(rows, rows.numbers(batch, "throttled")),
     }  # fmt: skip
     charged = pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], schema=SCHEMA)
-    if not rows.others:
+    unstated = rows.nulls(batch, "throttled")
+    others = [{"status": status, "lines": lines} for status, lines in [*rows.others.items(), (UNSTATED, unstated)] if lines]
+    if not others:
         return charged
-    others = [{"status": status, "lines": lines} for status, lines in rows.others.items()]
     uncharged = (_uncharged(batch, status) for status in UNCHARGED if status in rows.others)
     # Sums of seconds have clients by their place: those of charged rows stay the first.
     return pa.concat_tables([charged, *uncharged, pa.Table.from_pylist(others, schema=SCHEMA)])
@@ -176,8 +190,14 @@ def covered(counted: pa.Table) -> Iterator[Covered]:
 
 def statuses(counted: pa.Table) -> dict[str, int]:
     """How many lines there are of each status, in the order of their names."""
-    grouped = counted.group_by("status").aggregate([("lines", "sum")]).sort_by("status")
+    every = counted.filter(pc.field("status") != UNSTATED)
+    grouped = every.group_by("status").aggregate([("lines", "sum")]).sort_by("status")
     return dict(zip(grouped.column("status").to_pylist(), grouped.column("lines_sum").to_pylist(), strict=True))
+
+
+def states_throttles(counted: pa.Table) -> bool:
+    """Whether every charged row states if the broker throttled it."""
+    return not pc.any(pc.equal(counted.column("status"), UNSTATED)).as_py()
 
 
 SAMPLES: Final = 5
@@ -214,7 +234,11 @@ def facts_of(
         named=named,
         request_step=request_step,
     )
-    return replace(facts, observations=tuple(_observations(counted, means, of_requests=of_requests)))
+    return replace(
+        facts,
+        observations=tuple(_observations(counted, means, of_requests=of_requests)),
+        states_throttles=states_throttles(counted),
+    )
 
 
 def _observations(counted: pa.Table, means: Sequence[Mean], *, of_requests: bool) -> Iterator[Observations]:

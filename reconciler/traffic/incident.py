@@ -22,8 +22,8 @@ from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
 from reconciler.traffic.seconds.history import SecondsSource
 from reconciler.traffic.shuffle.rows import Totals, add_up
-from reconciler.traffic.sources.line_charges import REFUSED_MUTATION
 from reconciler.traffic.sources.normal_form import (
+    CHARGED,
     DUPLICATE,
     OF_METRICS,
     RECORDED_THROTTLE,
@@ -155,7 +155,16 @@ def recorded_throttles(
     has_times = recorded.has_column(RECORDED_THROTTLE)
     work: Totals[pa.RecordBatch] = Totals(
         name="recorded throttles",
-        columns=("status", "part", "ts_us", *_NAMES, "throttled", "interval_us", *((RECORDED_THROTTLE,) if has_times else ())),
+        columns=(
+            "status",
+            "part",
+            "ts_us",
+            *_NAMES,
+            "records",
+            "throttled",
+            "interval_us",
+            *((RECORDED_THROTTLE,) if has_times else ()),
+        ),
         count=functools.partial(
             _count_throttles, client=client, has_times=has_times, begin_us=_micros(since), end_us=_micros(until)
         ),
@@ -215,12 +224,14 @@ def _count_throttles(
         kind = batch.column("kind").cast(pa.string())
         of_samples = pc.is_in(status, value_set=_SAMPLES)
         of_topics = pc.and_(pc.equal(kind, Kind.MUTATION.value), pc.invert(of_samples))
-        refused = pc.equal(status, REFUSED_MUTATION)
+        flagged = pc.fill_null(batch.column("throttled"), fill_value=False)
+        # A topic without partitions is one that a quota refused.
+        refused = pc.and_(pc.and_(of_topics, flagged), pc.and_(pc.equal(status, CHARGED), pc.equal(batch.column("records"), 0)))
         zero = pa.nulls(batch.num_rows, pa.int64()).fill_null(0)
         ms = pc.fill_null(batch.column(RECORDED_THROTTLE), 0) if has_times else zero
         first = pc.equal(pc.fill_null(batch.column("part"), 0), 0)
         delayed = pc.and_(of_topics, pc.and_(first, pc.greater(ms, 0)))
-        throttled = pc.or_(pc.fill_null(batch.column("throttled"), fill_value=False), delayed)
+        throttled = pc.or_(pc.and_(flagged, pc.invert(refused)), delayed)
         counts = pc.and_(pc.or_(throttled, refused), pc.invert(pc.is_in(status, value_set=_UNUSABLE)))
         ts_us = batch.column("ts_us")
         end = pc.add(ts_us, pc.multiply(ms, 1000))

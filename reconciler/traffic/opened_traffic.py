@@ -145,7 +145,7 @@ def recorded_gaps(traffic: Traffic) -> tuple[RecordingGap, ...]:
 def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
     """The same. Closes it and raises ``TrafficError`` when more than the share ``max_unreadable`` cannot be read."""
     facts = recorded.facts
-    lines = facts.requests + facts.censored + facts.unreadable + sum(facts.not_charged.values())
+    lines = facts.requests + facts.unreadable + sum(facts.not_charged.values())
     log_event(
         _log,
         "traffic opened",

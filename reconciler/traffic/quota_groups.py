@@ -62,12 +62,14 @@ class QuotaGroups:
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
         if isinstance(source, ReplayJudge) and needs_replay(window, exact=exact):
-            form, verdicts = Form.EXACT, request_verdicts(source.exactly(grouping, window), source.series, grouping)
+            form, replayed = Form.EXACT, source.exactly(grouping, window)
+            verdicts = request_verdicts(replayed, source.series, grouping, stated=source.states_throttles)
         elif wanted - mutations and not proves(window):
             raise TrafficError(_unproven(window))
         else:
             judged = source.by_seconds(grouping, wanted - mutations, window)
-            form, verdicts = Form.SECONDS, seconds_verdicts(judged, source.series, grouping, window)
+            form = Form.SECONDS
+            verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.states_throttles)
         if mutations:
             verdicts |= source.mutations(grouping, mutations, controller_window)
         verdicts = withhold_clear(verdicts, wanted, source.series, grouping)
@@ -80,7 +82,7 @@ class QuotaGroups:
         groups = {target for target in unplaced_targets(source.series, grouping) if target in verdicts}
         if not groups or not isinstance(source, NightJudge) or not proves(window):
             return {}
-        night = seconds_verdicts(source.night(grouping, groups, window), source.series, grouping, window)
+        night = seconds_verdicts(source.night(grouping, groups, window), source.series, grouping, window, stated=True)
         return {
             target: add_night(verdicts[target], verdict)
             for target, verdict in night.items()

@@ -144,6 +144,11 @@ class SecondsTraffic:
             raise
 
     @property
+    def states_throttles(self) -> bool:
+        """As ``GroupJudge.states_throttles``."""
+        return self.facts.states_throttles
+
+    @property
     def rows(self) -> Rows[pa.RecordBatch]:
         """The rows themselves, wherever they are."""
         return self._rows
@@ -176,7 +181,7 @@ class SecondsTraffic:
             return (judge_topics(topics, limits, window) for topics in whole_groups(pieces))
 
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=topic_columns, columns=_TOPIC)
-        return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping)
+        return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping, stated=self.states_throttles)
 
     def sample_counts(
         self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window

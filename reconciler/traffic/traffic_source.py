@@ -19,7 +19,7 @@ from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.recording_gaps import RecordingGap
 from reconciler.traffic.seconds.folder import Covered
-from reconciler.traffic.sources.normal_form import CHARGED, EMPTY_THROTTLED, UNREADABLE
+from reconciler.traffic.sources.normal_form import CHARGED, UNREADABLE
 
 
 class Source(enum.StrEnum):
@@ -41,8 +41,9 @@ class Facts:
     files: tuple[str, ...]
     coverage: tuple[Coverage, ...]
     requests: int
-    censored: int = 0
     throttled_then: int = 0
+    states_throttles: bool = True
+    """Whether every charged row states if the broker throttled it."""
     not_charged: Mapping[str, int] = field(default_factory=dict)
     named_brokers: tuple[int, ...] = ()
     request_step: float | None = None
@@ -71,9 +72,8 @@ class Facts:
             files=tuple(files),
             coverage=_coverage(covered),
             requests=statuses.get(CHARGED, 0),
-            censored=statuses.get(EMPTY_THROTTLED, 0),
             throttled_then=throttled_then,
-            not_charged={s: n for s, n in sorted(statuses.items()) if s not in (CHARGED, EMPTY_THROTTLED, UNREADABLE)},
+            not_charged={s: n for s, n in sorted(statuses.items()) if s not in (CHARGED, UNREADABLE)},
             named_brokers=tuple(sorted(named)),
             request_step=request_step,
             unreadable=statuses.get(UNREADABLE, 0),
@@ -104,6 +104,11 @@ class GroupJudge(Protocol):
     @property
     def series(self) -> tuple[Series, ...]:
         """Its clients in the order of ``Series.sort_key``. ``Grouping`` has their indexes."""
+        ...
+
+    @property
+    def states_throttles(self) -> bool:
+        """Whether every charged row states if the broker throttled it."""
         ...
 
     def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:

@@ -93,6 +93,7 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Any]:
         "longest_s": verdict.longest_s,
         "longest_from": verdict.longest_from,
         "peak": verdict.peak,
+        "censored": verdict.censored,
         "peak_bound": verdict.peak_bound.value,
         "headroom": verdict.headroom,
         "p999": verdict.p999,

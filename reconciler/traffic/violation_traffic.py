@@ -49,6 +49,7 @@ class ViolationTraffic:
 
     series: tuple[Series, ...] = ()
     means: tuple[Mean, ...] = ()
+    states_throttles: bool = True
 
     def __init__(
         self, throttles: Sequence[ThrottledSecond], files: Sequence[str], *, unreadable: int = 0, samples: tuple[str, ...] = ()

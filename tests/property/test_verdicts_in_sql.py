@@ -10,6 +10,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.traffic.judging.exact import near_limits
 from reconciler.traffic.judging.grouping import Group, Side
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kernels.second_sums import Rule, keys_of
@@ -29,7 +30,7 @@ def kernel(cells: Sequence[tuple[int, int, int]], groups: Sequence[Group], rule:
     limits = [
         np.array([np.nan if (s := getattr(g, side)).limit is None else s.limit for g in groups]) for side in ("before", "after")
     ]
-    judge = SecondsJudge(limits, rule)
+    judge = SecondsJudge(limits, rule, near=near_limits(limits[0]))
     ordered = sorted(cells)
     table = np.array(ordered, dtype=np.int64).reshape(-1, 3)
     judge.feed(keys_of(table[:, 0], table[:, 1]), table[:, 2])

@@ -67,7 +67,7 @@ def provenance(**given: Any) -> Provenance:
     fields: dict[str, Any] = {
         "source": "normal-form", "form": Form.SECONDS, "files": ("t.parquet",), "semantics": "Kafka 3.8 and newer",
         "start": START, "end": END, "coverage": (Coverage(broker=1, requests=1000, start=START, end=END, minutes=480),),
-        "requests": 1000, "series": 3, "censored": 0, "throttled_then": 0, "assumptions": ("brokers are brokers",),
+        "requests": 1000, "series": 3, "throttled_then": 0, "assumptions": ("brokers are brokers",),
     }  # fmt: skip
     return Provenance(**fields | given)
 
@@ -114,7 +114,6 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
             unreadable=3,
             unreadable_samples=(f"log: {name}",),
             not_charged={"other-api": 4},
-            censored=1,
             throttled_then=2,
         ),
         rules=(

@@ -34,7 +34,7 @@ def counts_of_rows(rows: DataFrame) -> DataFrame:
         F.col("records").alias("largest"),
         F.col("ts_us").alias("start_us"),
         F.col("ts_us").alias("end_us"),
-        F.col("throttled").cast("long").alias("throttled"),
+        F.coalesce(F.col("throttled"), F.lit(False)).cast("long").alias("throttled"),
     )
 
 

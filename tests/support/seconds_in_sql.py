@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from reconciler.traffic.judging.exact import limits_of
+from reconciler.traffic.judging.exact import NEAR, limits_of
 from reconciler.traffic.judging.grouping import Group, Grouping
 from reconciler.traffic.kernels.group_statistics import BINS, NEARLY_ALL, top_of
 from reconciler.traffic.kernels.sampled_rate import Era, Window
@@ -65,7 +65,8 @@ def verdict_query(rule: Rule, *, cells: str = "{cells}", limits: str = "{limits}
         "whole": f"SELECT grp, second, CAST(SUM(amount) AS BIGINT) AS amount FROM {cells} GROUP BY grp, second",
         "bounded": f"SELECT grp, second, amount, {_bounds(rule)} FROM whole",
         "judged": f"SELECT bounded.grp, second, amount, rate, upper_rate, {_bin('upper_rate')} AS bin, "
-        f"{_each(partial(_judged, rule))} "
+        f"{_each(partial(_judged, rule))}, "
+        f"CASE WHEN limits.before > 0 AND rate >= {_number(NEAR)} * limits.before THEN 1 ELSE 0 END AS near "
         f"FROM bounded JOIN {limits} AS limits ON bounded.grp = limits.grp",
         "stepped": f"SELECT *, LAG(second) OVER (PARTITION BY grp ORDER BY second) AS earlier, {_each(_earlier)} FROM judged",
         "numbered": f"SELECT *, {_each(lambda side: _island(side, longest_pause_s(rule)))} FROM stepped",
@@ -75,7 +76,7 @@ def verdict_query(rule: Rule, *, cells: str = "{cells}", limits: str = "{limits}
         "SUM(here) OVER (PARTITION BY grp) AS total FROM bins",
         "nearly_all": f"SELECT grp, MIN(bin) AS bin FROM reached WHERE seen >= {_number(NEARLY_ALL)} * total GROUP BY grp",
         "counted": "SELECT grp, COUNT(*) AS active, CAST(SUM(amount) AS BIGINT) AS amount, MAX(upper_rate) AS peak_upper, "
-        f"MAX(rate) AS peak_expected, {_each(_counts)} FROM judged GROUP BY grp",
+        f"MAX(rate) AS peak_expected, CAST(SUM(near) AS BIGINT) AS near, {_each(_counts)} FROM judged GROUP BY grp",
     }
     longest = _each(lambda side: f"run_{side}.seconds AS longest_{side}, run_{side}.since AS since_{side}")
     runs = " ".join(f"LEFT JOIN run_{side} ON counted.grp = run_{side}.grp AND run_{side}.place = 1" for side in _SIDES)
@@ -94,6 +95,7 @@ def verdict_of_row(row: Mapping[str, Any]) -> GroupVerdict:
         peak_expected=row["peak_expected"],
         p999=top_of(row["bin"]),
         sides=tuple(_side(row, side) for side in _SIDES),
+        near=row["near"],
     )
 
 

@@ -92,7 +92,7 @@ def test_a_split_bucket_counts_what_was_throttled_before() -> None:
     grouping = group_series(CLIENTS, resolvers({ANYONE: {PRODUCE: 5.0}}), resolvers({PAIRS: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=8.0) for group in range(4)}
     counts = {number: SeriesCounts(throttled_before=number) for number in (1, 2)}
-    verdicts = request_verdicts(ExactResult(groups=groups, series=counts), CLIENTS, grouping).values()
+    verdicts = request_verdicts(ExactResult(groups=groups, series=counts), CLIENTS, grouping, stated=True).values()
     assert [(v.user, v.client_id, v.throttled_before, v.limits_before, v.changed) for v in verdicts] == [
         ("alice", "a", 0, (5.0,), True), ("alice", "b", 1, (5.0,), True), ("bob", "a", 2, (5.0,), True),
     ]  # fmt: skip
@@ -120,8 +120,8 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
     both = [*series(("alice", "a"), broker=1), *series(("alice", "a"), broker=2)]
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
-    found = request_verdicts(ExactResult(groups=groups, series={}), both, grouping)
-    assert [advice["safe"] for advice in recommended_fields(list(found.values()), days=30, censored=False)] == [9216.0] * 2
+    found = request_verdicts(ExactResult(groups=groups, series={}), both, grouping, stated=True)
+    assert [advice["safe"] for advice in recommended_fields(list(found.values()), days=30)] == [9216.0] * 2
 
 
 @pytest.mark.parametrize(

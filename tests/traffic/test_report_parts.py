@@ -147,7 +147,7 @@ def test_a_short_history_asks_for_a_larger_margin(days: float, margin: float) ->
 def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not() -> None:
     def advice(**given: object) -> BucketVerdict:
         fields = {"peak": 1024.0 * 1024, "p999": 1024.0 * 1024, **given}
-        (found,) = advised([verdict(**fields)], days=100, censored=False, brokers=3)
+        (found,) = advised([verdict(**fields)], days=100, brokers=3)
         return found
 
     found = advice()
@@ -159,9 +159,9 @@ def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not(
 
 def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_that_throttles_nothing() -> None:
     one = verdict(key="controller_mutation_rate", peak=450.0, p999=450.0, least_safe=8.0)
-    (found,) = advised([one], days=100, censored=False)
+    (found,) = advised([one], days=100)
     assert (found.safe, found.safe_p999, found.recommended) == (8.0, 8.0, 9.5)
-    (both, _) = advised([one, dataclasses.replace(one, broker=2, least_safe=None)], days=100, censored=False)
+    (both, _) = advised([one, dataclasses.replace(one, broker=2, least_safe=None)], days=100)
     assert both.safe == 450.0
 
 
@@ -170,12 +170,12 @@ def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_t
     [("producer_byte_rate", 16_384.0), ("request_percentage", 1.0), ("controller_mutation_rate", 1.0)],
 )
 def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest: float) -> None:
-    (found,) = advised([verdict(key=key, peak=0.02, p999=0.02)], days=100, censored=False)
+    (found,) = advised([verdict(key=key, peak=0.02, p999=0.02)], days=100)
     assert found.recommended == smallest
     assert found.safe is not None
     assert found.safe < smallest
     assert "Recommended values are" in str(found.recommended_reason)
-    (large,) = advised([verdict(key=key, peak=1e6, p999=1e6)], days=100, censored=False)
+    (large,) = advised([verdict(key=key, peak=1e6, p999=1e6)], days=100)
     assert "Recommended values are" not in str(large.recommended_reason)
 
 
@@ -184,7 +184,7 @@ def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest:
 def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margin(
     key: QuotaKey, peak: float, brokers: int, days: float
 ) -> None:
-    (found,) = advised([verdict(key=key.value, peak=peak)], days=days, censored=False, brokers=brokers, source="request-log")
+    (found,) = advised([verdict(key=key.value, peak=peak)], days=days, brokers=brokers, source="request-log")
     factor = 3.2 if key is QuotaKey.REQUEST_PERCENTAGE else 1.0
     assert found.safe is not None
     assert found.recommended is not None
@@ -208,7 +208,7 @@ def test_logged_time_clears_no_limit_that_the_unlogged_time_may_reach(source: st
 
 def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
     both = [verdict(peak=1000.0 * 1024, p999=600.0 * 1024, broker=1), verdict(peak=500.0, p999=400.0, broker=2)]
-    found = advised(both, days=10, censored=False)
+    found = advised(both, days=10)
     assert {(one.safe, one.safe_p999, one.recommended, one.margin) for one in found} == {
         (1000.0 * 1024, 600.0 * 1024, 1.125 * 1024**2, 0.15)
     }
@@ -218,7 +218,7 @@ def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
 
 def test_few_seconds_know_no_share_of_one_in_a_thousand_and_censored_ones_only_a_lower_bound() -> None:
     both = [verdict(), verdict(broker=2, active_seconds=2999)]
-    found = advised(both, days=10, censored=True)
+    found = advised([dataclasses.replace(one, censored=True) for one in both], days=10)
     assert {one.safe_p999 for one in found} == {None}
     assert "both are lower bounds" in (found[0].recommended_reason or "")
 

@@ -17,8 +17,8 @@ KEYS = {"produce": "producer_byte_rate", "request": "request_percentage", "mutat
 NANOS_A_PERCENT = 10_000_000
 ALICE = Entity.of({"user": "alice"})
 OLD_LIMIT = (
-    "the old limit of 1 MiB/s throttled these clients in 40 of 240 samples. They need at least 512 KiB/s, and the history does "
-    "not show how much they send under a higher limit. Raise the limit in steps, and judge the traffic of each step"
+    "the old limit of 1 MiB/s throttled these clients in 40 of 240 samples. They need at least 1 MiB/s, and the history does not "
+    "show how much more. Raise the limit in steps and judge the traffic of each step, or record at a higher limit"
 )
 REPORTED = "the broker reported throttles under this limit in 40 of 240 samples"
 

@@ -52,7 +52,7 @@ def test_every_request_is_charged_its_thread_time_but_those_that_kafka_exempts(t
         ),
         "throttled, empty": (
             line("FETCH", 12, request=fetch_request(), response=fetch_response(), throttle_ms=9),
-            [("empty-throttled", "fetch", 0), time],
+            [("charged", "fetch", 0), time],
         ),
         "share fetch": (
             of_api(("SHARE_FETCH", 78), 1, {}, {"responses": [{"partitions": [{"records": ""}]}]}),
@@ -100,7 +100,7 @@ def test_topics_are_charged_one_by_one_as_the_controller_does(tmp_path: Path) ->
             ("charged", 3, True, 0),
             ("charged", 6, True, 1),
             ("charged", 2, True, 2),
-            ("refused-mutation", 9, True, 3),
+            ("charged", 0, True, 3),
             ("failed-mutation", 9, True, 4),
             ("charged", 4, True, 5),
         ],

@@ -102,7 +102,7 @@ def test_what_is_charged_and_what_is_not(tmp_path: Path) -> None:
         "follower": (line("FETCH", 12, request=fetch_request(replicaId=2), response=some), "follower"),
         "newer follower": (line("FETCH", 17, request=fetch_request(replicaState={"replicaId": 2}), response=some), "follower"),
         "idle consumer": (line("FETCH", 12, request=fetch_request(), response=fetch_response()), "charged"),
-        "throttled, empty": (line("FETCH", 12, request=fetch_request(), response=none, throttle_ms=9), "empty-throttled"),
+        "throttled, empty": (line("FETCH", 12, request=fetch_request(), response=none, throttle_ms=9), "charged"),
         "other request": (line("METADATA", 12, request={}, response={}), "other-api"),
         "cut short": (line()[:250], "unreadable"),
         "no time": (line(prefix="DEBUG "), "unreadable"),

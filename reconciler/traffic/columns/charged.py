@@ -66,6 +66,15 @@ class ChargedRows:
         values = integers(batch.column(name))
         return values if self.rows is None else values[self.rows]
 
+    def nulls(self, batch: pa.RecordBatch, name: str) -> int:
+        """In how many of these rows a column of the batch is null or missing."""
+        if name not in batch.schema.names:
+            return len(self.of)
+        column = batch.column(name)
+        if not column.null_count or self.rows is None:
+            return int(column.null_count)
+        return int(np.count_nonzero(~are_known(column)[self.rows]))
+
 
 def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
     """The rows of one status as arrays, those of requests if no other is given. ``batch`` has the columns ``NEEDED``."""

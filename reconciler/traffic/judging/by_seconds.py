@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from reconciler.model import Coverage, RateSeries
-from reconciler.traffic.judging.exact import limits_of, numbers_of
+from reconciler.traffic.judging.exact import limits_of, near_limits, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
@@ -29,7 +29,8 @@ from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 Item = TypeVar("Item")
 SendSums: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[Integers, Integers]]]
 _WIDTH: Final = len(SIDE_FIELDS)
-_WHOLE: Final = ("number", "active", "amount", *(f"{name}_{side}" for side in ("before", "after") for name in SIDE_FIELDS))
+_TOTALS: Final = ("active", "amount", "near")
+_WHOLE: Final = ("number", *_TOTALS, *(f"{name}_{side}" for side in ("before", "after") for name in SIDE_FIELDS))
 _RATES: Final = ("peak_upper", "peak_expected", "p999")
 SCHEMA: Final = pa.schema([*((name, pa.int64()) for name in _WHOLE), *((name, pa.float64()) for name in _RATES)])
 
@@ -59,7 +60,7 @@ class SecondsLimits:
 
     def judge(self) -> SecondsJudge:
         """A judge of the cells of these groups."""
-        return SecondsJudge((self.before, self.after), self.era, capped=self.capped)
+        return SecondsJudge((self.before, self.after), self.era, capped=self.capped, near=near_limits(self.before))
 
 
 def judge_seconds(
@@ -112,7 +113,8 @@ def verdicts_of(table: pa.Table) -> Iterator[GroupVerdict]:
     """The inverse of ``batch_of_verdicts``."""
     groups, *rest = (column.to_numpy(zero_copy_only=False) for column in table.columns)
     whole, before, after, rates = (
-        np.stack(rest[begin:end]) for begin, end in itertools.pairwise((0, 2, 2 + _WIDTH, 2 + 2 * _WIDTH, len(rest)))
+        np.stack(rest[begin:end])
+        for begin, end in itertools.pairwise((0, *(len(_TOTALS) + sides * _WIDTH for sides in range(3)), len(rest)))
     )
     return VerdictColumns(groups, whole, rates, (before, after)).verdicts()
 

@@ -115,6 +115,15 @@ def limits_of(groups: Sequence[Group]) -> tuple[Doubles, Doubles]:
     return before, after
 
 
+NEAR: Final = 0.9
+"""Of a limit: what a throttled client's rate does not fall far below."""
+
+
+def near_limits(limits: Doubles) -> Doubles:
+    """The rates from which on a second is near its group's limit; NaN where none is."""
+    return np.where(limits > 0, NEAR * limits, np.nan)
+
+
 def judge_requests_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]]:
     """A judge of the columns of ``Batch``, whose last one is the series; it gives batches of ``SCHEMA``."""
 
@@ -126,7 +135,7 @@ def judge_requests_of(work: Work) -> Callable[[Pieces], Iterator[pa.RecordBatch]
 
 def judge_batches(batches: Iterable[Batch], work: Work) -> pa.RecordBatch:
     """What ``rows_of`` gives. ``batches``: in the order of their keys, of at most some 2^16 requests; ``rows`` are series."""
-    stream = ExactStream((work.before, work.after), work.window)
+    stream = ExactStream((work.before, work.after), work.window, near=near_limits(work.before.limits))
     counts: dict[int, Integers] = {}
     for batch in batches:
         count_into(counts, stream.feed(batch))

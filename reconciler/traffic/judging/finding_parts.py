@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from reconciler.model import BucketName, BucketVerdict, Entity, Verdict, worst_of_buckets
 from reconciler.traffic.judging.verdicts import worst_first
@@ -84,12 +84,20 @@ class Inconclusive:
     groups: int
 
 
+CENSORED: Final = (
+    "quotas throttled their clients when they were recorded, and the history does not show how much they would have sent. Raise "
+    "their limits in steps, and judge the traffic of each step"
+)
+"""The reason of several such quota groups together."""
+
+
 def reasons_of(verdicts: Iterable[BucketVerdict]) -> dict[str, Inconclusive]:
-    """By reason, in the order of the worst rows."""
+    """By reason, in the order of the worst rows. Clients that were throttled when they were recorded have one reason."""
     reasons: dict[str, list[BucketVerdict]] = {}
     for verdict in verdicts:
         if verdict.verdict is Verdict.INCONCLUSIVE and verdict.changed:
-            reasons.setdefault(verdict.reason or "the history does not show enough", []).append(verdict)
+            reason = CENSORED if verdict.censored else verdict.reason
+            reasons.setdefault(reason or "the history does not show enough", []).append(verdict)
     return {reason: Inconclusive(worst=rows[0], groups=len(worst_of_buckets(rows))) for reason, rows in reasons.items()}
 
 

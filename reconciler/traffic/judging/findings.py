@@ -233,7 +233,9 @@ def reason_findings(reasons: Mapping[str, Inconclusive], capacity: Sequence[Capa
         yield Finding(
             id=HISTORY_INCOMPLETE,
             severity=Severity.WARNING,
-            message=compose("{what} inconclusive: {reason}.", what=what, reason=reason),
+            message=compose(
+                "{what} inconclusive: {reason}.", what=what, reason=rows.worst.reason or reason if count == 1 else reason
+            ),
         )
     for use in capacity:
         if use.after > use.capacity:

@@ -34,8 +34,6 @@ _UNUSUAL: Final = 10
 _USUAL_SHARE: Final = 0.95
 _FEWEST_PAUSES: Final = 21
 """From so many pauses on, the longest one in twenty is not simply the longest."""
-_THROTTLED_THEN: Final = 0.5
-"""Of the recorded requests, those that were throttled: from here on a rate shows the quota of then, and not the demand."""
 _MOST_SHOWN: Final = 10
 
 
@@ -99,7 +97,7 @@ def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVe
         if verdict.verdict is not Verdict.CLEAR or verdict.limit_after is None:
             return None
         unlogged = _unlogged_time(verdict, unlogged_factor(verdict.key, provenance.source))
-        return unlogged or short or holes.get(verdict.broker) or _throttled_then(verdict)
+        return unlogged or short or holes.get(verdict.broker)
 
     return doubt
 
@@ -156,16 +154,6 @@ def _lines_missing(provenance: Provenance) -> str | None:
     return (
         f"consecutive requests of one client are usually {step:g} correlation ids apart, so more than half of the lines are "
         "missing: give the whole logs of all brokers"
-    )
-
-
-def _throttled_then(verdict: BucketVerdict) -> str | None:
-    if verdict.requests == 0 or verdict.throttled_then < _THROTTLED_THEN * verdict.requests:
-        return None
-    share = 100 * verdict.throttled_then / verdict.requests
-    return (
-        f"quotas throttled {share:.0f} % of its requests when they were recorded: the history "
-        "does not show how much its clients would send without"
     )
 
 

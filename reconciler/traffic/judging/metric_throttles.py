@@ -15,13 +15,12 @@ from typing import Final
 
 from reconciler.model import MetricSamples, Verdict
 from reconciler.resolution import Bucket, Resolved
-from reconciler.text import amount, count_of, rate
+from reconciler.text import amount, count_of
 from reconciler.traffic.judging.grouping import Target
 from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.judging.recorded_throttles import are_enough, old_limit_reason
 from reconciler.traffic.kinds import Kind
 
-_ENOUGH: Final = 0.01
-"""Of the samples: from here on a limit of then held a group back."""
 UNKNOWN_THEN: Final = "the broker reported throttles {seen} under quotas that are not known: give --current"
 OTHERS_THEN: Final = (
     "the broker reported throttles {seen}, and the current quotas do not limit this quota group: others were in effect then"
@@ -51,20 +50,11 @@ def verdict_of_reports(
     if limits and after <= max(limits):
         rest = "" if after in limits else f", when it was {amount(key, max(limits))}"
         return Verdict.THROTTLED, f"the broker reported throttles under this limit {seen}{rest}"
-    if count < _ENOUGH * metrics.samples:
+    if not are_enough(count, metrics.samples):
         return None
     if limits:
-        return Verdict.INCONCLUSIVE, old_limit_reason(key, max(limits), seen, need=metrics.highest)
+        return Verdict.INCONCLUSIVE, old_limit_reason(key, max(limits), after, f"these clients {seen}", peak=metrics.highest)
     return Verdict.INCONCLUSIVE, (OTHERS_THEN if then_known else UNKNOWN_THEN).format(seen=seen)
-
-
-def old_limit_reason(key: str, old: float, seen: str, *, need: float) -> str:
-    """Why a limit that throttled clients shows nothing about a higher one, and what would."""
-    return (
-        f"the old limit of {rate(key, old)} throttled these clients {seen}. They need at least {rate(key, need)}, and the "
-        "history does not show how much they send under a higher limit. Raise the limit in steps, and judge the traffic of each "
-        "step"
-    )
 
 
 def _limit_of_then(mean: Mean, then: Resolved | None) -> float | None:

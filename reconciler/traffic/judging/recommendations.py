@@ -51,21 +51,20 @@ def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
 
 
 def recommended_fields(
-    verdicts: Sequence[BucketVerdict], *, days: float, censored: bool, brokers: int = 1, source: str = ""
+    verdicts: Sequence[BucketVerdict], *, days: float, brokers: int = 1, source: str = ""
 ) -> Iterator[Mapping[str, Any]]:
     """For each verdict ``safe``, ``safe_p999``, ``recommended`` and the reason: one value a bucket, good for all of its brokers.
 
-    ``days``: the length of the history. ``censored``: quotas held it back when it was recorded. ``brokers``: how many there are.
-    ``source``: as ``Provenance`` has it.
+    ``days``: the length of the history. ``brokers``: how many there are. ``source``: as ``Provenance`` has it.
     """
     groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
     for verdict in verdicts:
         groups.setdefault(verdict.group, []).append(verdict)
-    advice = {group: _advice(everywhere, days, brokers, source, censored=censored) for group, everywhere in groups.items()}
+    advice = {group: _advice(everywhere, days, brokers, source) for group, everywhere in groups.items()}
     return (advice[verdict.group] for verdict in verdicts)
 
 
-def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str, *, censored: bool) -> dict[str, Any]:
+def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str) -> dict[str, Any]:
     """The recommendation fields, equal in all verdicts of a bucket, by name; none where recorded rows were not charged."""
     key = QuotaKey(everywhere[0].key)
     if any(verdict.uncharged for verdict in everywhere):
@@ -89,8 +88,8 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
         reason += f". Recommended values are {text} or more"
     if unlogged > 1:
         reason += f". Both are for {unlogged:g} times the logged time, which lacks that of network threads"
-    if censored:
-        reason += ". Quotas throttled this history when it was recorded, so both are lower bounds"
+    if any(verdict.censored for verdict in everywhere):
+        reason += ". Quotas throttled these clients when they were recorded, so both are lower bounds"
     return {
         "safe": safe,
         "safe_p999": safe_limit(key, most * unlogged)[0] if enough else None,

@@ -30,6 +30,7 @@ from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesC
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
 from reconciler.traffic.judging.history_gaps import doubts_of
 from reconciler.traffic.judging.recommendations import recommended_fields
+from reconciler.traffic.judging.recorded_throttles import Recording, throttled_recording
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -38,8 +39,6 @@ from reconciler.traffic.kinds import Kind
 
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
 _NOTHING: Final = SeriesCounts()
-_CENSORED_SHARE: Final = 0.01
-"""Of the requests, those that were throttled when recorded, from which on a recommendation is called a lower bound."""
 _DAY_S: Final = 86_400
 _MOST_NAMED: Final = 20
 
@@ -103,27 +102,36 @@ def target_fields(index: int, grouping: Grouping) -> TargetFields:
     )
 
 
-def request_verdicts(result: ExactResult, series: Sequence[Series], grouping: Grouping) -> dict[int, BucketVerdict]:
-    """By target, of those whose group was judged request by request."""
+def request_verdicts(
+    result: ExactResult, series: Sequence[Series], grouping: Grouping, *, stated: bool
+) -> dict[int, BucketVerdict]:
+    """By target, of those whose group was judged request by request. ``stated``: requests state whether they were throttled."""
     judged = (index for index in range(len(grouping.targets)) if index in result.groups)
-    return {index: _of_requests(result, series, grouping, index) for index in judged}
+    return {index: _of_requests(result, series, grouping, index, stated=stated) for index in judged}
 
 
 def seconds_verdicts(
-    judged_groups: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window
+    judged_groups: Mapping[int, GroupVerdict],
+    series: Sequence[Series],
+    grouping: Grouping,
+    window: Window,
+    *,
+    stated: bool,
 ) -> dict[int, BucketVerdict]:
-    """By target, of those whose group was judged by whole seconds."""
+    """By target, of those whose group was judged by whole seconds. ``stated``: as ``request_verdicts``."""
     judged = (index for index in range(len(grouping.targets)) if index in judged_groups)
-    return {index: _of_seconds(judged_groups, series, grouping, index, window) for index in judged}
+    return {index: _of_seconds(judged_groups, series, grouping, index, window, stated=stated) for index in judged}
 
 
-def _of_requests(result: ExactResult, series: Sequence[Series], grouping: Grouping, index: int) -> BucketVerdict:
+def _of_requests(result: ExactResult, series: Sequence[Series], grouping: Grouping, index: int, *, stated: bool) -> BucketVerdict:
     target, fields, whole = grouping.targets[index], target_fields(index, grouping), result.groups[index]
     side, unit, known = whole.sides[AFTER], target.kind.amounts_a_unit, bool(fields["limits_before"])
     counts = {m: result.series.get(m, _NOTHING) for m in target.members}
     verdict, reason = _decided(
         target, Verdict.THROTTLED if side.throttled else Verdict.CLEAR, proven=target.kind is Kind.MUTATION
     )
+    recording = throttled_recording(index, series, grouping, result.groups, stated=stated)
+    verdict, reason = _doubted(verdict, reason, recording, fields, whole.peak / unit)
     over_before = max((result.groups[g].sides[BEFORE].seconds_over for g in groups_before(grouping, index)), default=0)
     return BucketVerdict(
         **fields,
@@ -131,6 +139,7 @@ def _of_requests(result: ExactResult, series: Sequence[Series], grouping: Groupi
         reason=reason,
         requests=sum(series[m].requests for m in target.members),
         throttled_then=sum(series[m].throttled for m in target.members),
+        censored=recording is not None,
         throttled_before=sum(count.throttled_before for count in counts.values()) if known else None,
         throttled=side.throttled,
         refused=_refused(whole, target.kind),
@@ -157,7 +166,13 @@ def _refused(whole: ExactVerdict, kind: Kind) -> int | None:
 
 
 def _of_seconds(
-    judged_groups: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, index: int, window: Window
+    judged_groups: Mapping[int, GroupVerdict],
+    series: Sequence[Series],
+    grouping: Grouping,
+    index: int,
+    window: Window,
+    *,
+    stated: bool,
 ) -> BucketVerdict:
     target, fields, whole = grouping.targets[index], target_fields(index, grouping), judged_groups[index]
     side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
@@ -169,12 +184,15 @@ def _of_seconds(
     verdict, reason = _decided(
         target, Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR, proven=True
     )
+    recording = throttled_recording(index, series, grouping, judged_groups, stated=stated)
+    verdict, reason = _doubted(verdict, reason, recording, fields, 0.0)
     return BucketVerdict(
         **fields,
         verdict=verdict,
         reason=reason,
         requests=sum(series[m].requests for m in target.members),
         throttled_then=sum(series[m].throttled for m in target.members),
+        censored=recording is not None,
         throttled_before=None,
         throttled=None,
         active_seconds=whole.active,
@@ -222,6 +240,15 @@ def _decided(target: Target, verdict: Verdict, *, proven: bool) -> tuple[Verdict
     many = f"{target.may_have} clients that the history does not name whole"
     who = "a client that the history does not name whole" if target.may_have == 1 else many
     return Verdict.INCONCLUSIVE, f"requests of {who} may be in this quota group, too"
+
+
+def _doubted(
+    verdict: Verdict, reason: str | None, recording: Recording | None, fields: TargetFields, peak: float
+) -> tuple[Verdict, str | None]:
+    """The same, and why it is not clear of clients that a quota throttled when they were recorded. ``peak``: a certain rate."""
+    if recording is None or verdict is not Verdict.CLEAR:
+        return verdict, reason
+    return Verdict.INCONCLUSIVE, recording.reason(fields["key"], fields["limit_after"], peak)
 
 
 def moment(micros: int) -> datetime.datetime:
@@ -304,11 +331,9 @@ def enrich_verdicts(
     """The same verdicts with every field of the report, worst first. ``verdicts``: by target."""
     moved, doubt = regroupings(grouping), doubts_of(provenance, needs)
     days = (provenance.end - provenance.start).total_seconds() / _DAY_S
-    held_back = provenance.throttled_then + provenance.censored
     advice = recommended_fields(
         tuple(verdicts.values()),
         days=days,
-        censored=held_back > _CENSORED_SHARE * provenance.requests,
         brokers=sum(part.broker != CONTROLLER for part in provenance.coverage),
         source=provenance.source,
     )

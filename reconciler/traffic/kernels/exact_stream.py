@@ -49,11 +49,12 @@ class JudgedBatch:
 class ExactStream:
     """Feed batches in the order of their keys, then ``finish``; totals by group come last."""
 
-    def __init__(self, sides: Sequence[GroupLimits], window: Window) -> None:
+    def __init__(self, sides: Sequence[GroupLimits], window: Window, *, near: Doubles | None = None) -> None:
+        """``near``: by group, from which rate on a second is near, for the totals."""
         self._window = window
         self._open = QuotaReplay(None, window)
         self._charges = tuple(QuotaReplay(side, window) for side in sides)
-        self._totals = ReplayTotals(len(sides), window)
+        self._totals = ReplayTotals(len(sides), window, near=near)
         self._held = Batch.empty()
         self._tail = np.empty(0, dtype=np.int64)
 

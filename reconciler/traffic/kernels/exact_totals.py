@@ -28,7 +28,7 @@ class ExactVerdict:
     """One group; rates are amounts a second.
 
     ``peak``: the largest open-loop rate; ``p999``: what the largest of 99.9 % of its seconds do not exceed; ``safe``: the
-    smallest limit at which nothing is throttled.
+    smallest limit at which nothing is throttled. ``near``: seconds whose rate reaches the rate that was asked about.
     """
 
     group: int
@@ -38,9 +38,10 @@ class ExactVerdict:
     p999: float
     safe: float
     sides: tuple[ExactSide, ...]
+    near: int = 0
 
 
-OF_ALL: Final = ("requests", "active")
+OF_ALL: Final = ("requests", "active", "near")
 SIDE_FIELDS: Final = tuple(field.name for field in fields(ExactSide))
 
 
@@ -61,10 +62,17 @@ class ExactColumns:
         """One by one."""
         rates = self.peaks.tolist(), self.p999.tolist(), self.safe.tolist()
         rows = zip(self.groups.tolist(), self.counts.T.tolist(), *rates, strict=True)
-        for group, (requests, active, *sides), peak, p999, safe in rows:
+        for group, (requests, active, near, *sides), peak, p999, safe in rows:
             of_sides = (sides[begin : begin + len(SIDE_FIELDS)] for begin in range(0, len(sides), len(SIDE_FIELDS)))
             yield ExactVerdict(
-                group=group, requests=requests, active=active, peak=peak, p999=p999, safe=safe, sides=tuple(map(_side, of_sides))
+                group=group,
+                requests=requests,
+                active=active,
+                peak=peak,
+                p999=p999,
+                safe=safe,
+                sides=tuple(map(_side, of_sides)),
+                near=near,
             )
 
 
@@ -82,7 +90,9 @@ def _side(counts: Sequence[int]) -> ExactSide:
 class ReplayTotals:
     """Add batches in order. No second is in two of them."""
 
-    def __init__(self, sides: int, window: Window) -> None:
+    def __init__(self, sides: int, window: Window, *, near: Doubles | None = None) -> None:
+        """``near``: by group, from which rate on a second is near."""
+        self._near = near
         pause = -(-window.expiry_ms // 1000)
         self._counts: list[Integers] = []
         self._peaks: list[Doubles] = []
@@ -105,6 +115,7 @@ class ReplayTotals:
         counts = [
             groups[request],
             *(_added(np.ones(len(v), dtype=np.int64), at) for v, at in ((groups, request), (cell, second))),
+            np.zeros_like(second) if self._near is None else _added(top >= self._near[cell_groups], second),
         ]
         for flags, seconds_over in zip(throttled, over, strict=True):
             counts += [_added(flags, request), _added(seconds_over, second)]

@@ -44,7 +44,10 @@ SIDE_FIELDS: Final = tuple(field.name for field in fields(SideVerdict))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupVerdict:
-    """One group: its traffic, and a verdict for each side's limit. ``p999``: what 99.9 % of upper bounds do not exceed."""
+    """One group: its traffic, and a verdict for each side's limit. ``p999``: what 99.9 % of upper bounds do not exceed.
+
+    ``near``: seconds whose estimated rate reaches the rate that was asked about.
+    """
 
     group: int
     active: int
@@ -53,14 +56,15 @@ class GroupVerdict:
     peak_expected: float
     p999: float
     sides: tuple[SideVerdict, ...]
+    near: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictColumns:
     """Verdicts as columns, one row a group, by number.
 
-    ``whole``: active seconds and amount; ``rates``: ``peak_upper``, ``peak_expected``, ``p999``; a side has a row for each field
-    of ``SideVerdict``, with ``NONE`` for ``None``.
+    ``whole``: active seconds, amount and near seconds; ``rates``: ``peak_upper``, ``peak_expected``, ``p999``; a side has a
+    row for each field of ``SideVerdict``, with ``NONE`` for ``None``.
     """
 
     groups: Integers
@@ -72,7 +76,7 @@ class VerdictColumns:
         """One by one."""
         sides = [side.T.tolist() for side in self.sides]
         rows = zip(self.groups.tolist(), self.whole.T.tolist(), self.rates.T.tolist(), *sides, strict=True)
-        for group, (active, amount), (upper, expected, p999), *of_sides in rows:
+        for group, (active, amount, near), (upper, expected, p999), *of_sides in rows:
             yield GroupVerdict(
                 group=group,
                 active=active,
@@ -81,6 +85,7 @@ class VerdictColumns:
                 peak_expected=expected,
                 p999=p999,
                 sides=tuple(map(_side, of_sides)),
+                near=near,
             )
 
 
@@ -95,12 +100,19 @@ class _Parts:
 class SecondsJudge:
     """Feed cells in order, then take the verdicts."""
 
-    def __init__(self, limits: Sequence[Doubles], rule: Rule = Era.OVERLAPPING, *, capped: Flags | None = None) -> None:
-        """``limits``: for each side an array by group number; NaN is unlimited.
+    def __init__(
+        self,
+        limits: Sequence[Doubles],
+        rule: Rule = Era.OVERLAPPING,
+        *,
+        capped: Flags | None = None,
+        near: Doubles | None = None,
+    ) -> None:
+        """``limits``: for each side an array by group number; NaN is unlimited. ``near``: by group, from which rate on to count.
 
         ``capped``: by group number, whether Kafka caps a throttle before it narrows it to 32 bits. ``None``: it caps none.
         """
-        self._rule, self._reach = rule, reach(rule)
+        self._rule, self._reach, self._near = rule, reach(rule), near
         # Sides with the same limits have the same verdicts.
         first_alike = [next(n for n, side in enumerate(limits) if np.array_equal(side, own, equal_nan=True)) for own in limits]
         judged = sorted(set(first_alike))
@@ -148,7 +160,7 @@ class SecondsJudge:
         self._feed(*self._held)
         if not self._parts.totals:
             nothing = (np.empty((len(SIDE_FIELDS), 0), dtype=np.int64) for _ in self._side_of)
-            return VerdictColumns(np.empty(0, dtype=np.int64), np.empty((2, 0), dtype=np.int64), np.empty((3, 0)), tuple(nothing))
+            return VerdictColumns(np.empty(0, dtype=np.int64), np.empty((3, 0), dtype=np.int64), np.empty((3, 0)), tuple(nothing))
         groups, *whole = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
         peaks = np.concatenate(self._parts.peaks, axis=1)
         top = np.maximum.reduceat(peaks[1:], first_places(peaks[0]), axis=1)
@@ -163,8 +175,11 @@ class SecondsJudge:
     def _judge(self, groups: Integers, seconds: Integers, amounts: Integers, bounded: Bounds) -> None:
         first = first_places(groups)
         here = groups[first]
-        ones = np.ones(len(groups), dtype=np.int64)
-        self._parts.totals.append(np.stack((here, np.add.reduceat(ones, first), np.add.reduceat(amounts, first))))
+        seconds_here = np.diff(first, append=len(groups))
+        near = np.zeros_like(here)
+        if self._near is not None:
+            near = np.add.reduceat((bounded.expected >= self._near[groups]).astype(np.int64), first)
+        self._parts.totals.append(np.stack((here, seconds_here, np.add.reduceat(amounts, first), near)))
         upper, expected = np.maximum.reduceat(bounded.upper, first), np.maximum.reduceat(bounded.expected, first)
         self._parts.peaks.append(np.stack((here.astype(np.float64), upper, expected)))
         self._histograms.add(groups, bounded.upper)

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import Batch, ExactColumns, ReplayTotals, first_places, pack
+from reconciler.traffic.kernels.exact_totals import OF_ALL, SIDE_FIELDS, Batch, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.group_statistics import Episodes
 from reconciler.traffic.kernels.sampled_rate import (
     DEFAULT_WINDOW,
@@ -276,7 +276,10 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     batch = Batch(keys, topics.order, topics.amounts, np.zeros_like(topics.amounts), topics.series)
     sides = tuple(Judged(topics.amounts, rates, np.where(side.held, np.maximum(side.throttle, 1), 0)) for side in judged)
     safe = least_unthrottled(topics.times_ms, topics.amounts, topics.strict, window)
-    return replace(totals.columns(), safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
+    columns = totals.columns()
+    # Near its earlier limit is a second that the bucket does not allow.
+    columns.counts[OF_ALL.index("near")] = columns.counts[len(OF_ALL) + SIDE_FIELDS.index("seconds_over")]
+    return replace(columns, safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
 
 
 _NOTHING = SideVerdict(
@@ -302,6 +305,7 @@ def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequ
     sums = np.bincount(places, weights=amounts).astype(np.int64)
     begins = (distinct - distinct[:1]).astype(np.float64)
     upper, expected = least_limit(begins, begins + 1, sums, window), least_limit(begins, begins, sums, window)
+    sides = tuple(_side(distinct, sums, limit, window) for limit in limits)
     return GroupVerdict(
         group=group,
         active=len(distinct),
@@ -309,7 +313,8 @@ def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequ
         peak_upper=upper,
         peak_expected=expected,
         p999=upper,
-        sides=tuple(_side(distinct, sums, limit, window) for limit in limits),
+        sides=sides,
+        near=sides[0].expected,
     )
 
 

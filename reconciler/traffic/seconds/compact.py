@@ -212,6 +212,7 @@ class _Run:
                 clusters=summary.clusters,
                 copies=summary.copies,
                 copies_of=tuple(sorted({files[_path_of(file)].id for file in summary.copies_of} - {source.id})),
+                states_throttles=summary.states_throttles,
             )
             folder.publish(segment, self.target(path))
             log_event(

@@ -27,7 +27,7 @@ from reconciler.traffic.kinds import Kind
 from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.seconds.day_columns import FOLDS, KEYS, NAMES, SECOND_US
 from reconciler.traffic.seconds.day_folders import day_frame, read_ledger
-from reconciler.traffic.seconds.day_ledger import LakeDay, LakeLedger
+from reconciler.traffic.seconds.day_ledger import LOG, LakeDay, LakeLedger
 from reconciler.traffic.seconds.day_table import DayTable, is_own
 from reconciler.traffic.seconds.folder import MINUTE_US
 from reconciler.traffic.shuffle.on_spark import FrameRows
@@ -112,7 +112,9 @@ class DaysTraffic(SecondsTraffic):
         files = sorted({share.source.name.rpartition("/")[2] for share in shares})
         super().__init__(rows, source=Source.CELLS, files=files, counted=counted)
         self.day_rows, self._days = rows, tuple(days)
-        self.facts = _with_undated(self.facts, [share.undated for share in shares])
+        facts = _with_undated(self.facts, [share.undated for share in shares])
+        # Of other sources, totals do not keep which requests state a throttle.
+        self.facts = replace(facts, states_throttles=all(share.source.kind == LOG for share in shares))
 
     @property
     def rows(self) -> DayRows:
@@ -127,7 +129,7 @@ class DaysTraffic(SecondsTraffic):
         """As ``GroupJudge.mutations``, from whole seconds."""
         rows = collect_table(self.day_rows.mutations().select("user", "client_id", "ip", "kind", "broker", "ts", "amount"))
         judged = tokens_by_seconds(self._seconds(rows), self.series, grouping, groups, window)
-        return seconds_verdicts(judged, self.series, grouping, window)
+        return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
 
     def between(self, start_us: int, end_us: int) -> DaysTraffic:
         """The whole seconds of this time."""

@@ -19,7 +19,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reconciler.traffic.client_totals import FOLDS, NAMES, SCHEMA, count_batch, count_minutes, covered, minutes_of, statuses
+from reconciler.traffic.client_totals import (
+    FOLDS,
+    NAMES,
+    SCHEMA,
+    count_batch,
+    count_minutes,
+    covered,
+    minutes_of,
+    states_throttles,
+    statuses,
+)
 from reconciler.traffic.columns.charged import ChargedRows, charged_rows
 from reconciler.traffic.columns.group_index import client_seconds
 from reconciler.traffic.judging.grouping import client_order
@@ -106,6 +116,7 @@ class FileSummary:
     clusters: tuple[str, ...]
     copies: int
     copies_of: tuple[str, ...]
+    states_throttles: bool = True
 
     def to_json(self) -> str:
         """One line."""
@@ -123,6 +134,7 @@ class FileSummary:
             clusters=tuple(document["clusters"]),
             copies=document["copies"],
             copies_of=tuple(document["copies_of"]),
+            states_throttles=document["states_throttles"],
         )
 
 
@@ -214,6 +226,7 @@ class FileTotals:
             clusters=tuple(sorted(self._clusters)),
             copies=self._copies,
             copies_of=tuple(sorted(self._copies_of)),
+            states_throttles=states_throttles(counted),
         )
 
 

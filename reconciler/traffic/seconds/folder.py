@@ -98,6 +98,8 @@ class Segment:
     """Lines that this segment leaves out, since a line of the same run is the same request."""
     copies_of: tuple[str, ...] = ()
     """The ids of the segments in which those lines count."""
+    states_throttles: bool = True
+    """Whether every charged line states if the broker throttled it."""
 
     @property
     def requests(self) -> int:

@@ -327,6 +327,11 @@ class SecondsSource:
         return {}
 
     @property
+    def states_throttles(self) -> bool:
+        """As ``GroupJudge.states_throttles``."""
+        return self.facts.states_throttles
+
+    @property
     def series(self) -> tuple[Series, ...]:
         """As ``GroupJudge.series``."""
         return self.history.series
@@ -343,7 +348,7 @@ class SecondsSource:
         """As ``GroupJudge.mutations``, in this process: mutations are few."""
         keys = KeyIndex.of(self.series, grouping, groups).keys
         judged = tokens_by_seconds(read_totals(self.history, keys), self.series, grouping, groups, window)
-        return seconds_verdicts(judged, self.series, grouping, window)
+        return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
 
     def minutes(self) -> Mapping[int, Integers]:
         """What ``compact`` saw of each of a broker's files; of an old one, all between its first and its last request."""
@@ -423,7 +428,8 @@ def _facts(history: History) -> Facts:
         throttled_then=history.throttled,
     )
     seconds = Observations(semantics="second", rows=facts.requests, series=len(history.series), throttled_then=history.throttled)
-    return replace(facts, observations=(seconds,))
+    stated = all(segment.states_throttles for segment in history.segments)
+    return replace(facts, observations=(seconds,), states_throttles=stated)
 
 
 def _totals_on_spark(spark: SparkSession, history: History, clients: Integers) -> Rows[SecondTotals]:

@@ -240,6 +240,7 @@ class ShardedBacktest:
             smaller_account=smaller_account(traffic.facts_source.series),
             changed=self._changed,
             failing=self._failing,
+            states_throttles=self._traffic.facts_source.states_throttles,
             advises=self._advises,
         )
         self._plan = Shipped(self._spark, plan, ShardPlan.keep)

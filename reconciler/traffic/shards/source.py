@@ -42,8 +42,9 @@ FindLarge: TypeAlias = Callable[[Sequence[Series], Grouping], Mapping[int, int]]
 class ShardSeconds:
     """Sums of whole seconds of the clients of a shard: a ``GroupJudge``."""
 
-    def __init__(self, blocks: ShardBlocks) -> None:
+    def __init__(self, blocks: ShardBlocks, *, states_throttles: bool) -> None:
         """Raises ``TrafficError`` for rows of unknown clients, which no change of the traffic during the run explains."""
+        self.states_throttles = states_throttles
         totals = blocks.totals()
         numbers = series_numbers(totals)
         self.series: tuple[Series, ...] = sorted_series(totals, numbers.tolist(), requests="lines")
@@ -61,7 +62,7 @@ class ShardSeconds:
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, from whole seconds."""
         judged = tokens_by_seconds(self._second_rows, self.series, grouping, groups, window)
-        return seconds_verdicts(judged, self.series, grouping, window)
+        return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
 
     def seconds(self, grouping: Grouping, groups: Collection[int], windows: tuple[Window, Window]) -> pa.Table:
         """``second_frames.OF_GROUPS`` of these targets."""
@@ -99,8 +100,8 @@ class ShardRequests(ShardSeconds):
     ``large``: finds the groups that were replayed outside the shard, by their numbers.
     """
 
-    def __init__(self, blocks: ShardBlocks, large: FindLarge) -> None:
-        super().__init__(blocks)
+    def __init__(self, blocks: ShardBlocks, large: FindLarge, *, states_throttles: bool) -> None:
+        super().__init__(blocks, states_throttles=states_throttles)
         self._replayed, self._large = blocks.replayed, large
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
@@ -108,7 +109,7 @@ class ShardRequests(ShardSeconds):
         limits = limits_of(grouping.groups)
         topics = whole_groups(self._keyed(RowForm.TOPICS, grouping, groups))
         judged = pa.Table.from_batches((judge_topics(columns, limits, window) for columns in topics), schema=EXACT)
-        return request_verdicts(result_of(judged), self.series, grouping)
+        return request_verdicts(result_of(judged), self.series, grouping, stated=self.states_throttles)
 
     def exactly(self, grouping: Grouping, window: Window) -> ExactResult:
         """As ``ReplayJudge.exactly``."""

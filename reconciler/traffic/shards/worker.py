@@ -71,7 +71,7 @@ class ShardPlan:
 
     ``large``: groups that are replayed outside their shards.
     ``undecided``: series of any shard whose quotas are not decided. ``smaller_account``: as ``mutations.smaller_account`` has it.
-    ``advises``: rows of recommendations are wanted.
+    ``advises``: rows of recommendations are wanted. ``states_throttles``: as ``GroupJudge`` has it.
     """
 
     shards: Shards
@@ -82,6 +82,7 @@ class ShardPlan:
     changed: frozenset[Quota]
     failing: Failing | None
     advises: bool
+    states_throttles: bool
 
     def keep(self) -> ShardPlan:
         """As it is: workers need no other form of it."""
@@ -97,7 +98,11 @@ def judge_shards(
         return large_groups(series, grouping, rules.nodes, plan.shards, plan.large)
 
     for blocks in shards_in(batches):
-        source = ShardRequests(blocks, large) if of_requests else ShardSeconds(blocks)
+        source = (
+            ShardRequests(blocks, large, states_throttles=plan.states_throttles)
+            if of_requests
+            else ShardSeconds(blocks, states_throttles=plan.states_throttles)
+        )
         yield from _rows_of_shard(*judge_shard(source, rules, plan), plan)
 
 
@@ -105,7 +110,7 @@ def seconds_of_shards(batches: Iterable[pa.RecordBatch], rules: ShardRules, plan
     """``second_frames.OF_GROUPS`` of the shards of a task, whose rows are all sums of whole seconds."""
     windows = rules.question.window, rules.question.controller_window
     for blocks in shards_in(batches):
-        source = ShardSeconds(blocks)
+        source = ShardSeconds(blocks, states_throttles=plan.states_throttles)
         groups = _groups_of(source, rules, plan)
         yield from source.seconds(groups.grouping, groups.reported_targets, windows).to_batches()
 

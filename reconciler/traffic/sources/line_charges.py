@@ -15,9 +15,11 @@ only one that assigns the new partitions shows how many they are. DeleteTopics n
 ``UNKNOWN_PARTITIONS``, until other lines show their number (``topic_events``).
 
 A topic whose answer is an error was not charged, but for a timeout, which comes after the work. One that the quota refused
-(error 89) gets ``REFUSED_MUTATION``. A validation without creation is charged by a KRaft controller and free in ZooKeeper mode;
-it counts when the line shows KRaft: a request passed on to the controller, or a broker of 4.0 or newer. In KRaft the same
-request is logged by the broker that took it and by the controller that did it: see ``CONTROLLER``.
+(error 89) counts as a topic of no partitions, and a fetch that was answered empty as one of no bytes: both were throttled.
+
+A validation without creation is charged by a KRaft controller and free in ZooKeeper mode; it counts when the line shows KRaft: a
+request passed on to the controller, or a broker of 4.0 or newer. In KRaft the same request is logged by the broker that took it
+and by the controller that did it: see ``CONTROLLER``.
 """
 
 from __future__ import annotations
@@ -54,7 +56,6 @@ from reconciler.traffic.sources.log_documents import (
 )
 from reconciler.traffic.sources.normal_form import (
     CHARGED,
-    EMPTY_THROTTLED,
     EXEMPT,
     FOLLOWER,
     OTHER_API,
@@ -108,7 +109,6 @@ _SHOWING: Final = frozenset((3, 75))
 _STRICT_FROM: Final = {CREATE_TOPICS: 6, DELETE_TOPICS: 5, CREATE_PARTITIONS: 3}
 
 REFUSED_MUTATION: Final = "refused-mutation"
-"""The quotas of then refused a topic: it would have been charged under others."""
 FAILED_MUTATION: Final = "failed-mutation"
 VALIDATE_ONLY: Final = "validate-only"
 _REQUEST_TIMED_OUT: Final = 7
@@ -126,6 +126,8 @@ class Entry(NamedTuple):
     begins_line: bool = True
     topics: str | None = None
     """What the line shows of topics, as ``topics_text`` has it."""
+    refused: bool = False
+    """A quota of then refused it: it cost nothing, and would have cost something under a higher limit."""
 
 
 class LineReader:
@@ -223,7 +225,8 @@ def _fetch_entry(line: FetchLine) -> Entry:
     if _replica(line) >= 0:
         status = FOLLOWER
     elif not line.response.responses and (line.throttle_time_ms or 0) > 0:
-        status = EMPTY_THROTTLED
+        # A broker takes back what a throttled fetch was counted for.
+        return Entry(CHARGED, _FETCH_KIND)
     overhead = fetch_overhead(line.request_header.request_api_version, line.response)
     return Entry(status, _FETCH_KIND, fetch_records(line.response), overhead)
 
@@ -241,7 +244,9 @@ def _replica(line: FetchLine) -> int:
 def _topic_entries(api: int, line: TopicsLine, *, begins: bool) -> list[Entry]:
     kraft = bool(line.is_forwarded) or _SINCE_4_0.search(line.connection) is not None
     return [
-        Entry(charge.status, _MUTATION_KIND, charge.partitions, 0, part, begins and part == 0, charge.topics)
+        Entry(CHARGED, _MUTATION_KIND, part=part, begins_line=begins and part == 0, refused=True)
+        if charge.status == REFUSED_MUTATION
+        else Entry(charge.status, _MUTATION_KIND, charge.partitions, 0, part, begins and part == 0, charge.topics)
         for part, charge in enumerate(mutations(api, line.request, line.response, kraft=kraft))
     ]
 

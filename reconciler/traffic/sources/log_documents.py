@@ -23,8 +23,11 @@ SHARE_FETCH: Final = 78
 """API keys."""
 
 _API_KEY: Final = b'"requestApiKey":'
-_REQUEST, _CONNECTION = b',"request":', b',"connection":'
+_REQUEST, _RESPONSE, _CONNECTION = b',"request":', b',"response":', b',"connection":'
+_THROTTLE: Final = b'"throttleTimeMs":'
+_LONGEST_THROTTLE_MS: Final = 2**31 - 1
 _LONGEST_KEY: Final = 8
+_LONGEST_NUMBER: Final = 12
 _BEGINNINGS_KEPT: Final = 1 << 10
 _KEY: Final = re.compile(rb"\s*([0-9]+)")
 
@@ -177,9 +180,8 @@ class AnsweredTopic(_Decoded):
 
 
 class TopicsAnswer(_Decoded):
-    """The list of topics has three names. ``throttle_time_ms``: of the controller's quota, which the line itself lacks."""
+    """The list of topics has three names."""
 
-    throttle_time_ms: Annotated[float, msgspec.Meta(ge=0, lt=2**31)] | None = None
     topics: list[AnsweredTopic] | None = None
     results: list[AnsweredTopic] | None = None
     responses: list[AnsweredTopic] | None = None
@@ -260,6 +262,20 @@ def api_key(raw: bytes, start: int) -> int | None:
 def _number(beginning: bytes) -> int | None:
     match = _KEY.match(beginning)
     return int(match[1]) if match else None
+
+
+def answered_throttle_ms(raw: bytes, start: int) -> int:
+    """The throttle that the answer states, whatever the line's own ``throttleTimeMs`` is; 0 for none.
+
+    The two differ: of a refused mutation, only the answer has the time. Behind an answer without the field comes the line's own.
+    """
+    answer = raw.find(_RESPONSE, start)
+    at = raw.find(_THROTTLE, answer) if answer >= 0 else -1
+    if at < 0:
+        return 0
+    begin = at + len(_THROTTLE)
+    milliseconds = _number(raw[begin : begin + _LONGEST_NUMBER]) or 0
+    return milliseconds if milliseconds <= _LONGEST_THROTTLE_MS else 0
 
 
 def decode_produce(document: bytes) -> ProduceLine | None:

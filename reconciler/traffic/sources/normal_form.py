@@ -56,8 +56,6 @@ IDENTITY_COLUMNS: Final = ("connection", "correlation_id", RECORDED_THROTTLE)
 """They identify a request, and make rows large."""
 
 CHARGED: Final = "charged"
-EMPTY_THROTTLED: Final = "empty-throttled"
-"""A fetch that the broker throttled and answered empty: what it would have carried is not in the log."""
 FOLLOWER: Final = "follower"
 REFUSED: Final = "refused-transaction"
 """A transactional produce refused as a whole (error 53 everywhere) is not charged."""
@@ -75,6 +73,8 @@ UNKNOWN_PARTITIONS: Final = "unknown-partitions"
 UNCHARGED: Final[Mapping[str, str]] = {UNCLEAR_TIME: "unplaced", UNKNOWN_PARTITIONS: "uncounted"}
 """What rows of known clients lack to be charged, by status: the name of the figure that counts them for each client."""
 UNREADABLE: Final = "unreadable"
+UNSTATED: Final = "throttle-unstated"
+"""Counts charged rows, once more, that do not state whether the broker throttled them."""
 SILENT: Final = "silent-minute"
 """A minute that a recorder watched, and in which the broker charged no client."""
 _SECOND_US: Final = 1_000_000
@@ -156,7 +156,7 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
         "ts_us": lambda: ts_us,
         "records": lambda: pa.array(counts - more, mask=uncountable),
         "overhead": lambda: pa.array(more, mask=uncountable),
-        "throttled": lambda: pc.fill_null(_column(batch, "throttled", pa.bool_()), pa.scalar(value=False)),
+        "throttled": lambda: _column(batch, "throttled", pa.bool_()),
         "tie": lambda: ties_of(batch),
         "detail": lambda: pa.nulls(batch.num_rows, pa.string()),
         "strict": lambda: _column(batch, "strict", pa.bool_()),

@@ -24,7 +24,7 @@ from reconciler.text import list_some
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
 from reconciler.traffic.sources.line_time import LineClock
-from reconciler.traffic.sources.log_documents import MARKER, LogLine, TopicsLine, api_key, document_of
+from reconciler.traffic.sources.log_documents import MARKER, LogLine, answered_throttle_ms, api_key, document_of
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     NAMED_BROKERS,
@@ -37,7 +37,6 @@ from reconciler.traffic.sources.log_evidence import (
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, has_text, log_parts
 from reconciler.traffic.sources.normal_form import (
     CHARGED,
-    EMPTY_THROTTLED,
     END_US,
     FIRST_US,
     OTHER_API,
@@ -53,9 +52,10 @@ COLUMNS: Final = (
     "part", "begins_line", TOPICS,
 )  # fmt: skip
 """``ts_us``: charge time, microseconds since 1970, UTC. ``records`` + ``overhead``: charged bytes, nanoseconds or partitions.
-``throttled``: as recorded. ``tie``: orders requests of one microsecond by content, so that no partitioning or file layout changes
-a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins_line``: true in one row of each line.
-``topics``: what a line shows of topics, from which those that were extended or deleted get what they cost."""
+``throttled``: as recorded, in one row of each request. ``tie``: orders requests of one microsecond by content, so that no
+partitioning or file layout changes a result. ``strict`` and ``part``: of mutations, as in the normal form. ``begins_line``: true
+in one row of each line. ``topics``: what a line shows of topics, from which those that were extended or deleted get what they
+cost."""
 SELF_EVIDENCE: Final = (CLUSTER, NAMED_BROKERS, REQUEST_NUMBER)
 """Further columns: what a log shows of itself."""
 LOG_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
@@ -65,12 +65,12 @@ _TYPES: Final = {
     "status": pa.string(), "broker": pa.int32(), "kind": pa.string(), "user": pa.string(), "client_id": pa.string(),
     "ts_us": pa.int64(), "records": pa.int64(), "overhead": pa.int64(), "throttled": pa.bool_(), "tie": pa.int64(),
     "detail": pa.string(), "strict": pa.bool_(), "part": pa.int32(), "begins_line": pa.bool_(), TOPICS: pa.string(),
-    "connection": pa.string(), "correlation_id": pa.int32(), "recorded_throttle_ms": pa.int64(),
+    "refused": pa.bool_(), "connection": pa.string(), "correlation_id": pa.int32(), "recorded_throttle_ms": pa.int64(),
     "file": pa.string(), CLUSTER: pa.string(), NAMED_BROKERS: pa.string(), REQUEST_NUMBER: pa.int64(),
 }  # fmt: skip
 _ROWS_A_BATCH: Final = 16_384
 _MUTATION: Final = Kind.MUTATION.value
-_UNPLACED: Final = dict.fromkeys((CHARGED, EMPTY_THROTTLED, UNKNOWN_PARTITIONS), UNCLEAR_TIME)
+_UNPLACED: Final = dict.fromkeys((CHARGED, UNKNOWN_PARTITIONS), UNCLEAR_TIME)
 """Statuses of rows for which it counts when they were."""
 _SHOWN: Final = 200
 """Characters of a line that cannot be read, in ``detail``."""
@@ -179,6 +179,7 @@ class _RowReader:
         if not colon or not FIRST_US <= ts_us < END_US:
             self._add_unreadable(api, raw)
             return
+        line.throttle_time_ms = max(line.throttle_time_ms or 0.0, float(answered_throttle_ms(raw, start)))
         header = line.request_header
         request = _Request(
             self._broker,
@@ -187,7 +188,7 @@ class _RowReader:
             ts_us,
             line.connection,
             header.correlation_id,
-            _throttle_ms(line),
+            line.throttle_time_ms,
         )
         if api in NAMING:
             request = request._replace(cluster=cluster_id(api, raw), named_brokers=named_brokers(api, raw))
@@ -244,17 +245,12 @@ class _RowReader:
                 return pa.repeat(self._file, rows)
             of_request = _OF_REQUEST[name](requests) if name in _OF_REQUEST else pa.array(requests[name], _TYPES[name])
             made = of_request.take(request_of)
-            # A request was throttled once, whatever it is charged for.
-            return pc.and_(made, column("begins_line")) if name == "throttled" else made
+            # A request was throttled once, whatever it costs. Its first topic may be the reason, and each is refused for itself.
+            first = pc.or_(column("begins_line"), pc.fill_null(pc.equal(column("part"), 0), pa.scalar(value=False)))
+            return pc.or_(pc.and_(made, first), column("refused")) if name == "throttled" else made
 
         arrow = schema(also)
         return pa.RecordBatch.from_arrays([column(field.name) for field in arrow], schema=arrow)
-
-
-def _throttle_ms(line: LogLine) -> float | None:
-    """The line has the throttle of bytes and request time. The controller's quota throttles by the answer alone."""
-    answer = line.response if isinstance(line, TopicsLine) else None
-    return max(line.throttle_time_ms or 0.0, answer.throttle_time_ms or 0.0) if answer is not None else line.throttle_time_ms
 
 
 def _throttled(requests: Mapping[str, Any]) -> pa.Array:

@@ -1,0 +1,301 @@
+"""Quota groups that a quota throttled while they were recorded, in every way of judging, and those that none did."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Verdict
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.traffic.judging.recorded_throttles import Recording
+from reconciler.traffic.kinds import BYTES, Kind
+from tests.support.command import run
+from tests.support.local_traffic import open_here
+from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request
+
+START = datetime.datetime(2026, 11, 21, 13)
+ALICE, BOB, APP = Entity.of({"user": "alice"}), Entity.of({"user": "bob"}), Entity.of({"client-id": "app-1"})
+SECONDS = 100
+OLD, HIGHER = 10_000.0, 30_000.0
+NEAR, FAR = 9_500, 2_000
+"""Bytes a second: near the old limit, and far below it."""
+Quotas = Mapping[Entity, Mapping[str, float]]
+
+
+def at(second: int) -> str:
+    return (START + datetime.timedelta(seconds=second)).strftime("%Y-%m-%d %H:%M:%S,123")
+
+
+def produce(second: int, size: int, *, throttle_ms: int = 0, user: str = "alice", port: int = 53412) -> str:
+    return line(
+        at=at(second), correlation_id=second, principal=f"User:{user}", request=produce_request(size), throttle_ms=throttle_ms,
+        connection=f"10.0.0.5:9092-10.0.0.9:{port}-2-0",
+    )  # fmt: skip
+
+
+def fetch(second: int, size: int, *, throttle_ms: int = 0) -> str:
+    response = fetch_response() if throttle_ms else fetch_response(size)
+    return line(
+        "FETCH", 12, at=at(second), correlation_id=second, request=fetch_request(), response=response, throttle_ms=throttle_ms
+    )
+
+
+def write_log(folder: Path, lines: Sequence[str]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "kafka-request.log"
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return log
+
+
+def as_log(folder: Path, lines: Sequence[str]) -> str:
+    return f"1={write_log(folder, lines)}"
+
+
+def as_totals(folder: Path, lines: Sequence[str]) -> str:
+    log = write_log(folder, lines)
+    done = run("compact", "--traffic", f"1={log}", "--folder", "totals", cwd=folder)
+    assert done.code == 0, done.err
+    return str(folder / "totals")
+
+
+def as_parquet(folder: Path, lines: Sequence[str], *, stated: bool) -> str:
+    """The charged rows in the canonical traffic schema, with or without the column ``throttled``."""
+    from tests.support.traffic_rows import log_rows
+
+    rows = [row for row in log_rows(write_log(folder, lines), broker=1, kinds=BYTES) if row.status == "charged"]
+    columns = {
+        "ts": pa.array([row.ts_us for row in rows], pa.timestamp("us", "UTC")), "broker": pa.array([1] * len(rows), pa.int32()),
+        "kind": [row.kind for row in rows], "user": [row.user for row in rows], "client_id": [row.client_id for row in rows],
+        "amount": pa.array([row.records + row.overhead for row in rows], pa.int64()), "semantics": ["event"] * len(rows),
+        "interval_ms": pa.nulls(len(rows), pa.int32()),
+    }  # fmt: skip
+    if stated:
+        columns["throttled"] = pa.array([row.throttled for row in rows])
+    pq.write_table(pa.table(columns), folder / "rows.parquet")
+    return str(folder / "rows.parquet")
+
+
+def stated_parquet(folder: Path, lines: Sequence[str]) -> str:
+    return as_parquet(folder, lines, stated=True)
+
+
+def unstated_parquet(folder: Path, lines: Sequence[str]) -> str:
+    return as_parquet(folder, lines, stated=False)
+
+
+def report(traffic: str, current: Quotas | None, proposed: Quotas, *, exact: bool = False, **options: Any) -> BacktestReport:
+    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.traffic_files import find_traffic
+
+    found = open_here(find_traffic([traffic]), form=Form.EXACT if exact else Form.SECONDS, **options)
+    try:
+        return Backtest(found, BacktestRequest(current=current, proposed=proposed, declared=proposed, exact=exact)).report()
+    finally:
+        found.close()
+
+
+def limits(limit: float | None, entity: Entity = ALICE) -> Quotas:
+    return {} if limit is None else {entity: {"producer_byte_rate": limit, "consumer_byte_rate": limit}}
+
+
+Way = tuple[Callable[[Path, Sequence[str]], str], bool]
+WAYS: Mapping[str, Way] = {
+    "exact": (as_log, True), "seconds": (as_log, False), "per-second totals": (as_totals, False),
+    "Parquet, exact": (stated_parquet, True), "Parquet, seconds": (stated_parquet, False),
+}  # fmt: skip
+
+
+def verdicts(folder: Path, lines: Sequence[str], current: Quotas | None, proposed: Quotas) -> dict[str, BucketVerdict]:
+    """By way of judging."""
+    found = {}
+    for name, (write, exact) in WAYS.items():
+        (found[name],) = report(write(folder / name, lines), current, proposed, exact=exact).verdicts
+    return found
+
+
+def steady(size: int, *, throttled: Sequence[int] = (), of: Callable[..., str] = produce) -> list[str]:
+    """A request a second, of which these are throttled."""
+    return [of(second, size, throttle_ms=900 if second in throttled else 0) for second in range(SECONDS)]
+
+
+@pytest.mark.parametrize("of", [produce, fetch])
+@pytest.mark.parametrize(("throttled", "size"), [(range(0, SECONDS, 2), NEAR), ([40], NEAR), ([40], FAR)])
+def test_a_higher_limit_is_not_clear_where_the_old_one_throttled(
+    tmp_path: Path, of: Callable[..., str], throttled: Sequence[int], size: int
+) -> None:
+    lines = steady(size, throttled=throttled, of=of)
+    for after in (limits(HIGHER), {}):
+        for way, verdict in verdicts(tmp_path, lines, limits(OLD), after).items():
+            assert (verdict.verdict, verdict.censored) == (Verdict.INCONCLUSIVE, True), way
+            assert (verdict.requests, verdict.throttled_then) == (SECONDS, len(throttled)), way
+            assert str(verdict.reason).startswith(
+                f"the old limit of 9.766 KiB/s throttled {len(throttled)} of 100 requests of these clients"
+            ), way
+
+
+@pytest.mark.parametrize("size", [NEAR, FAR])
+def test_a_higher_limit_stays_clear_where_nothing_was_throttled(tmp_path: Path, size: int) -> None:
+    for current in (limits(OLD), limits(None), None):
+        for way, verdict in verdicts(tmp_path, steady(size), current, limits(HIGHER)).items():
+            assert (verdict.verdict, verdict.censored) == (Verdict.CLEAR, False), way
+
+
+def test_fewer_than_one_in_a_hundred_requests_and_seconds_are_not_enough(tmp_path: Path) -> None:
+    lines = [produce(n // 3, FAR // 3, port=n % 3, throttle_ms=900 if n == 7 else 0) for n in range(3 * SECONDS)]
+    for way, verdict in verdicts(tmp_path, lines, limits(OLD), limits(HIGHER)).items():
+        assert (verdict.verdict, verdict.throttled_then) == (Verdict.CLEAR, 1), way
+
+
+def test_one_throttle_of_a_client_near_its_old_limit_is_enough(tmp_path: Path) -> None:
+    lines = [produce(n // 3, NEAR // 3, port=n % 3, throttle_ms=900 if n == 7 else 0) for n in range(3 * SECONDS)]
+    for way, verdict in verdicts(tmp_path, lines, limits(OLD), limits(HIGHER)).items():
+        assert verdict.verdict is Verdict.INCONCLUSIVE, way
+        assert "1 of 300 requests of these clients, and their rate was near it in 9" in str(verdict.reason), way
+
+
+@pytest.mark.parametrize(("size", "expected"), [(NEAR, Verdict.INCONCLUSIVE), (FAR, Verdict.CLEAR)])
+@pytest.mark.parametrize("exact", [False, True])
+def test_traffic_without_throttles_is_judged_by_the_seconds_near_the_old_limit(
+    tmp_path: Path, size: int, expected: Verdict, *, exact: bool
+) -> None:
+    traffic = unstated_parquet(tmp_path, steady(size))
+    (verdict,) = report(traffic, limits(OLD), limits(HIGHER), exact=exact).verdicts
+    assert (verdict.verdict, verdict.censored) == (expected, expected is Verdict.INCONCLUSIVE)
+    if expected is Verdict.INCONCLUSIVE:
+        assert "were near the old limit of 9.766 KiB/s in " in str(verdict.reason)
+        assert "does not state whether it throttled them" in str(verdict.reason)
+    for current, proposed in (
+        (limits(None), limits(HIGHER)),
+        (limits(HIGHER), limits(HIGHER)),
+        (limits(20_000.0), limits(15_000.0)),
+    ):
+        assert report(traffic, current, proposed, exact=exact).verdicts[0].verdict is Verdict.CLEAR
+
+
+def test_totals_of_traffic_without_throttles_are_judged_by_the_seconds_near_the_old_limit(tmp_path: Path) -> None:
+    unstated_parquet(tmp_path, steady(NEAR))
+    done = run("compact", "--traffic", "rows.parquet", "--folder", "totals", cwd=tmp_path)
+    assert done.code == 0, done.err
+    (verdict,) = report(str(tmp_path / "totals"), limits(OLD), limits(HIGHER)).verdicts
+    assert verdict.verdict is Verdict.INCONCLUSIVE
+    assert "does not state whether it throttled them" in str(verdict.reason)
+
+
+def test_clients_that_are_regrouped_into_a_higher_limit_are_not_clear(tmp_path: Path) -> None:
+    """bob is a hundredth of the new quota group's requests, and half of his own were throttled."""
+    alice = steady(FAR)
+    bob = [produce(second, FAR, user="bob", port=4, throttle_ms=900 * second) for second in range(2)]
+    both = [*alice, *bob]
+    current: Quotas = {ALICE: {"producer_byte_rate": OLD}, BOB: {"producer_byte_rate": OLD / 4}}
+    proposed: Quotas = {Entity.of({"user": "bob"}): {"producer_byte_rate": HIGHER}, ALICE: {"producer_byte_rate": OLD}}
+    for way, (write, exact) in WAYS.items():
+        rows = {row.user: row.verdict for row in report(write(tmp_path / way, both), current, proposed, exact=exact).verdicts}
+        # Per-second totals of a limit that stays are not judged.
+        assert (rows["bob"], rows.get("alice", Verdict.CLEAR)) == (Verdict.INCONCLUSIVE, Verdict.CLEAR), way
+    pair = Entity.of({"user": DEFAULT, "client-id": DEFAULT})
+    split: Quotas = {pair: {"producer_byte_rate": HIGHER}}
+    found = {row.user: row for row in report(as_log(tmp_path, both), current, split, exact=True).verdicts}
+    assert (found["bob"].verdict, found["alice"].verdict) == (Verdict.INCONCLUSIVE, Verdict.CLEAR)
+    assert "the old limit of 2.441 KiB/s throttled 1 of 2 requests" in str(found["bob"].reason)
+    together: Quotas = {APP: {"producer_byte_rate": HIGHER}}
+    (merged,) = report(as_log(tmp_path, both), current, together, exact=True).verdicts
+    assert (merged.verdict, merged.requests, merged.throttled_then) == (Verdict.INCONCLUSIVE, SECONDS + 2, 1)
+    assert "the old limit of 2.441 KiB/s throttled 1 of 2 requests" in str(merged.reason)
+
+
+def test_a_limit_that_stays_is_not_clear_for_clients_that_were_throttled(tmp_path: Path) -> None:
+    lines = steady(FAR, throttled=range(0, SECONDS, 2), of=fetch)
+    for current in (limits(OLD), limits(None), None):
+        for way in ("exact", "seconds", "Parquet, exact", "Parquet, seconds"):
+            write, exact = WAYS[way]
+            (verdict,) = report(write(tmp_path / way, lines), current, limits(OLD), exact=exact).verdicts
+            assert (verdict.verdict, verdict.censored) == (Verdict.INCONCLUSIVE, True), way
+            assert "quotas throttled 50 of 100 requests of these clients when they were recorded" in str(verdict.reason), way
+
+
+def test_safe_and_recommended_values_of_throttled_clients_are_lower_bounds(tmp_path: Path) -> None:
+    traffic = as_log(tmp_path, steady(NEAR, throttled=range(0, SECONDS, 2)))
+    (held,) = report(traffic, limits(OLD), limits(HIGHER), exact=True).verdicts
+    assert "both are lower bounds" in str(held.recommended_reason)
+    other = [*steady(NEAR, throttled=range(0, SECONDS, 2)), *(produce(n, FAR, user="bob", port=4) for n in range(SECONDS))]
+    current: Quotas = {ALICE: {"producer_byte_rate": OLD}, BOB: {"producer_byte_rate": OLD}}
+    proposed: Quotas = {ALICE: {"producer_byte_rate": HIGHER}, BOB: {"producer_byte_rate": HIGHER}}
+    rows = {row.user: row for row in report(as_log(tmp_path / "both", other), current, proposed).verdicts}
+    assert (rows["bob"].verdict, rows["bob"].censored) == (Verdict.CLEAR, False), "another group was throttled, and not this one"
+    assert "lower bounds" not in str(rows["bob"].recommended_reason)
+
+
+def test_many_throttled_groups_are_one_finding(tmp_path: Path) -> None:
+    lines = [produce(n % SECONDS, NEAR, user=f"user-{n // SECONDS}", port=n // SECONDS, throttle_ms=9) for n in range(500)]
+    names = [Entity.of({"user": f"user-{n}"}) for n in range(5)]
+    current = {name: {"producer_byte_rate": OLD} for name in names}
+    proposed = {name: {"producer_byte_rate": HIGHER + n} for n, name in enumerate(names)}
+    found = report(as_log(tmp_path, lines), current, proposed)
+    assert len({row.reason for row in found.verdicts}) == 1
+    (finding,) = [one for one in found.findings if one.id == "history-incomplete"]
+    assert str(finding.message).startswith(
+        "5 quota groups that this change touches are inconclusive: quotas throttled their clients"
+    )
+
+
+def test_refused_topics_and_throttles_of_answers_count(tmp_path: Path) -> None:
+    """A broker answers a refused topic with error 89 and a throttle time; the line's own ``throttleTimeMs`` is 0."""
+
+    def create(second: int, code: int, throttle_ms: int) -> str:
+        topic = f"t{second}"
+        text = line(
+            "METADATA", 7, at=at(second), correlation_id=second,
+            request={"topics": [{"name": topic, "numPartitions": 1, "assignments": []}], "validateOnly": False},
+            response={"throttleTimeMs": throttle_ms, "topics": [{"name": topic, "errorCode": code}]},
+        )  # fmt: skip
+        return text.replace('"requestApiKey":3', '"requestApiKey":19').replace("METADATA", "CREATE_TOPICS")
+
+    lines = [create(second, 89 if second % 2 else 0, 400 if second % 2 else 0) for second in range(20)]
+    for after in (50.0, 5.0):
+        for exact in (False, True):
+            (verdict,) = report(
+                as_log(tmp_path, lines), {ALICE: {"controller_mutation_rate": 5.0}}, {ALICE: {"controller_mutation_rate": after}},
+                exact=exact, kinds=(Kind.MUTATION,),
+            ).verdicts  # fmt: skip
+            assert (verdict.verdict, verdict.requests, verdict.throttled_then) == (Verdict.INCONCLUSIVE, 20, 10)
+    answered = [produce(second, FAR).replace('"throttleTimeMs":0}', '"throttleTimeMs":7}') for second in range(SECONDS)]
+    (verdict,) = report(as_log(tmp_path, answered), limits(OLD), limits(HIGHER)).verdicts
+    assert (verdict.verdict, verdict.throttled_then) == (Verdict.INCONCLUSIVE, SECONDS)
+
+
+def test_the_json_report_has_which_groups_were_throttled(tmp_path: Path) -> None:
+    from reconciler.documents import backtest_to_json
+    from reconciler.documents.backtest import backtest_from_json
+
+    found = report(as_log(tmp_path, steady(NEAR, throttled=[4, 5])), limits(OLD), limits(HIGHER))
+    document = json.loads(json.dumps(backtest_to_json(found)))
+    assert [row["censored"] for row in document["verdicts"]] == [True]
+    assert [row.censored for row in backtest_from_json(document).verdicts] == [True]
+
+
+@given(
+    requests=st.integers(1, 10_000), throttled=st.integers(0, 10_000), active=st.integers(1, 10_000), near=st.integers(0, 10_000),
+    limit=st.none() | st.floats(1, 1e9), after=st.none() | st.floats(1, 1e9), stated=st.booleans(),
+)  # fmt: skip
+def test_one_in_a_hundred_requests_is_proof_whatever_the_limits(
+    *, requests: int, throttled: int, active: int, near: int, limit: float | None, after: float | None, stated: bool
+) -> None:
+    recording = Recording(
+        limit=limit, requests=requests, throttled=min(throttled, requests), active=active, near=min(near, active)
+    )
+    proven = recording.proves(after, stated=stated)
+    if 100 * recording.throttled >= requests and recording.throttled:
+        assert proven
+    if not recording.throttled and (stated or not recording.is_raised(after)):
+        assert not proven
+    if proven:
+        assert recording.reason("producer_byte_rate", after, 0.0).count("throttled") >= 1
