@@ -25,15 +25,16 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "default-hides-client-ids",
             _WARNING,
             "Every level with a user in it is stronger than every level without one. A quota of the default user applies to all "
-            "users, ANONYMOUS too. From then on, no quota of a client-id alone wins for that key. Write the "
-            "client's limits as quotas of the default user with that client-id, or give limits to users.",
+            "users, ANONYMOUS too. From then on, no quota of a client-id alone wins for that key. One finding counts all quotas "
+            "that a default overrides. Write the client's limits as quotas of the default user with that client-id, or give "
+            "limits to users.",
         ),
         _rule(
             "client-id-never-wins",
             _WARNING,
-            "This quota of a client-id cannot win: a quota of the default user has the same key, and any user level is stronger "
-            "than any client-id level. It would be written, and would limit no client. Match {user: {default: true}, client-id: "
-            "NAME}, which is stronger than the default user.",
+            "This quota of a client-id cannot win: the cluster has a quota of the default user for the same key, and any user "
+            "level is stronger than any client-id level. It would be written, and would limit no client. Match {user: {default: "
+            "true}, client-id: NAME}, which is stronger than the default user.",
         ),
         _rule(
             "default-client-multiplies",
@@ -142,7 +143,7 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             _WARNING,
             "A lower byte rate counts at once against what was sent within the last 11 seconds. A client that runs at the old "
             "rate is throttled for up to (old / new - 1) x 11 s in one go. That may exceed its timeouts. Lower the limit in "
-            "steps: apply --step-down 2 does. A client whose rate is not known is assumed to run at its current limit.",
+            "steps: apply --step-down 2 does. A client is assumed to run at its current limit.",
         ),
         _rule(
             "live-value-changes-meaning",

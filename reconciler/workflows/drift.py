@@ -83,7 +83,7 @@ def drift_from(
         },
         ignored=len(ignored),
         notes=(*current.notes, *intent.notes, *((quiet,) if quiet is not None else ()), *_notes(intent, current, baseline)),
-        findings=(*intent.findings, *intent.owner_errors),
+        findings=(*intent.all_findings, *intent.owner_errors),
     )
     counts = {each.value: count for each, count in drift.counts.items()}
     log_event(_log, "drift found", level=logging.INFO, cluster=spec.name, ignored=drift.ignored, **counts)

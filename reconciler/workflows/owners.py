@@ -51,6 +51,8 @@ class SoundManifests:
     spec: ClusterSpec
     desired: DesiredState
     findings: tuple[Finding, ...]
+    """About files, documents and values."""
+    linted: tuple[Finding, ...]
     errors: Mapping[str | None, tuple[Finding, ...]]
 
 
@@ -75,11 +77,12 @@ def sound_manifests(loaded: LoadedManifests, cluster: str | None, fail_on: Sever
                 findings=tuple(f for f in loaded.findings if not f.severity.at_least(fail_on)),
             )
         spec, state, of_cluster = desired_for(loaded, cluster)
-        findings = (*loaded.findings, *of_cluster, *lint_offline(loaded, spec, state))
+        read, linted = (*loaded.findings, *of_cluster), lint_offline(loaded, spec, state)
+        findings = (*read, *linted)
         wrong = attribution.by_owner(findings, fail_on)
         if not wrong:
             desired = replace(state, complete=False) if errors else state
-            return SoundManifests(loaded=loaded, spec=spec, desired=desired, findings=findings, errors=errors)
+            return SoundManifests(loaded=loaded, spec=spec, desired=desired, findings=read, linted=linted, errors=errors)
 
 
 class _Attribution:

@@ -16,7 +16,6 @@ from reconciler.errors import FileAccessError, UsageError
 from reconciler.logs import log_event
 from reconciler.manifest import Owner, RepositoryPolicy, ValueLimit, budgets_of, group_notes
 from reconciler.model import (
-    LINT_RULES,
     NOT_ASKED,
     ClusterSpec,
     CurrentState,
@@ -82,7 +81,10 @@ class Intent:
     spec: ClusterSpec
     desired: DesiredState
     findings: tuple[Finding, ...]
+    """About files, documents and values."""
     paths: tuple[str, ...]
+    linted: tuple[Finding, ...] = ()
+    """What lint sees without the cluster. A plan lints once more with it, and replaces these."""
     lint: Mapping[str, Severity | None] = field(default_factory=dict)
     """Severities of the Repository document."""
     fail_on: Severity = Severity.ERROR
@@ -111,6 +113,11 @@ class Intent:
     """Owners that an earlier stage withheld, with the cluster where it did: their changes are withheld here, too."""
     errors: Mapping[str | None, tuple[Finding, ...]] = field(default_factory=dict)
     """By owner, the errors of manifests that are left out, where owners are isolated."""
+
+    @property
+    def all_findings(self) -> tuple[Finding, ...]:
+        """All that is known without the cluster, in order."""
+        return in_order((*self.findings, *self.linted)) if self.linted else self.findings
 
     @property
     def isolates(self) -> bool:
@@ -169,16 +176,18 @@ def intent_of(
     chosen = check_owners(loaded, owners)
     if (by_owner or owners) and isolates(chosen_cluster(loaded, cluster), chosen):
         sound = sound_manifests(loaded, cluster, fail_on)
-        loaded, spec, desired, everything, errors = sound.loaded, sound.spec, sound.desired, sound.findings, sound.errors
+        loaded, spec, desired, read, linted = sound.loaded, sound.spec, sound.desired, sound.findings, sound.linted
+        errors = sound.errors
     else:
         stop_on(loaded.findings, fail_on)
         spec, desired, findings = desired_for(loaded, cluster)
-        everything, errors = (*loaded.findings, *findings, *lint_offline(loaded, spec, desired)), {}
-        stop_on(everything, fail_on)
+        read, linted, errors = (*loaded.findings, *findings), lint_offline(loaded, spec, desired), {}
+        stop_on((*read, *linted), fail_on)
     return Intent(
         spec=spec,
         desired=desired,
-        findings=everything,
+        findings=read,
+        linted=linted,
         paths=tuple(paths),
         lint=loaded.lint,
         fail_on=fail_on,
@@ -249,10 +258,8 @@ def plan_from(
         claimed_elsewhere=intent.others.claimed(current.cluster),
         accepted_fallbacks=fallbacks,
     )
-    judged = _judged(intent, context, accepted=accepted, advice=by_option if attended else in_manifest)
-    # Lint again, now with the live state: it sees more, and says it in other words.
-    declared = (finding for finding in intent.findings if finding.id not in LINT_RULES)
-    linted = lint_change(spec, intent.desired, current, judged.changes, severities=intent.lint)
+    linted = lint_change(spec, intent.desired, current, changes, severities=intent.lint)
+    judged = _judged(intent, context, linted, accepted=accepted, advice=by_option if attended else in_manifest)
     if judged.withheld:
         named = {finding for each in judged.withheld for finding in each.findings}
         linted = tuple(finding for finding in linted if finding not in named)
@@ -275,7 +282,7 @@ def plan_from(
             *share_notes(intent.desired),
             *undeclared_notes(spec, intent.desired, current, earlier, source=source),
         ),
-        findings=in_order((*declared, *linted, *undeclared, *callback_findings(spec, identity))),
+        findings=in_order((*intent.findings, *linted, *undeclared, *callback_findings(spec, identity))),
         unmanaged=tuple(sorted(differences.unmanaged, key=lambda entity: entity.sort_key)) if show_unmanaged else None,
         brokers=current.brokers if intent.has_totals else (),
         leaders=current.leaders if intent.has_totals else None,
@@ -309,14 +316,18 @@ def plan_from(
 
 
 def _judged(
-    intent: Intent, context: GuardContext, *, accepted: Sequence[str], advice: Callable[[str], Message]
+    intent: Intent,
+    context: GuardContext,
+    linted: Sequence[Finding],
+    *,
+    accepted: Sequence[str],
+    advice: Callable[[str], Message],
 ) -> IsolatedJudgement:
     """The changes that the guards let pass: all or none of the plan, or all or none of each owner."""
     if not intent.isolates:
         judgement = judge(context, accepted=accepted, advice=advice)
         return IsolatedJudgement(changes=context.changes, withheld=(), guards=judgement.guards, notes=judgement.notes)
     owner_of = owner_lookup(intent.desired, intent.owners)
-    linted = lint_change(intent.spec, intent.desired, context.current, context.changes, severities=intent.lint)
     errors = errors_by_owner(linted, owner_of, intent.fail_on)
     for owner, findings in intent.errors.items():
         errors[owner] = (*findings, *errors.get(owner, ()))

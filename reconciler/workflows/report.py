@@ -207,7 +207,7 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
         callback=_WITH_GROUPS if view.caveats.groups else view.caveats.callback,
         static_defaults=view.caveats.static_defaults,
         notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes))),
-        findings=intent.findings,
+        findings=intent.all_findings,
         budgets=_budgets(intent),
     )
 
@@ -276,7 +276,7 @@ def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
         complete=intent.desired.complete,
         entities=tuple(_entities(intent, None, None, {})),
         notes=intent.notes,
-        findings=intent.findings,
+        findings=intent.all_findings,
         failure=failure,
     )
 

@@ -232,7 +232,7 @@ class Sources:
             loaded = replace(loaded, selected=None, complete=True)
         where = self._where
         intent = intent_of(loaded, seen, where.paths or (".",), cluster=where.cluster, fail_on=where.fail_on)
-        self.findings = intent.findings
+        self.findings = intent.all_findings
         return intent
 
 

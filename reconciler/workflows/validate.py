@@ -150,9 +150,8 @@ def lint_change(
     changes: Sequence[Change],
     *,
     severities: Mapping[str, Severity | None],
-    rates: Mapping[tuple[Entity, str], float] | None = None,
 ) -> tuple[Finding, ...]:
-    """What can be known of a plan. ``rates``: measured bytes/s per broker by entity and key, where they are known."""
+    """What can be known of a plan."""
     after = quotas_after(current.entities, changes)
     changed = [change.entity for change in changes]
     subject = Subject(
@@ -160,7 +159,6 @@ def lint_change(
         spec=spec,
         after=after,
         before=current.entities,
-        rates=rates or {},
         changed=changed,
         unreadable=current.unreadable,
     )

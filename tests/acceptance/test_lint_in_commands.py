@@ -56,7 +56,9 @@ def test_a_filter_hides_no_entity_from_lint(tmp_path: Path) -> None:
 
     findings = invoke("validate", "--format", "json", "a.yaml", cwd=tmp_path).json()["findings"]
 
-    assert {(one["id"], one["file"]) for one in findings} >= {("client-id-never-wins", "a.yaml")}
+    assert [(one["id"], one["file"], one["related"][0]["file"]) for one in findings] == [
+        ("default-hides-client-ids", "b.yaml", "a.yaml")
+    ]
 
 
 def test_a_plan_sees_what_is_only_on_the_cluster(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from reconciler.model import (
     DEFAULT,
     OTHER,
     DesiredEntity,
+    DesiredQuota,
     Entity,
     Finding,
     MatchKind,
@@ -29,6 +30,7 @@ from reconciler.policy.lint.subject import (
     DEFAULT_PAIR,
     DEFAULT_USER,
     IP,
+    MOST_RELATED,
     USER,
     USER_DEFAULTS,
     Subject,
@@ -39,46 +41,58 @@ from reconciler.text import count_of
 
 
 def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
-    """A declared default-user quota above quotas of client ids, declared or live."""
+    """One finding for each default that overrides quotas of client-ids, with all of these.
+
+    A default that is only on the cluster is reported at the first declared quota that it overrides.
+    """
+    for hider, hidden in overridden_client_ids(subject).items():
+        keys = [key for key in CLIENT_KEYS if any(key in of_entity for of_entity in hidden.values())]
+        declared = subject.desired.entities.get(hider)
+        if declared is not None:
+            message = compose(
+                "{keys} of {hider} {override} {count} for every client: {names}.",
+                keys=_keys(keys),
+                hider=hider,
+                override="overrides" if len(keys) == 1 else "override",
+                count=count_of(len(hidden), "client-id quota"),
+                names=name_entities(list(hidden)),
+            )
+            places = [(entity, of_entity[0]) for entity, of_entity in hidden.items()]
+            related = [place for entity, key in places for place in subject.related([entity], "this quota never wins", key)]
+            span = declared.quotas[keys[0]].source
+            yield lint("default-hides-client-ids", message, entity=hider, key=keys[0], span=span, related=related[:MOST_RELATED])
+            continue
+        (first, first_keys), *others = hidden.items()
+        message = compose(
+            "{hider} (on the cluster) overrides {keys} of {first}{more} for every client, because any user level is stronger.",
+            hider=hider,
+            keys=_keys(keys),
+            first=first,
+            more=f" and {count_of(len(others), 'other client-id')}" if others else "",
+        )
+        related = [place for entity, keys_of in others for place in subject.related([entity], "this one, too", keys_of[0])]
+        key = first_keys[0]
+        place = subject.place(first, key)
+        yield lint("client-id-never-wins", message, entity=first, key=key, span=place, related=related[:MOST_RELATED])
+
+
+def overridden_client_ids(subject: Subject) -> dict[Entity, dict[Entity, list[QuotaKey]]]:
+    """By default, the client-id quotas that it overrides, and for which keys. Of a default that is live, only declared ones."""
+    overridden: dict[Entity, dict[Entity, list[QuotaKey]]] = {}
     for key in CLIENT_KEYS:
         hider = _hider(subject, key)
-        if hider is None or (declared := subject.desired.entities.get(hider)) is None or key not in declared.quotas:
+        if hider is None:
             continue
-        hidden = [entity for entity, quotas in subject.after.items() if entity.types == (CLIENT,) and key in quotas]
-        if hidden:
-            message = compose(
-                "{key} of {hider} overrides {count} for every client: {names}.",
-                key=key_part(key),
-                hider=hider,
-                count=count_of(len(hidden), "client-id quota"),
-                names=name_entities(hidden),
-            )
-            related = subject.related(hidden, "this quota never wins", key)
-            yield lint(
-                "default-hides-client-ids", message, entity=hider, key=key, span=declared.quotas[key].source, related=related
-            )
+        declares = subject.desired.entities.get(hider)
+        is_declared = declares is not None and key in declares.quotas
+        for entity in subject.after if is_declared else subject.desired.entities:
+            if entity.types == (CLIENT,) and key in subject.after.get(entity, ()):
+                overridden.setdefault(hider, {}).setdefault(entity, []).append(key)
+    return overridden
 
 
-def client_id_never_wins(subject: Subject) -> Iterator[Finding]:
-    """A declared client-id quota below a default-user quota, declared or live."""
-    hiders = {key: hider for key in CLIENT_KEYS if (hider := _hider(subject, key)) is not None}
-    if not hiders:
-        return
-    for entity, declared in subject.desired.entities.items():
-        if entity.parts[0][0] != CLIENT:
-            continue
-        for key, quota in declared.quotas.items():
-            if (hider := hiders.get(key)) is not None:
-                where = "" if subject.place(hider) else " (on the cluster)"
-                message = compose(
-                    "{hider}{where} overrides {key} of {entity} for every client, because any user level is stronger.",
-                    hider=hider,
-                    where=where,
-                    key=key_part(key),
-                    entity=entity,
-                )
-                related = subject.related([hider], "the quota that always wins", key)
-                yield lint("client-id-never-wins", message, entity=entity, key=key, span=quota.source, related=related)
+def _keys(keys: Sequence[QuotaKey]) -> Message:
+    return join_messages(Message([key_part(key)]) for key in keys)
 
 
 def _hider(subject: Subject, key: QuotaKey) -> Entity | None:
@@ -93,22 +107,23 @@ def multiplies(subject: Subject) -> Iterator[Finding]:
             continue
         alone = Entity(parts=entity.parts[:1])
         bypassed = [key for key in declared.quotas if key in subject.after.get(alone, ())]
-        rest = [key.value for key in declared.quotas if key not in bypassed]
-        for key in bypassed:
+        rest = [key for key in _reachable(declared) if key not in bypassed]
+        if bypassed:
             message = compose(
-                "{entity} gives each client-id the full {key}. {alone} then caps only clients that send no client-id, because "
+                "{entity} gives each client-id the full {keys}. {alone} then caps only clients that send no client-id, because "
                 "exactly one quota applies.",
                 entity=entity,
-                key=key_part(key),
+                keys=_keys(bypassed),
                 alone=alone,
             )
+            key = bypassed[0]
             related = subject.related([alone], "the cap that does not apply", key)
             yield lint("user-cap-bypassed", message, entity=entity, key=key, span=declared.quotas[key].source, related=related)
         if rest:
             message = compose(
                 "{entity} gives each client-id the full {keys}. The user as a whole has no cap.",
                 entity=entity,
-                keys=join_messages(Message([key_part(key)]) for key in rest),
+                keys=_keys(rest),
             )
             yield lint("default-client-multiplies", message, entity=entity, span=declared.source)
 
@@ -169,37 +184,35 @@ def captures_protected(subject: Subject) -> Iterator[Finding]:
     """A default that reaches users that the cluster protects by name, without a quota of their own for the key."""
     protected = protected_users(subject)
     for declared in _defaults(subject) if protected else ():
-        for key, quota in declared.quotas.items():
-            if captured := _captured(subject, declared.entity, key, protected):
-                message = compose(
-                    "{key} of {entity} also limits {names}, which the Cluster manifest protects. Declare quotas for them.",
-                    key=key_part(key),
-                    entity=declared.entity,
-                    names=_names(captured),
-                )
-                yield lint("default-captures-protected", message, entity=declared.entity, key=key, span=quota.source)
+        captured = {key: _captured(subject, declared.entity, key, protected) for key in _reachable(declared)}
+        keys = [key for key, names in captured.items() if names]
+        if keys:
+            message = compose(
+                "{keys} of {entity} also {limit} {names}, which the Cluster manifest protects. Declare quotas for them.",
+                keys=_keys(keys),
+                entity=declared.entity,
+                limit="limits" if len(keys) == 1 else "limit",
+                names=_names(list(dict.fromkeys(name for key in keys for name in captured[key]))),
+            )
+            span = declared.quotas[keys[0]].source
+            yield lint("default-captures-protected", message, entity=declared.entity, key=keys[0], span=span)
 
 
 def first_default(subject: Subject) -> Iterator[Finding]:
     """A default of a kind that the cluster does not have yet. Offline it is not known."""
     if subject.before is None:
         return
-    protected = protected_users(subject)
     for declared in _defaults(subject):
         entity = declared.entity
-        for key, quota in declared.quotas.items():
-            if key in subject.before.get(entity, ()):
-                continue
-            captured = _captured(subject, entity, key, protected)
-            also = compose(" Of the protected users, it limits {names}.", names=_names(captured)) if captured else ""
+        keys = [key for key in _reachable(declared) if key not in subject.before.get(entity, ())]
+        if keys:
             message = compose(
-                "This is the cluster's first {key} for {entity}. Once applied, it limits {everyone}.{also}",
-                key=key_part(key),
+                "This is the cluster's first {keys} for {entity}. Once applied, it limits {everyone}.",
+                keys=_keys(keys),
                 entity=entity,
                 everyone=_EVERYONE[entity],
-                also=also,
             )
-            yield lint("first-default", message, entity=entity, key=key, span=quota.source)
+            yield lint("first-default", message, entity=entity, key=keys[0], span=declared.quotas[keys[0]].source)
 
 
 def empty_client_id_escapes(subject: Subject) -> Iterator[Finding]:
@@ -210,14 +223,19 @@ def empty_client_id_escapes(subject: Subject) -> Iterator[Finding]:
         user, _ = named_or_other(entity)
         levels = (level for level in CLIENT_PRECEDENCE if level.number in USER_LEVELS)
         catching = [caught for level in levels if (caught := level.entity_for(user, "")) is not None]
-        open_keys = [key.value for key in declared.quotas if not any(key in subject.after.get(e, ()) for e in catching)]
+        open_keys = [key for key in _reachable(declared) if not any(key in subject.after.get(e, ()) for e in catching)]
         if open_keys:
             message = compose(
                 "{entity} does not limit clients that send an empty client-id, and no user quota limits their {keys}.",
                 entity=entity,
-                keys=join_messages(Message([key_part(key)]) for key in open_keys),
+                keys=_keys(open_keys),
             )
             yield lint("empty-client-id-escapes", message, entity=entity, span=declared.source)
+
+
+def _reachable(declared: DesiredEntity) -> dict[QuotaKey, DesiredQuota]:
+    """The values that limit a client at all."""
+    return {key: quota for key, quota in declared.quotas.items() if quota.value < key.unreachable}
 
 
 def protected_users(subject: Subject) -> tuple[str, ...]:

@@ -11,7 +11,6 @@ from reconciler.policy.lint.expiry import expiring_values
 from reconciler.policy.lint.names import confusable_names, ip_two_spellings, migrated_name, unreadable_node
 from reconciler.policy.lint.precedence import (
     captures_protected,
-    client_id_never_wins,
     default_hides_client_ids,
     empty_client_id_escapes,
     first_default,
@@ -24,7 +23,6 @@ from reconciler.policy.lint.values import live_value_changes_meaning, odd_values
 
 CHECKS: Final[tuple[Callable[[Subject], Iterator[Finding]], ...]] = (
     default_hides_client_ids,
-    client_id_never_wins,
     multiplies,
     captures_protected,
     first_default,

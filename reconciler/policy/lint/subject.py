@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
@@ -38,7 +38,7 @@ USER_DEFAULTS: Final = tuple(
 )
 """Defaults that each client with a client-id meets before any level of client-ids; with one of them, it meets none of those."""
 
-_RELATED: Final = 10
+MOST_RELATED: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +47,12 @@ class Subject:
 
     ``after``: all quotas that it will have, as far as they are known: those declared and, with a current state, the live ones
     that stay. ``before``: the live ones; ``None`` offline. ``changed``: entities that are about to change.
-    ``rates``: measured rates in bytes/s per broker, by entity and key.
     """
 
     desired: DesiredState
     spec: ClusterSpec
     after: Mapping[Entity, Quotas]
     before: Mapping[Entity, Quotas] | None = None
-    rates: Mapping[tuple[Entity, str], float] = field(default_factory=dict)
     changed: Collection[Entity] = ()
     unreadable: Sequence[UnreadableNode] = ()
     """What the cluster has in ZooKeeper beside entities."""
@@ -69,7 +67,7 @@ class Subject:
 
     def related(self, entities: Sequence[Entity], message: str, key: str | None = None) -> tuple[Related, ...]:
         """The places of the first few entities that have one."""
-        places = (self.place(entity, key) for entity in entities[:_RELATED])
+        places = (self.place(entity, key) for entity in entities[:MOST_RELATED])
         return tuple(Related(span=place, message=message) for place in places if place)
 
 

@@ -143,7 +143,7 @@ _BYTE_KEYS: Final = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
 
 
 def reduction_throttles(subject: Subject) -> Iterator[Finding]:
-    """Byte rates that go down so far that a client running at its measured rate, or at its old limit, stands still for long.
+    """Byte rates that go down so far that a client running at its old limit stands still for long.
 
     ``(rate / limit - 1) x window``, as in Kafka's ``QuotaUtils``; the other keys are capped at a second a request.
     """
@@ -158,17 +158,15 @@ def reduction_throttles(subject: Subject) -> Iterator[Finding]:
             quota, old = declared.quotas.get(key), live.get(key)
             if quota is None or old is None or not old > quota.value:
                 continue
-            rate = subject.rates.get((entity, key.value))
-            seconds = ((old if rate is None else rate) / quota.value - 1) * WINDOW_SECONDS
-            if seconds > LONGEST_SECONDS:
-                basis = "a client at its current limit" if rate is None else "clients at their measured rate"
+            seconds = (old / quota.value - 1) * WINDOW_SECONDS
+            # Nobody runs at a limit that no client reaches.
+            if seconds > LONGEST_SECONDS and old < key.unreachable:
                 message = compose(
-                    "{key} of {entity} falls to {percent} % of its value. Brokers would throttle {basis} for up to {duration} at "
-                    "once. Lower it in steps ({flag}).",
+                    "{key} of {entity} falls to {percent} % of its value. Brokers would throttle a client at its current limit "
+                    "for up to {duration} at once. Lower it in steps ({flag}).",
                     key=key_part(key),
                     entity=entity,
                     percent=f"{100 * quota.value / old:.3g}",
-                    basis=basis,
                     duration=_duration(seconds),
                     flag=flag_part("apply --step-down 2"),
                 )

@@ -24,13 +24,11 @@ PROTECTED = tuple(
 )
 
 
-def findings(*entities: DesiredEntity, live=None, spec: ClusterSpec | None = None, rates=None):
+def findings(*entities: DesiredEntity, live=None, spec: ClusterSpec | None = None):
     """What lint says of these declared entities: offline, or beside live ones that stay where they are not declared."""
     state = desired(*entities)
     after = {**(live or {}), **state.values()}
-    subject = Subject(
-        desired=state, spec=spec or cluster_spec(), after=after, before=live, rates=rates or {}, changed=list(state.entities)
-    )
+    subject = Subject(desired=state, spec=spec or cluster_spec(), after=after, before=live, changed=list(state.entities))
     return sorted(lint_state(subject), key=lambda one: (one.id, str(one.entity)))
 
 
@@ -94,6 +92,39 @@ def test_a_client_id_wins_for_another_key_than_the_default_user_s():
     assert fired("client-id-never-wins", *entities) == []
 
 
+@pytest.mark.parametrize("default", [user(), pair(DEFAULT, DEFAULT)])
+def test_a_default_above_four_client_ids_is_one_fact(default):
+    both = {"producer_byte_rate": 9.0, "consumer_byte_rate": 9.0}
+    client_ids = [declared(client(name), number, **both) for number, name in enumerate("abcd", 2)]
+    found = findings(declared(default, 1, **both), *client_ids)
+    about_client_ids = [one for one in found if "client-id=a" in one.message]
+
+    assert [(one.id, one.span) for one in about_client_ids] == [("default-hides-client-ids", span(1))]
+    assert [one.span for one in about_client_ids[0].related] == [span(line) for line in (2, 3, 4, 5)]
+    assert "producer_byte_rate, consumer_byte_rate of" in about_client_ids[0].message
+
+
+def test_client_ids_below_a_default_on_the_cluster_are_one_fact():
+    live = {user(): {"producer_byte_rate": 5.0}}
+    (found,) = fired(
+        "client-id-never-wins",
+        *(declared(client(name), line, producer_byte_rate=9.0) for line, name in enumerate("abc", 4)),
+        live=live,
+    )
+
+    assert (found.entity, found.span) == (client("a"), span(4))
+    assert "of client-id=a and 2 other client-ids for every client" in found.message
+    assert [one.span for one in found.related] == [span(5), span(6)]
+
+
+@pytest.mark.parametrize("default", [user(), pair(DEFAULT, DEFAULT), client(), ip()])
+def test_a_default_above_any_network_limits_nobody(default):
+    value = {"connection_creation_rate": 2e9} if default == ip() else {"producer_byte_rate": 1e12, "request_percentage": 1e6}
+    found = findings(declared(default, **value), live={}, spec=cluster_spec(protected=PROTECTED))
+
+    assert found == []
+
+
 @pytest.mark.parametrize("who", ["a", DEFAULT])
 def test_a_default_client_id_multiplies(who):
     (found,) = fired("default-client-multiplies", declared(pair(who, DEFAULT), producer_byte_rate=9.0))
@@ -154,11 +185,12 @@ def test_a_default_client_id_below_a_default_user_captures_nobody():
 def test_the_first_default_of_a_kind_captures_everyone(default):
     live = {user("x"): {"producer_byte_rate": 1.0}}
 
-    (found,) = fired(
-        "first-default", declared(default, producer_byte_rate=9.0), live=live, spec=cluster_spec(protected=PROTECTED)
-    )
+    defaults = declared(default, producer_byte_rate=9.0, consumer_byte_rate=9.0)
+    (found,) = fired("first-default", defaults, live=live, spec=cluster_spec(protected=PROTECTED))
+    (captured,) = fired("default-captures-protected", defaults, live=live, spec=cluster_spec(protected=PROTECTED))
 
-    assert "replicator, admin" in found.message
+    assert "first producer_byte_rate, consumer_byte_rate for " in found.message
+    assert "replicator, admin" in captured.message
 
 
 def test_the_first_default_ip_captures_brokers_too():
@@ -343,14 +375,10 @@ def test_a_reduction_under_load_says_how_long_clients_may_stand_still():
     assert found.span == span(5)
 
 
-@pytest.mark.parametrize(("rate", "expected"), [(2e6, []), (90e6, ["reduction-throttles"])])
-def test_a_measured_rate_replaces_the_assumption_that_the_limit_is_used(rate, expected):
-    live = {user("a"): {"producer_byte_rate": 100e6}}
-    rates = {(user("a"), "producer_byte_rate"): rate}
+def test_a_reduction_from_a_limit_that_no_client_reaches_throttles_nobody_at_once():
+    live = {user("a"): {"producer_byte_rate": 1e12}}
 
-    found = fired("reduction-throttles", declared(user("a"), producer_byte_rate=1e6), live=live, rates=rates)
-
-    assert [one.id for one in found] == expected
+    assert fired("reduction-throttles", declared(user("a"), producer_byte_rate=1e6), live=live) == []
 
 
 @pytest.mark.parametrize(
