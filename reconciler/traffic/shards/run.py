@@ -59,6 +59,8 @@ from reconciler.traffic.shards.worker import (
     FAILS,
     MOST_ROWS,
     OUT,
+    PACKED_PARTS,
+    PACKED_ROW,
     PARTS,
     ROW,
     Failing,
@@ -70,7 +72,7 @@ from reconciler.traffic.shards.worker import (
 )
 from reconciler.traffic.shuffle.block import ROWS_A_PARTITION, SCHEMA
 from reconciler.traffic.shuffle.on_spark import least_tasks
-from reconciler.traffic.shuffle.shipped import Shipped, unpack
+from reconciler.traffic.shuffle.shipped import Shipped
 from reconciler.traffic.sources.normal_form import CHARGED
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number
@@ -326,7 +328,7 @@ class ShardedBacktest:
         with logged_stages(_log, self._spark, "shards judged") as event:
             packed = collect_table(self._judged.where(F.col(PARTS).isNotNull()).select(PARTS)).column(0)
             event["results"] = len(packed)
-        return ReportParts.join(unpack(part.as_py()) for part in packed)
+        return ReportParts.join(PACKED_PARTS.unpack(part.as_py()) for part in packed)
 
     def _worst(self) -> tuple[BucketVerdict, ...]:
         """The worst rows of the report, and those that fail a rule."""
@@ -335,7 +337,7 @@ class ShardedBacktest:
         rows = collect_table(chosen.limit(MOST_ROWS).select(ROW)).column(0).to_pylist()
         if self._failing is not None:
             rows += collect_table(chosen.where(F.col(FAILS)).limit(MOST_FAILING).select(ROW)).column(0).to_pylist()
-        verdicts = {packed: unpack(packed) for packed in rows}
+        verdicts = {packed: PACKED_ROW.unpack(packed) for packed in rows}
         return tuple(sorted(verdicts.values(), key=worst_first))
 
 

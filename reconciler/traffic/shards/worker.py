@@ -21,7 +21,7 @@ from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.quota_groups import QuotaGroups
 from reconciler.traffic.shards.blocks import shards_in
 from reconciler.traffic.shards.source import ShardRequests, ShardSeconds
-from reconciler.traffic.shuffle.shipped import pack
+from reconciler.traffic.shuffle.typed_values import TypedValues
 from reconciler.traffic.traffic_source import GroupJudge
 from reconciler.traffic.verdict_rows import arrow_schema, pack_recommendations, verdict_batches
 
@@ -41,6 +41,8 @@ OUT: Final = pa.schema(
     ]
 )
 """Rows of verdicts; and a row with the parts of each shard's report and its recommendations, without a verdict."""
+PACKED_PARTS: Final = TypedValues(ReportParts)
+PACKED_ROW: Final = TypedValues(BucketVerdict)
 Failing: TypeAlias = Callable[[Sequence[BucketVerdict]], Sequence[BucketVerdict]]
 """The rows that a rule of the policy does not allow. It travels to the workers."""
 
@@ -150,13 +152,13 @@ def _rows_of_shard(verdicts: tuple[BucketVerdict, ...], parts: ReportParts, plan
     for batch in verdict_batches(verdicts):
         some = verdicts[begin : begin + batch.num_rows]
         begin += batch.num_rows
-        packed = [pack(verdict) if id(verdict) in kept else None for verdict in some]
+        packed = [PACKED_ROW.pack(verdict) if id(verdict) in kept else None for verdict in some]
         flags = [id(verdict) in failing for verdict in some]
         nothing = pa.nulls(len(some), pa.binary())
         columns = [*batch.columns, nothing, pa.array(packed, pa.binary()), pa.array(flags, pa.bool_()), nothing]
         yield pa.RecordBatch.from_arrays(columns, schema=OUT)
     empty = [pa.nulls(1, field.type) for field in OUT]
-    empty[OUT.get_field_index(PARTS)] = pa.array([pack(parts)], pa.binary())
+    empty[OUT.get_field_index(PARTS)] = pa.array([PACKED_PARTS.pack(parts)], pa.binary())
     if plan.advises:
         empty[OUT.get_field_index(ADVICE)] = pa.array([pack_recommendations(verdicts)], pa.binary())
     yield pa.RecordBatch.from_arrays(empty, schema=OUT)

@@ -1,4 +1,7 @@
-"""Values that travel to Spark's workers once, and that each worker process unpacks once, however many tasks it runs."""
+"""Values that travel to Spark's workers once, and that each worker process unpacks once, however many tasks it runs.
+
+They travel in this direction alone, as Spark's own functions do. What workers return is ``typed_values``, and never a pickle.
+"""
 
 from __future__ import annotations
 
@@ -24,22 +27,12 @@ _PICKLED: Final[Any] = CPickleSerializer()
 """As Spark unpacks the values of this run itself."""
 
 
-def pack(value: object) -> bytes:
-    """A value for a process of the same run."""
-    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def unpack(packed: bytes) -> Any:
-    """The inverse of ``pack``."""
-    return _PICKLED.loads(packed)
-
-
 class Shipped(Generic[Value, Built]):
     """A value that Spark broadcasts, and what ``build`` makes of it in each process. Spark Connect sends it with each job."""
 
     def __init__(self, spark: SparkSession, value: Value, build: Callable[[Value], Built]) -> None:
         """``build`` is a function of a module."""
-        packed: Any = pack(value)
+        packed: Any = pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
         self.size = len(packed)
         self._digest = hashlib.blake2b(packed, digest_size=16).digest()
         self._build = build
@@ -54,7 +47,7 @@ class Shipped(Generic[Value, Built]):
             while len(_BUILT) >= _MOST_BUILT:
                 _BUILT.pop(next(iter(_BUILT)))
             packed = self._packed if self._broadcast is None else self._broadcast.value
-            _BUILT[self._digest] = self._build(unpack(packed))
+            _BUILT[self._digest] = self._build(_PICKLED.loads(packed))
         return cast("Built", _BUILT[self._digest])
 
     def close(self) -> None:

@@ -1,0 +1,65 @@
+"""Laws of what workers return: it is what was packed, and bytes of any other kind are refused and never run."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from reconciler.errors import TrafficError
+from reconciler.model import DEFAULT, BucketVerdict, Entity
+from reconciler.traffic.judging.report_parts import ReportParts
+from reconciler.traffic.shards.worker import PACKED_PARTS, PACKED_ROW
+
+ENTITIES = st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), st.text(max_size=3) | st.just(DEFAULT), min_size=1).map(
+    Entity.of
+)
+st.register_type_strategy(Entity, ENTITIES)
+st.register_type_strategy(float, st.floats(allow_nan=False))
+
+deep = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@deep
+@given(st.from_type(BucketVerdict))
+def test_a_row_comes_back_as_it_was(verdict: BucketVerdict) -> None:
+    assert PACKED_ROW.unpack(PACKED_ROW.pack(verdict)) == verdict
+
+
+@deep
+@given(st.from_type(ReportParts))
+def test_parts_of_a_report_come_back_as_they_were(parts: ReportParts) -> None:
+    assert PACKED_PARTS.unpack(PACKED_PARTS.pack(parts)) == parts
+
+
+class Runs:
+    """Runs a command when it is unpickled."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+
+    def __reduce__(self) -> Any:
+        return os.system, (self._command,)
+
+
+def test_a_pickle_from_a_worker_is_refused_and_does_not_run(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    with pytest.raises(TrafficError, match="a worker of Spark returned bytes that are not a ReportParts"):
+        PACKED_PARTS.unpack(pickle.dumps(Runs(f"touch {marker}")))
+    assert not marker.exists()
+
+
+@given(st.binary(max_size=20) | st.recursive(st.none() | st.integers() | st.text(max_size=3), st.lists).map(repr).map(str.encode))
+def test_no_other_bytes_are_a_row(packed: bytes) -> None:
+    with pytest.raises(TrafficError):
+        PACKED_ROW.unpack(packed)
+
+
+def test_deep_brackets_are_refused() -> None:
+    with pytest.raises(TrafficError):
+        PACKED_ROW.unpack(b"[" * 100_000)
