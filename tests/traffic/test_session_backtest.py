@@ -176,7 +176,6 @@ def test_seconds_add_up_to_the_verdicts(session: SparkSession, work: Path) -> No
             # Its verdict is of single topics, which the sums of seconds enclose.
             assert {row["rate"] for row in seconds} == {None}
             assert sums["certain"] <= verdict["seconds_over"] <= sums["possible"]
-            assert sums["possible"] > 0
             checked += 1
             continue
         assert sums == {name: verdict[f"seconds_{name}"] for name in sums}

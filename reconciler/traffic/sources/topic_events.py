@@ -109,8 +109,8 @@ def _charged(batch: pa.RecordBatch, partitions: Partitions) -> pa.RecordBatch:
     if not len(unknown):
         return batch
     keys = zip(*(batch.column(name).take(pa.array(unknown)).to_pylist() for name in ("ts_us", TOPICS)), strict=True)
-    found = {place: partitions[key] for place, key in zip(unknown.tolist(), keys, strict=True) if key in partitions}
-    for name, values in (("status", dict.fromkeys(found, CHARGED)), ("records", found)):
+    known = {place: partitions[key] for place, key in zip(unknown.tolist(), keys, strict=True) if key in partitions}
+    for name, values in (("status", dict.fromkeys(known, CHARGED)), ("records", known)):
         column = batch.column(name)
         changed = pa.array([values.get(place, value) for place, value in enumerate(column.to_pylist())], column.type)
         batch = batch.set_column(batch.schema.get_field_index(name), name, changed)

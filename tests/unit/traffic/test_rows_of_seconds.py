@@ -35,10 +35,10 @@ QUOTAS = {
 def test_flags_of_seconds_add_up_to_the_verdict(kind: Kind, largest: int, amounts: list[int], steps: list[int]) -> None:
     of_address = kind is Kind.CONNECTION
     names = [(None, None, f"10.0.0.{n}") if of_address else (f"user-{n}", "app", None) for n in range(2)]
-    figures = {"requests": len(amounts), "amount": sum(amounts), "largest": largest}
+    lines, total = len(amounts), sum(amounts)
     series = [
-        Series(broker=1, kind=kind, user=user, client_id=client_id, ip=ip, key=number, **figures)
-        for number, (user, client_id, ip) in enumerate(names)
+        Series(broker=1, kind=kind, user=user, client_id=name, ip=ip, key=key, requests=lines, amount=total, largest=largest)
+        for key, (user, name, ip) in enumerate(names)
     ]
     tables = {key.value: Resolver(QUOTAS, key) for key in KEY_OF_KIND.values()} | {ADDRESS_KEY: AddressLimits(QUOTAS)}
     grouping = group_series(series, None, tables)
