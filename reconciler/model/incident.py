@@ -85,8 +85,8 @@ class RecordedThrottles:
 
     ``requests``: throttled requests, where the source has single ones. ``refused``: topics that the controller refused.
     ``seconds``: those in which a throttle began. ``samples``: samples of metrics that show a throttle of the minute before.
-    ``longest_ms`` and ``sum_ms``: ``None`` where the source has no times. ``keys``: the quota keys that throttled, where the
-    source names them.
+    ``longest_ms`` and ``sum_ms``: ``None`` where the source has no times. ``keys``: of the sensors
+    that show them, where the source names sensors. Brokers book throttles of mutations as those of request time.
     """
 
     source: str

@@ -21,7 +21,7 @@ from reconciler.model import (
 )
 from reconciler.render.backtest_sentences import limit_text, member_name, who
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
-from reconciler.text import amount, count_of, duration, list_some, rate, shown
+from reconciler.text import amount, count_of, duration, rate, shown
 
 _SHOWN: Final = 5
 _WHETHER: Final = "whether the client was throttled"
@@ -65,9 +65,11 @@ def incident_headline(report: IncidentReport) -> str:
         return _computed_headline(report)
     if report.begin is None or report.end is None:
         return f"{report.client} was throttled" + ("" if report.begin is None else f" around {_at(report, report.begin)}")
-    about = "about " if report.recorded is not None and not report.recorded.seconds else ""
+    if report.recorded is not None and not report.recorded.seconds:
+        about = f"from about {_span_of(report, report.begin, report.end)} or up to a minute longer"
+        return f"{report.client} was throttled {about}"
     length = duration((report.end - report.begin).total_seconds())
-    return f"{report.client} was throttled from {about}{_span_of(report, report.begin, report.end)} ({length})"
+    return f"{report.client} was throttled from {_span_of(report, report.begin, report.end)} ({length})"
 
 
 def _computed_headline(report: IncidentReport) -> str:
@@ -109,16 +111,15 @@ def _blocks(report: IncidentReport) -> Iterator[Block]:
 
 def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
     longest = "" if recorded.longest_ms is None else f", the longest {_milliseconds(recorded.longest_ms)}"
-    keys = f" ({list_some(recorded.keys, len(recorded.keys))})" if recorded.keys else ""
     if recorded.requests:
-        yield f"The brokers logged {count_of(recorded.requests, 'throttled request')} of this client{keys}{longest}"
+        yield f"The brokers logged {count_of(recorded.requests, 'throttled request')} of this client{longest}"
     elif recorded.seconds and not recorded.refused:
-        yield f"The brokers recorded throttles of this client in {count_of(recorded.seconds, 'second')}{keys}"
+        yield f"The brokers recorded throttles of this client in {count_of(recorded.seconds, 'second')}"
     if recorded.refused:
         yield f"The controller refused {count_of(recorded.refused, 'topic')} (error 89, THROTTLING_QUOTA_EXCEEDED)"
     if recorded.samples:
         samples = count_of(recorded.samples, "sample")
-        yield f"The brokers' metrics show throttles in {samples}{keys}. A sample shows a throttle for up to a minute"
+        yield f"The brokers' metrics show throttles in {samples}. A sample shows a throttle for up to a minute"
 
 
 def _about_the_time(report: IncidentReport) -> Iterator[Line]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import GitError, ManifestError, TrafficError, UsageError
 from reconciler.model import (
@@ -24,6 +24,9 @@ from reconciler.workflows.incident_times import PAUSE_S, SHOWN_S, Stretch, momen
 from reconciler.workflows.limit_origin import limit_origin
 from reconciler.workflows.quotas_then import WHICH_COMMIT, QuotaPart, QuotaSources, QuotasThen
 
+if TYPE_CHECKING:
+    from reconciler.traffic import RecordedThrottle
+
 _SECOND: Final = datetime.timedelta(seconds=1)
 _REQUEST: Final = QuotaKey.REQUEST_PERCENTAGE.value
 _MUTATION: Final = QuotaKey.CONTROLLER_MUTATION_RATE.value
@@ -33,6 +36,7 @@ _MOST_UNLOGGED: Final = 10.0
 """A broker counts several times the thread time that a log shows. More than that is not known to have happened."""
 _LEAST_SHARE: Final = 0.3
 """A group that reaches less of its limit than this did not throttle anything."""
+_LATE_S: Final = 3.0
 _OF_ONE_KEY: Final = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
 
 
@@ -85,33 +89,39 @@ def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) ->
 
 
 def mark_recorded_causes(groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch) -> list[PartGroup]:
-    """The groups whose limits explain recorded throttles. What a source records decides, then what each limit can have done."""
-    causes: set[int] = set()
-    for evidence in evidences:
-        for part in {id(item.part): item.part for item in groups}.values():
-            here = [item.group for item in groups if item.part is part and item.group.limit is not None]
-            for kind, broker, longest_ms in _throttles_in(evidence, part, chosen):
-                causes |= set(map(id, _explaining(here, kind, broker, longest_ms, is_log=evidence.is_log)))
+    """The groups whose limits explain recorded throttles. What a source records decides, then what each limit can have done.
+
+    A change takes effect some time after its commit, whose date has whole seconds. Throttles of the first seconds are those of
+    the limit before, unless nothing else explains them.
+    """
+    causes = _causes(groups, evidences, chosen, _LATE_S) or _causes(groups, evidences, chosen, 0.0)
     return [replace(item, group=replace(item.group, is_cause=id(item.group) in causes)) for item in groups]
 
 
-def _throttles_in(evidence: SourceEvidence, part: QuotaPart, chosen: Stretch) -> set[tuple[str, int, int]]:
+def _causes(groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch, late_s: float) -> set[int]:
+    causes: set[int] = set()
+    parts = {id(item.part): item.part for item in groups}.values()
+    first = min((part.begin for part in parts), default=None)
+    for evidence in evidences:
+        for part in parts:
+            here = [item.group for item in groups if item.part is part and item.group.limit is not None]
+            begin = part.begin.timestamp() + (late_s if part.begin != first else 0.0)
+            for kind, broker, longest_ms in _throttles_in(evidence, begin, part.end.timestamp() + late_s, chosen):
+                causes |= set(map(id, _explaining(here, kind, broker, longest_ms, is_log=evidence.is_log)))
+    return causes
+
+
+def _throttles_in(evidence: SourceEvidence, begin: float, end: float, chosen: Stretch) -> set[tuple[str, int, int]]:
     """Kind, broker and longest throttle of what was recorded in the incident and in this part of the time."""
     longest_of: dict[tuple[str, int], int] = {}
-    begin, end = part.begin.timestamp(), part.end.timestamp()
-    topics = {
-        (throttle.begin_us // 1_000_000, throttle.user, throttle.client_id)
-        for throttle in evidence.throttles or ()
-        if throttle.key == _MUTATION
-    }
+    topics = {_client_and_second(throttle) for throttle in evidence.throttles or () if throttle.key == _MUTATION}
     for throttle in evidence.throttles or ():
         at, until = throttle.begin_us / 1e6, throttle.end_us / 1e6
         if throttle.of_samples:
             at -= min(throttle.interval_us / 1e6, SHOWN_S)
         if not (begin <= at < end and until >= chosen.begin and at <= chosen.end + 1):
             continue
-        same_line = (throttle.begin_us // 1_000_000, throttle.user, throttle.client_id) in topics
-        if evidence.is_log and throttle.kind.value == "request" and same_line:
+        if evidence.is_log and throttle.key == _REQUEST and _client_and_second(throttle) in topics:
             # The line of a request for topics has a row for its time, too.
             continue
         place = throttle.kind.value, throttle.broker
@@ -119,20 +129,27 @@ def _throttles_in(evidence: SourceEvidence, part: QuotaPart, chosen: Stretch) ->
     return {(kind, broker, longest) for (kind, broker), longest in longest_of.items()}
 
 
+def _client_and_second(throttle: RecordedThrottle) -> tuple[int, str | None, str | None]:
+    return throttle.begin_us // 1_000_000, throttle.user, throttle.client_id
+
+
 def _explaining(
     groups: Sequence[IncidentGroup], kind: str, broker: int, longest_ms: int, *, is_log: bool
 ) -> Iterator[IncidentGroup]:
-    """The limits that throttled requests of a kind. A log's line does not name the quota, every other source does."""
-    key = _OF_ONE_KEY.get(kind, _MUTATION if kind == "mutation" else _REQUEST)
-    own = [group for group in groups if group.key == key and _is_on(group, broker) and _may_throttle(group)]
-    if not is_log or key in (_REQUEST, _MUTATION):
-        yield from own
-        return
-    of_time = [group for group in groups if group.key == _REQUEST and _is_on(group, broker) and _may_throttle(group)]
-    over = [group for group in (*own, *of_time) if group.seconds_over or group.verdict is Verdict.THROTTLED]
-    if longest_ms > _LONGEST_REQUEST_MS and own:
-        of_time = []
-    yield from over or (own if not of_time else of_time if not own else ())
+    """The limits that throttled requests of a kind.
+
+    A log's line does not name the quota. Brokers book throttles of mutations as those of request time.
+    """
+    keys = [_OF_ONE_KEY.get(kind, _MUTATION if kind == "mutation" else _REQUEST)]
+    if keys == [_REQUEST]:
+        keys += [] if is_log else [_MUTATION]
+    elif is_log and keys != [_MUTATION]:
+        keys += [_REQUEST]
+    near = [group for group in groups if group.key in keys and _is_on(group, broker) and _may_throttle(group)]
+    over = [group for group in near if group.seconds_over or group.verdict is Verdict.THROTTLED]
+    if longest_ms > _LONGEST_REQUEST_MS:
+        near = [group for group in near if group.key != _REQUEST] or near
+    yield from over or (near if len({group.key for group in near}) == 1 else ())
 
 
 def _is_on(group: IncidentGroup, broker: int) -> bool:
@@ -141,8 +158,10 @@ def _is_on(group: IncidentGroup, broker: int) -> bool:
 
 def _may_throttle(group: IncidentGroup) -> bool:
     """Whether the traffic came near the limit; what a source shows of request time and topics is a lower bound."""
-    if group.key == _MUTATION or group.limit is None:
-        return group.limit is not None
+    if group.limit is None:
+        return False
+    if group.key == _MUTATION and group.verdict is not Verdict.CLEAR:
+        return True
     return group.peak * (_MOST_UNLOGGED if group.key == _REQUEST else 1.0) >= group.limit * _LEAST_SHARE
 
 

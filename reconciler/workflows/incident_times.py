@@ -59,7 +59,8 @@ def _runs(samples: Sequence[RecordedThrottle]) -> Iterator[list[RecordedThrottle
     """Samples of one series that show a throttle, without one between them that does not."""
     run: list[RecordedThrottle] = []
     for sample in sorted(samples, key=lambda sample: sample.begin_us):
-        if run and sample.begin_us - run[-1].begin_us > max(sample.interval_us, 1) * 1.5:
+        # Samples of one second are one item, which begins with the first and ends with the last of them.
+        if run and sample.begin_us - run[-1].end_us > max(sample.interval_us, 1) * 1.5:
             yield run
             run = []
         run.append(sample)
@@ -73,7 +74,7 @@ def _proven(run: Sequence[RecordedThrottle], since: float) -> Stretch | None:
     The first sample that shows a throttle is never earlier than the throttle. Where each sample may show a throttle from before
     ``since``, nothing of the time from then on is proven.
     """
-    first, last = run[0].begin_us / 1e6, run[-1].begin_us / 1e6
+    first, last = run[0].begin_us / 1e6, run[-1].end_us / 1e6
     earliest = first - min(run[0].interval_us / 1e6 or SHOWN_S, SHOWN_S)
     end = max(first, last - SHOWN_S)
     return None if earliest < since and last - SHOWN_S < since else Stretch(first, end)

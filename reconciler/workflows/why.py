@@ -16,6 +16,7 @@ from reconciler.errors import UsageError
 from reconciler.model import (
     CONTROLLER,
     Entity,
+    EntityType,
     IncidentAnswer,
     IncidentGroup,
     IncidentReport,
@@ -139,17 +140,18 @@ def _computed(evidences: Sequence[SourceEvidence], since: float, until: float, *
 
 def _undecided(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> Iterator[MissingEvidence]:
     """Why nothing that was read decides."""
-    remedy = "give --traffic with the request log of this time"
     for evidence in evidences:
+        remedy: str | None = "give --traffic with the request log of this time"
         if evidence.is_complete:
             because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
             remedy = "give traffic of this time"
         elif evidence.is_log:
             because = f"the log has no throttle of {request.client}, and {evidence.unread:,} of its lines cannot be read"
         elif evidence.throttles is None:
-            because = f"{evidence.source} has no throttle times, and computes no throttle under the quotas known here"
+            because = f"the traffic ({evidence.source}) has no throttle times, and is over no limit that is known here"
+            remedy = None if EntityType.IP.value in request.client.types else remedy
         else:
-            because = f"{evidence.source} shows no throttle. That does not prove that there was none"
+            because = f"the traffic ({evidence.source}) shows no throttle, which does not prove that there was none"
         yield MissingEvidence(what=WHETHER, because=because, remedy=remedy)
 
 

@@ -1,0 +1,222 @@
+"""``why`` about one broker that throttles each of the five keys on purpose, from each source that can be recorded of it.
+
+Three phases: no limits, limits that every client exceeds, and limits far above. Each question has the answers that are true.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.protocol.admin import CreateTopicsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from reconciler.sandbox.clients import create_topic
+from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from tests.support import config_command, raw_quotas
+from tests.support.command import invoke
+from tests.support.exporter_rules import RULES
+from tests.support.git_repository import GitRepository
+from tests.support.jmx_exporter import exported_cluster
+from tests.support.manifests import quotas
+from tests.support.prometheus_server import ScrapeJob, prometheus
+from tests.support.wire_client import ClosedError, WireClient, record_batch
+
+pytestmark = [pytest.mark.kafka, pytest.mark.interop]
+
+PHASES_S = (20, 30, 40)
+LATE_S = 0.3
+"""How much earlier than the answer to a change the broker may have made it."""
+ADDRESS = "127.0.0.2"
+LIMITED = {
+    "prod": ("producer_byte_rate", 20_000.0, 1e9),
+    "cons": ("consumer_byte_rate", 20_000.0, 1e9),
+    "reqs": ("request_percentage", 0.05, 100_000.0),
+    "old": ("controller_mutation_rate", 2.0, 10_000.0),
+    "new": ("controller_mutation_rate", 2.0, 10_000.0),
+}
+ADDRESS_LIMIT = ("connection_creation_rate", 2.0, 10_000.0)
+LOGINS = {name: Login(name=name, password=f"{name}-secret") for name in LIMITED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """Where each source is, and when the phases began and the last one ended; seconds since 1970."""
+
+    folder: Path
+    sources: Mapping[str, str]
+    starts: tuple[float, float, float, float]
+    calm: float
+    """From when on no throttle of the second phase lasts."""
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
+    folder = tmp_path_factory.mktemp("why")
+    spec = SandboxSpec(users=tuple(LOGINS.values()), request_log=True, record=True, heap_mb=384)
+    with exported_cluster(folder, rules=RULES["quota-labels"] + _MORE_RULES, spec=spec) as running:
+        broker = running.sandbox
+        loggers = ",".join(f"org.apache.kafka.server.quota.{name}=DEBUG" for name in _LOGGERS)
+        config_command.run(broker, "--alter", "--entity-type", "broker-loggers", "--entity-name", "1", "--add-config", loggers)
+        create_topic(broker.bootstrap_servers, "orders")
+        with WireClient(broker.bootstrap_servers, None, "seed") as client:
+            client.produce("orders", record_batch(30_000))
+        job = ScrapeJob(name="kafka", ports={running.ports[1]: {"broker_id": "1"}}, interval_s=1)
+        made = GitRepository(folder / "repository")
+        _declare(made, None, at=time.time() - 3600)
+        with prometheus(folder, [job]) as server, _traffic(broker) as longest:
+            starts = [time.time()]
+            _wait(PHASES_S[0])
+            for place in (1, 2):
+                _declare(made, place, at=time.time())
+                raw_quotas.alter(broker.bootstrap_servers, _settings(place))
+                starts.append(time.time())
+                _wait(PHASES_S[place])
+            starts.append(time.time())
+            log, recorded = broker.nodes[0].request_log_file, broker.nodes[0].recorded_folder
+            sources = {
+                "log": f"1={log}",
+                "recorder": str(recorded),
+                "violations": f"1={broker.nodes[0].log_file}",
+                "prometheus": f"prometheus+http://127.0.0.1:{server.port}",
+            }
+            yield Recording(
+                folder=folder, sources=sources, starts=(starts[0], starts[1], starts[2], starts[3]), calm=max(longest)
+            )
+
+
+_LOGGERS = ("ClientQuotaManager", "ControllerMutationQuotaManager")
+_MORE_RULES = """
+- pattern: kafka.server<type=socket-server-metrics, ip=(.+)><>connection-accept-rate
+  name: kafka_server_socket_server_metrics_connection_accept_rate
+  labels: {ip: "$1"}
+"""
+
+
+def _settings(place: int) -> dict[raw_quotas.RawEntity, dict[str, float | None]]:
+    settings: dict[raw_quotas.RawEntity, dict[str, float | None]] = {
+        frozenset({("user", name)}): {values[0]: values[place]} for name, values in LIMITED.items()
+    }
+    return {**settings, frozenset({("ip", ADDRESS)}): {ADDRESS_LIMIT[0]: ADDRESS_LIMIT[place]}}
+
+
+def _declare(repository: GitRepository, place: int | None, *, at: float) -> None:
+    entries = [({"user": "unrelated"}, {"producer_byte_rate": "1MB"})]
+    if place is not None:
+        entries += [({"user": name}, {values[0]: str(values[place])}) for name, values in LIMITED.items()]
+        entries += [({"ip": ADDRESS}, {ADDRESS_LIMIT[0]: str(ADDRESS_LIMIT[place])})]
+    repository.write("quotas/team.yaml", quotas(*entries))
+    repository.commit(f"Phase {place}", at=datetime.datetime.fromtimestamp(at, tz=datetime.UTC))
+
+
+def _wait(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+@contextlib.contextmanager
+def _traffic(broker: Sandbox) -> Iterator[list[float]]:
+    """Every client sends all the time. The list gets when each throttle ends."""
+    assert broker.sasl_bootstrap_servers is not None
+    server, ended, longest = broker.sasl_bootstrap_servers, threading.Event(), [0.0]
+    batch = record_batch(20_000)
+
+    def refused(client: WireClient) -> int:
+        topic = CreateTopicsRequest.CreatableTopic(
+            name="never-made", num_partitions=2, replication_factor=1, assignments=[], configs=[]
+        )
+        answer = client.ask(CreateTopicsRequest[7](topics=[topic], timeout_ms=10_000, validate_only=True))
+        return int(answer.throttle_time_ms)
+
+    def asked(client: WireClient) -> int:
+        return max(int(client.ask(MetadataRequest[8](topics=None)).throttle_time_ms) for _ in range(3))
+
+    actions: dict[str, Callable[[WireClient], int]] = {
+        "prod": lambda client: client.produce("orders", batch)[1],
+        "cons": lambda client: client.fetch("orders"),
+        "reqs": asked,
+        "old": lambda client: client.try_to_create(2),
+        "new": refused,
+    }
+
+    def run(name: str) -> None:
+        while not ended.wait(0.5):
+            with contextlib.suppress(ClosedError, ConnectionError), WireClient(server, LOGINS[name], "app") as client:
+                longest.append(time.time() + actions[name](client) / 1000)
+
+    def connect() -> None:
+        while not ended.wait(0.2):
+            with (
+                contextlib.suppress(ClosedError, ConnectionError),
+                WireClient(broker.bootstrap_servers, None, "app", source=ADDRESS),
+            ):
+                pass
+
+    threads = [threading.Thread(target=run, args=(name,)) for name in actions] + [threading.Thread(target=connect)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield longest
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+
+
+def _moment(second: float) -> str:
+    return datetime.datetime.fromtimestamp(second, tz=datetime.UTC).isoformat()
+
+
+def why(recording: Recording, source: str, who: str, since: float, until: float) -> dict[str, Any]:
+    name = ("--name", f"ip={ADDRESS}") if who == ADDRESS else ("--names", f"user={who},client-id=app")
+    done = invoke(
+        "why", "quotas", *name, "--since", _moment(since), "--until", _moment(until), "--traffic", recording.sources[source],
+        "--traffic-store", str(recording.folder / "store"), "--format", "json",
+        cwd=recording.folder / "repository",
+    )  # fmt: skip
+    assert done.code in (0, 1), done.err
+    report: dict[str, Any] = done.json()
+    return report
+
+
+SOURCES = ("log", "recorder", "violations", "prometheus")
+RECORDED = {
+    "log": {"prod", "cons", "reqs", "old", "new"},
+    "recorder": {"prod", "cons", "reqs", "old"},
+    "violations": {"prod", "cons", "reqs", "old"},
+    "prometheus": {"prod", "cons", "reqs", "old"},
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("who", [*LIMITED, ADDRESS])
+def test_no_answer_about_any_phase_is_false(recording: Recording, source: str, who: str) -> None:
+    first, limited, raised, end = recording.starts
+    key, limit, _ = ADDRESS_LIMIT if who == ADDRESS else LIMITED[who]
+    silent = ("clear", "unknown") if source == "log" and who != ADDRESS else ("unknown",)
+
+    before = why(recording, source, who, first, limited - 1)
+    during = why(recording, source, who, limited + 1, raised)
+    after = why(recording, source, who, max(raised, recording.calm) + 1, end)
+    whole = why(recording, source, who, first, end)
+
+    assert before["answer"] in silent, before
+    assert after["answer"] in silent, after
+    expected = {"throttled"} if who in RECORDED[source] else {"unknown", "computed", "possible"}
+    for report in (during, whole):
+        assert report["answer"] in expected, report
+        causes = {(group["key"], group["limit"]) for group in report["groups"] if group["cause"]}
+        assert causes <= {(key, limit)}, report
+        if report["answer"] == "throttled":
+            assert causes, report
+            origin = next(group["origin"] for group in report["groups"] if group["cause"])
+            assert origin["subject"] == "Phase 1"
+        if report["begin"] is not None:
+            begin = datetime.datetime.fromisoformat(report["begin"]).timestamp()
+            assert limited - LATE_S <= begin < raised, (report["begin"], recording.starts)
