@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reconciler.documents.bucket_names import bucket_from_tags, bucket_tags
@@ -33,6 +33,8 @@ def simulation_to_json(simulation: Simulation) -> dict[str, Json]:
         "leaders_file": simulation.leaders_file,
         "shares": [{"from": share.source, "to": share.target, "share": share.share} for share in simulation.shares],
         "stands_for": simulation.stands_for,
+        "recorded_brokers": list(simulation.recorded_brokers),
+        "recorded_gaps": list(simulation.recorded_gaps),
         "limits": [
             {
                 "entity": entity_to_json(limit.entity),
@@ -60,11 +62,17 @@ def simulation_to_json(simulation: Simulation) -> dict[str, Json]:
             for client in simulation.landed
         ],
         "clients_in_all": simulation.landed_in_all,
-        "today": [
-            {"bucket": {**bucket_tags(standing.bucket)}, "key": standing.key, "verdict": standing.verdict.value}
-            for standing in simulation.today
-        ],
+        "today": _standing_to_json(simulation.today),
+        "at_once": _standing_to_json(simulation.at_once),
+        "after_apply": _standing_to_json(simulation.after_apply),
     }
+
+
+def _standing_to_json(verdicts: Sequence[StandingVerdict]) -> list[Json]:
+    return [
+        {"bucket": {**bucket_tags(standing.bucket)}, "key": standing.key, "verdict": standing.verdict.value}
+        for standing in verdicts
+    ]
 
 
 def simulation_from_json(row: Mapping[str, Any]) -> Simulation:
@@ -79,6 +87,8 @@ def simulation_from_json(row: Mapping[str, Any]) -> Simulation:
         leaders_file=row["leaders_file"],
         shares=tuple(BrokerShare(source=share["from"], target=share["to"], share=share["share"]) for share in row["shares"]),
         stands_for=row["stands_for"],
+        recorded_brokers=tuple(row["recorded_brokers"]),
+        recorded_gaps=tuple(row["recorded_gaps"]),
         limits=items_from_json(row["limits"], _limit_from_json, "limits"),
         loads=tuple(
             BrokerLoad(broker=load["broker"], key=load["key"], before=load["rate_before"], after=load["rate_after"])
@@ -86,10 +96,15 @@ def simulation_from_json(row: Mapping[str, Any]) -> Simulation:
         ),
         landed=tuple(_landed_from_json(client) for client in row["clients"]),
         landed_in_all=row["clients_in_all"],
-        today=tuple(
-            StandingVerdict(bucket=bucket_from_tags(each["bucket"]), key=each["key"], verdict=Verdict(each["verdict"]))
-            for each in row["today"]
-        ),
+        today=_standing_from_json(row["today"]),
+        at_once=_standing_from_json(row["at_once"]),
+        after_apply=_standing_from_json(row["after_apply"]),
+    )
+
+
+def _standing_from_json(rows: Sequence[Mapping[str, Any]]) -> tuple[StandingVerdict, ...]:
+    return tuple(
+        StandingVerdict(bucket=bucket_from_tags(row["bucket"]), key=row["key"], verdict=Verdict(row["verdict"])) for row in rows
     )
 
 

@@ -260,6 +260,8 @@ class Coverage:
     """Those of them that are in a hole of this broker's recording."""
     first_missing: datetime.datetime | None = None
     """The first minute of the first hole."""
+    is_moved: bool = False
+    """Whether it gets traffic of other brokers. Then a hole is that of any of them."""
 
     @property
     def share(self) -> float:
@@ -271,6 +273,11 @@ class Coverage:
         """How much of the history this broker lacks, as a clause without its end mark. ``None``: nothing."""
         if not self.minutes_missing or self.first_missing is None:
             return None
+        if self.is_moved:
+            return (
+                f"{_minutes(self.minutes_missing)} of {_minutes(self.minutes)} are not known for broker {self.broker}, since a "
+                f"broker whose traffic it takes over was not recorded then, first from {self.first_missing:%Y-%m-%d %H:%M} UTC on"
+            )
         return (
             f"broker {self.broker} has no lines for {_minutes(self.minutes_missing)} of {_minutes(self.minutes)}, first from "
             f"{self.first_missing:%Y-%m-%d %H:%M} UTC on"

@@ -100,6 +100,9 @@ class Simulation:
     shares: tuple[BrokerShare, ...] = ()
     """Only of brokers whose traffic does not stay."""
     stands_for: int | None = None
+    recorded_brokers: tuple[int, ...] = ()
+    recorded_gaps: tuple[str, ...] = ()
+    """What the recording of each broker lacks, as sentences without their end marks."""
     limits: tuple[SimulatedLimit, ...] = ()
     loads: tuple[BrokerLoad, ...] = ()
     landed: tuple[LandedTraffic, ...] = ()
@@ -107,3 +110,7 @@ class Simulation:
     landed_in_all: int = 0
     today: tuple[StandingVerdict, ...] = ()
     """Of the quota groups that are throttled, or may be: what they are today."""
+    at_once: tuple[StandingVerdict, ...] = ()
+    """Of the quota groups whose limit the next apply changes: their verdicts until then, with the number that Kafka still has."""
+    after_apply: tuple[StandingVerdict, ...] = ()
+    """The same after it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from reconciler.documents import headline
@@ -10,8 +11,10 @@ from reconciler.model import (
     BacktestReport,
     BucketName,
     BucketVerdict,
+    Coverage,
     GroupRows,
     LandedTraffic,
+    Provenance,
     Simulation,
     Verdict,
     broker_words,
@@ -115,11 +118,33 @@ def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
     yield line(("How it is simulated", Style.STRONG))
     for assumption in simulation.assumptions:
         yield line(f"  {assumption}")
-    yield from history_lines(report.provenance, samples=False)
+    yield from history_lines(_as_recorded(report.provenance, simulation), samples=False)
+    for gap in simulation.recorded_gaps:
+        yield labelled("  Warning: ", Style.WARN, f"{gap}. Brokers that take over its traffic lack it for that time")
     for note in report.notes:
         yield labelled("Note: ", Style.FAINT, note)
     for assumption in report.provenance.assumptions if details else ():
         yield labelled("Assumed: ", Style.FAINT, assumption)
+
+
+def _as_recorded(provenance: Provenance, simulation: Simulation) -> Provenance:
+    """With the brokers that were recorded, in place of those that have the traffic then."""
+    start, end = provenance.start, provenance.end
+    recorded = (Coverage(broker=broker, requests=0, start=start, end=end) for broker in simulation.recorded_brokers)
+    return replace(provenance, coverage=tuple(recorded))
+
+
+def _moment_words(row: BucketVerdict, simulation: Simulation) -> str:
+    """When a group has this verdict, where it has another one before or after the next apply."""
+    moments = (("until the next apply", simulation.at_once), ("after the next apply", simulation.after_apply))
+    verdicts = {
+        words: standing.verdict
+        for words, standings in moments
+        for standing in standings
+        if (standing.key, standing.bucket) == (row.key, row.name)
+    }
+    same = [words for words, verdict in verdicts.items() if verdict is row.verdict]
+    return f" ({same[0]})" if len(verdicts) == len(moments) and len(same) == 1 else ""
 
 
 def _over(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
@@ -143,7 +168,7 @@ def _group_row(
 ) -> tuple[tuple[str, Style] | str, ...]:
     row = group.worst
     standing = today.get((row.key, row.name))
-    limit = after_text(row)
+    limit = after_text(row) + _moment_words(row, simulation)
     if row.changed:
         limit = f"{' or '.join(limit_text(row.key, before) for before in row.limits_before)} -> {limit}"
     return (

@@ -64,7 +64,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic.backtest import Backtest, BacktestRequest, recorded_coverage
     from reconciler.traffic.contract_checks import check_contract
     from reconciler.traffic.incident import (
         GroupTimeline,
@@ -211,6 +211,7 @@ __all__ = [
     "read_series",
     "read_spark_settings",
     "read_violations",
+    "recorded_coverage",
     "recorded_throttles",
     "require_arrow",
     "require_packages",

@@ -16,6 +16,7 @@ from reconciler.model import (
     CONTROLLER,
     BacktestReport,
     BucketVerdict,
+    Coverage,
     Entity,
     Form,
     HistoryNeeds,
@@ -245,6 +246,12 @@ class Backtest:
             place: rate_series(grouping, target, points, grid, self._holes.get(brokers[place]))
             for place, target in targets.items()
         }
+
+
+def recorded_coverage(recorded: TrafficSource) -> tuple[Coverage, ...]:
+    """What each broker's own recording has and lacks."""
+    facts = recorded.facts
+    return add_gaps(facts.coverage, holes_of(facts.coverage, recorded.minutes(), gap_minutes(facts.gaps)))
 
 
 def provenance_of(

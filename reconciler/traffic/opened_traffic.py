@@ -107,6 +107,8 @@ def open_traffic(
         else:
             rows = _rows_on_spark(traffic, session(), log_timezone=log_timezone, also=columns, kinds=kinds, by_seconds=by_seconds)
         of_rows = open_rows(rows, source=traffic.source, files=traffic.files, columns=columns, has_sums=traffic.has_second_sums)
+        if traffic.between is not None and traffic.source is Source.RECORDER:
+            of_rows = of_rows.between(traffic.between.after_us + 1, traffic.between.until_us + 1)
         of_rows.facts = replace(of_rows.facts, gaps=recorded_gaps(traffic))
         recorded = of_rows
     return require_usable(recorded, max_unreadable)
@@ -125,6 +127,8 @@ def rows_for_workers(
     traffic, listing = _listed(traffic, lambda: spark)
     if not traffic.has_rows:
         return None
+    if traffic.between is not None and traffic.source is Source.RECORDER:
+        raise UsageError("--since and --until of the recorder's files need a report in this process: leave --out parquet= out")
     look_first(traffic, log_timezone=log_timezone)
     columns = SELF_EVIDENCE if traffic.source is Source.LOGS else ()
     rows: Rows[pa.RecordBatch]

@@ -121,6 +121,7 @@ def move_facts(facts: Facts, moves: TrafficMoves) -> Facts:
             requests=round(sum(part.requests * share for part, share in some)),
             start=min(part.start for part, _ in some),
             end=max(part.end for part, _ in some),
+            is_moved=broker in moves.also or [part.broker for part, _ in some] != [broker],
         )
         for broker, some in sorted(parts.items())
     )

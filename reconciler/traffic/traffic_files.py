@@ -55,7 +55,7 @@ class Traffic:
     cells: Path | None = None
     mapping: TrafficMapping | None = None
     between: Between | None = None
-    """Of Parquet in the normal form and of datasets, only the rows of this time."""
+    """Of Parquet in the normal form, of the recorder and of datasets, only the rows of this time."""
     datasets: tuple[Dataset, ...] = ()
     """What only Spark can find; ``source`` is right when ``open_traffic`` has listed them."""
 
@@ -133,15 +133,17 @@ class Traffic:
 
 
 def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None, *, between: Between | None = None) -> Traffic:
-    """The source that the arguments name. A ``mapping`` decides their format. ``between``: which rows of Parquet count.
+    """The source that the arguments name. A ``mapping`` decides their format.
+
+    ``between``: which rows of Parquet or of the recorder count.
 
     Raises ``TrafficError`` for a path without traffic, ``UsageError`` for no arguments, one file of two brokers, and a mixture.
     """
     traffic = replace(_find(arguments, mapping), between=between)
-    if between is not None and not traffic.datasets and traffic.source is not Source.NORMAL_FORM:
+    if between is not None and not traffic.datasets and traffic.source not in (Source.NORMAL_FORM, Source.RECORDER):
         raise UsageError(
-            "--since and --until need Parquet in the canonical traffic schema, an address or a table. Leave them out, or give "
-            "the address: file:///PATH"
+            "--since and --until need Parquet in the canonical traffic schema, files of the recorder, an address or a table. "
+            "Leave them out, or give the address: file:///PATH"
         )
     log_event(
         _log, "traffic found", level=logging.INFO, source=traffic.source.value, files=len(traffic.files), first=traffic.files[:1]

@@ -29,6 +29,7 @@ from reconciler.model import (
     StandingVerdict,
     Verdict,
     escaped,
+    group_verdicts,
     in_order,
     worst_of_buckets,
 )
@@ -66,6 +67,7 @@ _log: Final = logging.getLogger(__name__)
 _MOST_FACTOR: Final = 1000.0
 _ONE_BROKER: Final = (0,)
 _SHOWN_CLIENTS: Final = 1000
+_WORST_FIRST: Final = (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
 _OVER: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
 _Client: TypeAlias = "tuple[str, str | None, str | None, str | None]"
 
@@ -115,7 +117,7 @@ def run_simulation(
     ``MissingDependencyError``, ``TrafficError``, ``UntrustedError``, and ``FileAccessError`` for a file of leaders that cannot be
     used.
     """
-    from reconciler.traffic import Backtest, TrafficMoves, move_traffic, require_arrow
+    from reconciler.traffic import Backtest, TrafficMoves, move_traffic, recorded_coverage, require_arrow
 
     require_arrow()
     request.require_change()
@@ -142,6 +144,13 @@ def run_simulation(
         with timed_event(_log, "simulation judged", brokers=list(change.after), factor=request.factor):
             run = Backtest(moved, question)
             report = run.report()
+            texts = _texts(intent, change.after, leaders, request)
+            kept = _kept_totals(then.proposed, today, texts)
+            at_once = None if kept is None else Backtest(moved, replace(question, proposed=kept)).report()
+        after_apply = report
+        if at_once is not None:
+            report = _worse_of(at_once, after_apply)
+        recording = recorded_coverage(recorded)
         landed = _landed(recorded, moved, moves)
         simulation = Simulation(
             title=_title(request, change),
@@ -157,11 +166,15 @@ def run_simulation(
                 for target, share in row
             ),
             stands_for=change.stands_for,
-            limits=_limits(today, then.proposed, _texts(intent, change.after, leaders, request)),
+            recorded_brokers=tuple(part.broker for part in recording if part.broker != CONTROLLER),
+            recorded_gaps=tuple(words for part in recording if (words := part.gap_words) is not None),
+            limits=_limits(today, then.proposed, texts),
             loads=tuple(_loads(recorded, moved, change)),
             landed=landed[:_SHOWN_CLIENTS],
             landed_in_all=len(landed),
             today=_today(report, run, recorded, replace(question, rule=standing), moved),
+            at_once=_standings(at_once, texts),
+            after_apply=_standings(after_apply if at_once is not None else None, texts),
         )
     return apply_rules(replace(report, simulation=simulation), proposal)
 
@@ -235,8 +248,9 @@ def _assumptions(request: SimulationRequest, intent: Intent | None, change: Brok
         )
     if intent is not None and intent.desired.with_units and len(change.before) != len(change.after):
         yield (
-            f"totals of the cluster are divided among {count_of(len(change.after), 'broker')} instead of {len(change.before):,}, "
-            "as the next apply writes them. Until then each broker keeps today's number"
+            "totals of the cluster are judged twice, and the worse verdict counts: with the number that each broker keeps until "
+            f"the next apply, and divided among {count_of(len(change.after), 'broker')} instead of {len(change.before):,}, as "
+            "that apply writes them"
         )
     if request.factor != 1.0:
         yield (
@@ -261,6 +275,46 @@ def _texts(
         for key, quota in declared.quotas.items()
         if quota.unit is not None and key.value not in request.settings.get(entity, {})
     }
+
+
+def _kept_totals(
+    then: Mapping[Entity, Mapping[str, float]],
+    today: Mapping[Entity, Mapping[str, float]],
+    computed: Mapping[tuple[Entity, str], str],
+) -> Mapping[Entity, Mapping[str, float]] | None:
+    """The quotas with the numbers that brokers keep until the next apply; ``None``: computed values do not change."""
+    kept = {entity: dict(values) for entity, values in then.items()}
+    for entity, key in computed:
+        kept.setdefault(entity, {}).pop(key, None)
+        if (before := today.get(entity, {}).get(key)) is not None:
+            kept[entity][key] = before
+    made = {entity: values for entity, values in kept.items() if values}
+    return None if made == {entity: dict(values) for entity, values in then.items() if values} else made
+
+
+def _worse_of(at_once: BacktestReport, after_apply: BacktestReport) -> BacktestReport:
+    """The report after the apply, with each quota group that is worse before it, and what is found then."""
+    groups = {group.worst.group: group for group in group_verdicts(after_apply.verdicts)}
+    for group in group_verdicts(at_once.verdicts):
+        known = groups.get(group.worst.group)
+        if known is None or _badness(group.worst) > _badness(known.worst):
+            groups[group.worst.group] = group
+    rows = sorted((row for group in groups.values() for row in group.rows), key=_badness, reverse=True)
+    findings = dict.fromkeys((*at_once.findings, *after_apply.findings))
+    return replace(after_apply, verdicts=tuple(rows), findings=tuple(findings))
+
+
+def _badness(row: BucketVerdict) -> tuple[int, float]:
+    """The worse verdict first, then the fuller limit."""
+    return -_WORST_FIRST.index(row.verdict), row.peak / row.limit_after if row.limit_after else 0.0
+
+
+def _standings(report: BacktestReport | None, computed: Mapping[tuple[Entity, str], str]) -> tuple[StandingVerdict, ...]:
+    """The verdicts of the quota groups whose limit is computed."""
+    if report is None:
+        return ()
+    rows = worst_of_buckets([row for row in report.verdicts if row.entity is not None and (row.entity, row.key) in computed])
+    return tuple(StandingVerdict(bucket=row.name, key=row.key, verdict=row.verdict) for row in rows)
 
 
 def _limits(

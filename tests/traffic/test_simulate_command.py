@@ -18,6 +18,7 @@ import pytest
 from reconciler.documents.backtest import backtest_from_json, backtest_to_json
 from reconciler.formats.schema_check import load_schema
 from tests.support.command import Command, Done, invoke
+from tests.support.recorder_lines import header, write_members
 
 START = datetime.datetime(2026, 11, 20, tzinfo=datetime.UTC)
 SECONDS = 600
@@ -198,10 +199,69 @@ def test_totals_of_the_cluster_are_divided_among_the_brokers_of_then(folder: Pat
         (changed,) = document(done)["simulation"]["limits"]
         assert (changed["limit_before"], changed["limit_after"], changed["declared"]) == (2000, limit, "clusterTotal: 6000B")
         limits = {row["bucket"]["user"]: row["limit_after"] for row in done.json()["verdicts"]}
-        assert (limits["alice"], limits["bob"]) == (limit, 1000)
+        # The smaller number of both moments decides.
+        assert (limits["alice"], limits["bob"]) == (min(limit, 2000), 1000)
     text = invoke("simulate", "quotas.yaml", "--without-broker", "3", "--traffic", "history", cwd=folder).out
     assert "user=alice: producer_byte_rate  1.953 KiB/s (2,000 B/s)  2.93 KiB/s (3,000 B/s)  clusterTotal: 6000B" in text
-    assert "totals of the cluster are divided among 2 brokers instead of 3, as the next apply writes them" in text
+    assert "with the number that each broker keeps until the next apply, and divided among 2 brokers instead of 3" in text
+
+
+def test_a_total_throttles_with_the_number_that_brokers_keep_until_the_next_apply(folder: Path) -> None:
+    write(folder / "steady", [(second, broker, "alice", 1000) for second in range(SECONDS) for broker in (1, 2, 3)])
+    (folder / "quotas.yaml").write_text(
+        "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"
+        "    - {match: {user: alice}, quotas: {producer_byte_rate: {clusterTotal: 3900B}}}\n",
+        encoding="utf-8",
+    )
+
+    # 1,500 B/s on each of two brokers, 1,300 B/s allowed at once, and 1,950 B/s after the next apply.
+    done = invoke("simulate", "quotas.yaml", "--without-broker", "3", "--traffic", "steady", "--format", "json", cwd=folder)
+    text = invoke("simulate", "quotas.yaml", "--without-broker", "3", "--traffic", "steady", cwd=folder).out
+
+    report = document(done)
+    assert {(row["verdict"], row["limit_after"]) for row in report["verdicts"]} == {("throttled", 1300)}
+    moments = [[row["verdict"] for row in report["simulation"][name]] for name in ("at_once", "after_apply")]
+    assert moments[0] == ["throttled"]
+    assert moments[1] in (["clear"], ["inconclusive"]), "a short history clears nothing"
+    assert "1 of 1 quota group with a limit would be throttled" in " ".join(text.split())
+    assert "(until the next apply)" in " ".join(text.split())
+
+
+def test_a_hole_is_that_of_the_broker_whose_recording_has_it(folder: Path) -> None:
+    quiet = range(100, 5_500)
+    requests = [
+        (second, broker, "alice", 100)
+        for second in range(0, 7_200, 10)
+        for broker in (1, 2, 3)
+        if broker != 3 or second not in quiet
+    ]
+    write(folder / "holes", requests)
+
+    text = " ".join(simulate(folder, "--without-broker", "3", "--details", history="holes").out.split())
+
+    assert "of brokers 1, 2, 3, " in text
+    assert "broker 3 has no lines for " in text
+    assert "Brokers that take over its traffic lack it for that time" in text
+    assert "broker 1 has no lines" not in text
+
+
+def test_the_time_of_files_of_the_recorder_can_be_chosen(folder: Path) -> None:
+    first = int(START.timestamp())
+    lines = [
+        ["c", 0, "produce", "alice", "app"],
+        *(["s", first + second, [0, 500 if second < 300 else 5_000]] for second in range(600)),
+    ]
+    write_members(folder / "recorder" / "quota-recorder-1-20261120T000000000Z.jsonl.gz", [header(1)], lines)
+
+    until = (START + datetime.timedelta(seconds=300)).isoformat()
+    reports = [
+        document(simulate(folder, "--traffic", "x1.5", *times, "--format", "json", history="recorder"))
+        for times in ((), ("--until", until))
+    ]
+    peaks = [max(row["peak"] for row in report["verdicts"]) for report in reports]
+
+    assert peaks[0] > 7_000
+    assert 700 < peaks[1] <= 900
 
 
 def test_nothing_but_the_history_is_needed_for_quotas_of_the_command_line(folder: Path) -> None:
