@@ -185,7 +185,7 @@ def test_seconds_add_up_to_the_verdicts(session: SparkSession, work: Path) -> No
             assert sums["certain"] > 0
             assert sum(row["over_before"] for row in seconds) == verdict["seconds_over_before"]
         checked += 1
-    assert (by_group, checked) == ({}, 6)
+    assert (by_group, checked) == ({}, 7)
     whole = sum(row.amount for row in all_kinds.rows() if row.kind == "produce")
     assert sum(row["amount"] for row in rows if row["key"] == "producer_byte_rate") == whole
 

@@ -57,7 +57,7 @@ def test_flags_of_seconds_add_up_to_the_verdict(kind: Kind, largest: int, amount
     work = seconds_work(series, grouping, groups, (window, window), send=index.keyed)
     rows = judge_seconds_here(work, cells, target_rows(grouping, groups)).to_pylist()
 
-    for number, verdict in seconds_verdicts(judged, series, grouping, window).items():
+    for number, verdict in seconds_verdicts(judged, series, grouping, window, stated=False).items():
         own = [row for row in rows if row["group"] == number]
         assert sum(row["certain"] for row in own) == verdict.seconds_certain
         assert sum(row["possible"] for row in own) == verdict.seconds_possible
