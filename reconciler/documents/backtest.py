@@ -55,7 +55,7 @@ from reconciler.model import (
 )
 
 SCHEMA: Final = "backtest"
-_FORMAT_VERSION: Final = "2.2"
+_FORMAT_VERSION: Final = "2.3"
 
 
 def backtest_to_json(report: BacktestReport) -> dict[str, Json]:
@@ -224,6 +224,7 @@ def _verdict_to_json(verdict: BucketVerdict) -> dict[str, Json]:
         "recommended_reason": verdict.recommended_reason,
         "margin": verdict.margin,
         "regrouped": verdict.regrouped.value,
+        "entities_before": [entity_to_json(entity) for entity in verdict.entities_before],
         "buckets_before": [{**bucket_tags(name)} for name in verdict.buckets_before],
         "members": [_member_to_json(member) for member in verdict.members],
         "refused": verdict.refused,
@@ -370,6 +371,7 @@ def _verdict_from_json(row: Mapping[str, Any]) -> BucketVerdict:
         partly_refused=row.get("partly_refused"),
         undecided=row.get("undecided", False),
         regrouped=Regrouped(row["regrouped"]),
+        entities_before=tuple(entity_from_json(entity) for entity in row.get("entities_before", ())),
         buckets_before=tuple(bucket_from_tags(bucket_row) for bucket_row in row["buckets_before"]),
         rates=None if rates is None else _rates_from_json(rates),
         metrics=metrics_from_json(row.get("metrics")),

@@ -199,6 +199,8 @@ class BucketVerdict:
     margin: float = 0.0
     """What ``recommended`` adds to the peak, as a share: for the shortness of the history, and for the loss of a broker."""
     regrouped: Regrouped = Regrouped.SAME
+    entities_before: tuple[Entity, ...] = ()
+    """Other entities that set earlier limits of the members: some of many, sorted."""
     buckets_before: tuple[BucketName, ...] = ()
     """The limited buckets that the members had before, of those that are not this one: some of many, sorted."""
     rates: RateSeries | None = None

@@ -11,7 +11,6 @@ from typing import Final
 from reconciler.model import (
     DEFAULT,
     BacktestReport,
-    BucketName,
     BucketVerdict,
     Entity,
     EntityName,
@@ -165,7 +164,8 @@ class _Results:
 
     known: bool
     of_entity: dict[tuple[Entity, str], list[GroupRows]] = field(default_factory=dict)
-    of_name: dict[tuple[BucketName, str], list[GroupRows]] = field(default_factory=dict)
+    of_entity_before: dict[tuple[Entity, str], list[GroupRows]] = field(default_factory=dict)
+    """By the entities whose limits the groups had before."""
     unjudged: dict[tuple[Entity, str], UnjudgedChange] = field(default_factory=dict)
     failed: frozenset[tuple[object, str]] = frozenset()
     """Quota groups, and entities without traffic, that a rule forbids."""
@@ -187,14 +187,14 @@ class _Results:
             worst = group.worst
             if worst.entity is not None:
                 results.of_entity.setdefault((worst.entity, worst.key), []).append(group)
-            for name in (worst.name, *worst.buckets_before):
-                results.of_name.setdefault((name, worst.key), []).append(group)
+            for entity in dict.fromkeys(entity for row in group.rows for entity in row.entities_before):
+                results.of_entity_before.setdefault((entity, worst.key), []).append(group)
         return results
 
     def groups(self, entity: Entity, key: KeyChange) -> tuple[GroupRows, ...]:
-        groups = self.of_entity.get((entity, key.key), ())
-        if key.after is None and (name := _group_name(entity)) is not None:
-            groups = groups or self.of_name.get((name, key.key), ())
+        # A limit that is removed is one that its groups had before; others may limit them now, or none.
+        known = self.of_entity if key.after is not None else self.of_entity_before
+        groups = known.get((entity, key.key), ())
         self.used.update(group.worst.group for group in groups)
         return tuple(groups)
 
@@ -261,12 +261,6 @@ def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
                 groups=groups,
                 unjudged=results.unjudged.get((change.entity, key.key)),
             )
-
-
-def _group_name(entity: Entity) -> BucketName | None:
-    names = dict(entity.parts)
-    user, client = names.pop(EntityType.USER, ""), names.pop(EntityType.CLIENT_ID, "")
-    return None if names or DEFAULT in (user, client) else BucketName(user=str(user), client_id=str(client))
 
 
 def row_markdown(row: ChangeRow, links: RepositoryLinks, *, limit: int) -> str:

@@ -150,7 +150,7 @@ def _backtest() -> dict[str, Any]:
     )
     document: dict[str, Any] = json.loads(document_text(backtest_to_json(report)))
     document["provenance"]["a field of a later version"] = {}
-    return {**document, "format_version": "2.3"}
+    return {**document, "format_version": "2.9"}
 
 
 BACKTEST = _backtest()

@@ -73,6 +73,7 @@ class TargetFields(TypedDict):
     entity: Entity | None
     limit_before: float | None
     limits_before: tuple[float | None, ...]
+    entities_before: tuple[Entity, ...]
     limit_after: float | None
     changed: bool
     undecided: bool
@@ -94,6 +95,7 @@ def target_fields(index: int, grouping: Grouping) -> TargetFields:
         entity=target.after.source,
         limit_before=limits[0] if limits else None,
         limits_before=limits,
+        entities_before=_earlier_entities(before, target),
         limit_after=target.after.value,
         changed=_is_changed(index, grouping, before),
         undecided=target.undecided,
@@ -273,6 +275,13 @@ def _earlier_limits(before: Sequence[Resolved | None]) -> tuple[float | None, ..
     values = {earlier.value for earlier in before if earlier is not None}
     limited: list[float | None] = [*sorted(v for v in values if v is not None)]
     return (*limited, None) if None in values else tuple(limited)
+
+
+def _earlier_entities(before: Sequence[Resolved | None], target: Target) -> tuple[Entity, ...]:
+    """Entities that set a limit before, without the one that sets it now."""
+    entities = {earlier.source for earlier in before if earlier is not None and earlier.source is not None}
+    entities.discard(target.after.source)
+    return tuple(sorted(entities, key=lambda entity: entity.sort_key)[:_MOST_NAMED])
 
 
 def _changed(target: Target, earlier: Sequence[Resolved | None], *, same_members: bool) -> bool:
