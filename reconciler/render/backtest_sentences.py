@@ -39,7 +39,7 @@ from reconciler.render.metric_sentences import (
     sample_text,
 )
 from reconciler.render.over_limit_words import NEVER, before_text, over_text, range_text
-from reconciler.text import amount, count_of, duration, list_some, rate
+from reconciler.text import amount, count_of, duration, length_text, list_some, rate
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""
@@ -292,7 +292,7 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     whole = (
         f"{count_of(len(provenance.files), _SOURCE_WORDS.get(provenance.source, provenance.source))} of "
         f"{'broker' if len(brokers) == 1 else 'brokers'} {some}, {start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC "
-        f"({duration((end - start).total_seconds())}): {', and '.join(rows)}"
+        f"({length_text((end - start).total_seconds())}): {', and '.join(rows)}"
     )
     yield whole, Tone.GOOD
     for coverage in provenance.coverage:

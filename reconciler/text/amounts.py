@@ -112,3 +112,14 @@ def duration(seconds: float) -> str:
                 f"{value:.1f} {unit}" if value < 9.95 and size > 60 and not float(value).is_integer() else f"{value:.0f} {unit}"
             )
     return f"{seconds / 86_400:.1f} days"
+
+
+def length_text(seconds: float) -> str:
+    """``23 h 59 min 58 s``, ``6 days 23 h 59 min``, ``30 min``: never rounded up, so that it can stand beside a length needed."""
+    if seconds < 1:
+        return duration(seconds)
+    # A length that was divided and multiplied again may be short of a whole number by the last bit.
+    whole = int(seconds + 1e-6)
+    days, rest = divmod(whole, 86_400) if whole >= 172_800 else (0, whole)
+    parts = [(days, "days"), (rest // 3_600, "h"), (rest % 3_600 // 60, "min"), (0 if days else rest % 60, "s")]
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)

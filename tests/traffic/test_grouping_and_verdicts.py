@@ -103,7 +103,7 @@ def test_what_the_history_shows_too_little_of_is_inconclusive_only_where_it_was_
     rows = [bucket_verdict(user=found.value, verdict=found) for found in (Verdict.CLEAR, Verdict.THROTTLED, Verdict.POSSIBLE)]
     rows.append(bucket_verdict(user="unlimited", limit_after=None))
     for hours, clear, reason in (
-        (24, Verdict.INCONCLUSIVE, "the history is 8.0 hours long, and 24 are needed (history.hours)"),
+        (24, Verdict.INCONCLUSIVE, "the history is 8 h long, and 24 h are needed (history.hours)"),
         (8, Verdict.CLEAR, None),
     ):
         enriched = enrich_verdicts(dict(enumerate(rows)), grouping, provenance(), HistoryNeeds(hours=hours))

@@ -129,10 +129,7 @@ def test_the_text_of_gauges_has_samples_their_interval_and_a_recommendation_with
         "samples      1 of 400 samples above the limit (0.25 %, 95 % interval 0.044 % to 1.4 %), 11/30 of all moments; highest "
         "sample 1.173 KiB/s" in done.out
     )
-    assert (
-        "recommended  16KiB: highest sample 1.173 KiB/s x 2.9 for 30 s gauges, and 50 % because the history is 3 hours"
-        in done.out
-    )
+    assert "recommended  16KiB: highest sample 1.173 KiB/s x 2.9 for 30 s gauges, and 50 % because the history is 3 h" in done.out
     assert "possible      user calm" in done.out, "800 B/s x 2.9 is above the limit"
     assert "why          the highest sample, with the margin for what samples miss, is above the limit" in done.out
     assert "inconclusive  user idle" in done.out

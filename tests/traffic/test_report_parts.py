@@ -291,9 +291,15 @@ def test_a_clear_bucket_of_a_broker_with_gaps_is_inconclusive_and_says_why() -> 
 
 
 def test_a_history_that_is_too_short_or_lacks_brokers_clears_nothing() -> None:
-    needed = "the history is 8.0 hours long, and 24 are needed (history.hours)"
+    needed = "the history is 8 h long, and 24 h are needed (history.hours)"
     assert doubts_of(provenance(), HistoryNeeds(hours=24))(verdict()) == needed
     assert doubts_of(provenance(), HistoryNeeds(hours=8))(verdict()) is None
+    # The files of a day: from its first request to its last.
+    day = provenance(end=START + 24 * HOUR - datetime.timedelta(seconds=2))
+    assert doubts_of(day, HistoryNeeds(hours=24))(verdict()) is None
+    short = provenance(end=START + 24 * HOUR - datetime.timedelta(seconds=62))
+    needed = "the history is 23 h 58 min 58 s long, and 24 h are needed (history.hours)"
+    assert doubts_of(short, HistoryNeeds(hours=24))(verdict()) == needed
     many = provenance(coverage=(covered(1, 0, 8),), cluster_brokers=tuple(range(1, 14)))
     why = doubts_of(many, HistoryNeeds(hours=8))(verdict())
     assert "(1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more), and traffic of 1 is given (1): give" in str(why)

@@ -17,7 +17,7 @@ import numpy as np
 
 from reconciler.model import BucketVerdict, Coverage, HistoryNeeds, Provenance, QuotaKey, Verdict
 from reconciler.resolution import AddressTable, QuotaTable
-from reconciler.text import list_some
+from reconciler.text import length_text, list_some
 from reconciler.traffic.judging.grouping import Series
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kinds import BYTES, Kind
@@ -125,10 +125,11 @@ def _moment(minute: int) -> datetime.datetime:
 
 
 def _short(provenance: Provenance, needs: HistoryNeeds) -> str | None:
-    hours = (provenance.end - provenance.start).total_seconds() / _HOUR_S
-    if hours >= needs.hours:
+    length_s, needed_s = (provenance.end - provenance.start).total_seconds(), needs.hours * _HOUR_S
+    # The files of a day begin and end with some request of it.
+    if length_s >= needed_s - _MINUTE_S:
         return None
-    return f"the history is {hours:.1f} hours long, and {needs.hours:g} are needed (history.hours)"
+    return f"the history is {length_text(length_s)} long, and {length_text(needed_s)} are needed (history.hours)"
 
 
 def _brokers_missing(provenance: Provenance) -> str | None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, QuotaKey, RowPlace
-from reconciler.text import rate
-from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, length_words, margin_of, safe_limit
+from reconciler.text import length_text, rate
+from reconciler.traffic.judging.recommendations import DAY_S, SMALLEST, broker_loss_factor, margin_of, safe_limit
 
 CENSORED_SHARE: Final = 0.01
 """Of the samples, those taken while a quota throttled the clients, from which on a recommendation is called a lower bound."""
@@ -104,7 +104,7 @@ def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: flo
     value, text = max(wanted, SMALLEST[key])
     reason = (
         f"{text}: highest {'sample' if top.semantics is MetricSemantics.GAUGE else 'average'} {rate(key.value, top.highest)} x "
-        f"{factor:g} for {_samples_words(top)}, and {100 * margin:.0f} % because the history is {length_words(days)} long"
+        f"{factor:g} for {_samples_words(top)}, and {100 * margin:.0f} % because the history is {length_text(days * DAY_S)} long"
     )
     if loss > 1:
         reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"

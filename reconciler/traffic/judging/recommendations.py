@@ -16,10 +16,12 @@ from typing import Any, Final
 from reconciler.formats import BINARY_UNITS
 from reconciler.model import BucketName, BucketVerdict, CapacityUse, Entity, Fit, QuotaFit, QuotaKey, ValueType, Verdict
 from reconciler.resolution import Bucket
+from reconciler.text import length_text
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import unlogged_factor
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
+DAY_S: Final = 86_400
 ENOUGH_SECONDS: Final = 3000
 """Active seconds below which a share of one in a thousand means nothing."""
 _LARGEST_MARGIN: Final = 0.5
@@ -79,7 +81,7 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
     most = max(min(verdict.p999, _least_safe(verdict)) for verdict in everywhere)
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker. "
-        f"{text} adds {100 * margin:.0f} % because the history is {length_words(days)} long "
+        f"{text} adds {100 * margin:.0f} % because the history is {length_text(days * DAY_S)} long "
         f"({100 * SMALLEST_MARGIN:.0f} % or more)"
     )
     if loss > 1:
@@ -101,16 +103,6 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
 
 def _least_safe(verdict: BucketVerdict) -> float:
     return verdict.peak if verdict.least_safe is None else verdict.least_safe
-
-
-def length_words(days: float) -> str:
-    """``2 days``, ``24 hours``, ``30 minutes``."""
-    if days >= 2:
-        return f"{days:.0f} days"
-    hours = days * 24
-    if hours >= 2:
-        return f"{hours:.0f} hours"
-    return f"{hours * 60:.0f} minutes" if hours * 60 >= 2 else f"{hours * 3600:.0f} s"
 
 
 _STEPS: Final = ((2, 0.125), (8, 0.25), (16, 0.5), (64, 1.0), (128, 2.0), (256, 5.0), (512, 10.0), (1024, 25.0))

@@ -44,7 +44,7 @@ def recorded_reason(seen: str) -> str:
     )
 
 
-class Judged(Protocol):
+class GroupSeconds(Protocol):
     """What is known of a group that was judged."""
 
     @property
@@ -98,7 +98,7 @@ class Recording:
 
 
 def throttled_recording(
-    index: int, series: Sequence[Series], grouping: Grouping, judged: Mapping[int, Judged], *, stated: bool
+    index: int, series: Sequence[Series], grouping: Grouping, judged: Mapping[int, GroupSeconds], *, stated: bool
 ) -> Recording | None:
     """Of a target's members those, of one old limit, that a quota throttled most; ``None``: it throttled none of them.
 
@@ -112,7 +112,7 @@ def throttled_recording(
     return max(some, key=lambda part: (part.is_raised(after), part.throttled / max(part.requests, 1), part.near), default=None)
 
 
-def _recordings(index: int, series: Sequence[Series], grouping: Grouping, judged: Mapping[int, Judged]) -> list[Recording]:
+def _recordings(index: int, series: Sequence[Series], grouping: Grouping, judged: Mapping[int, GroupSeconds]) -> list[Recording]:
     members_of: dict[int, list[int]] = {}
     groups = groups_before(grouping, index)
     for member in grouping.targets[index].members:

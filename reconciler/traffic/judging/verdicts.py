@@ -29,7 +29,7 @@ from reconciler.resolution import Bucket, Resolved
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
 from reconciler.traffic.judging.history_gaps import doubts_of
-from reconciler.traffic.judging.recommendations import recommended_fields
+from reconciler.traffic.judging.recommendations import DAY_S, recommended_fields
 from reconciler.traffic.judging.recorded_throttles import Recording, throttled_recording
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -39,7 +39,6 @@ from reconciler.traffic.kinds import Kind
 
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
 _NOTHING: Final = SeriesCounts()
-_DAY_S: Final = 86_400
 _MOST_NAMED: Final = 20
 
 _Place: TypeAlias = tuple[int, Kind, Bucket]
@@ -339,7 +338,7 @@ def enrich_verdicts(
 ) -> tuple[BucketVerdict, ...]:
     """The same verdicts with every field of the report, worst first. ``verdicts``: by target."""
     moved, doubt = regroupings(grouping), doubts_of(provenance, needs)
-    days = (provenance.end - provenance.start).total_seconds() / _DAY_S
+    days = (provenance.end - provenance.start).total_seconds() / DAY_S
     advice = recommended_fields(
         tuple(verdicts.values()),
         days=days,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from reconciler.text import duration
+from reconciler.text import duration, length_text
 
 
 @pytest.mark.parametrize(
@@ -16,3 +18,22 @@ from reconciler.text import duration
 )  # fmt: skip
 def test_a_duration_has_one_unit_and_two_digits_or_three(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.42, "0.4 s"), (1, "1 s"), (86_398, "23 h 59 min 58 s"), (86_400, "24 h"), (28_800, "8 h"), (1_800, "30 min"),
+        (3_601.9, "1 h 1 s"), (172_799.999, "47 h 59 min 59 s"), (2 / 86_400 * 86_400, "2 s"), (604_740, "6 days 23 h 59 min"),
+    ],
+)  # fmt: skip
+def test_a_length_is_never_rounded_up(seconds: float, text: str) -> None:
+    assert length_text(seconds) == text
+
+
+@given(st.integers(1, 10**8))
+def test_a_length_reads_back_to_the_second_or_from_two_days_on_to_the_minute(seconds: int) -> None:
+    size = {"days": 86_400, "h": 3_600, "min": 60, "s": 1}
+    words = length_text(seconds).split()
+    back = sum(int(count) * size[unit] for count, unit in zip(words[::2], words[1::2], strict=True))
+    assert back == (seconds if seconds < 172_800 else seconds - seconds % 60)
