@@ -6,8 +6,11 @@ No redirect is followed, for the request has the client's secret. No message rep
 from __future__ import annotations
 
 import base64
+import contextlib
+import http.client
 import json
 import logging
+import math
 import ssl
 import threading
 import time
@@ -15,6 +18,8 @@ import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -38,6 +43,8 @@ _log: Final = logging.getLogger(__name__)
 _REFRESH_AT: Final = 0.8
 """The share of a token's lifetime after which the next one is fetched, as in Kafka; brokers ask again at 0.85 to 0.95."""
 _UNKNOWN_LIFETIME_S: Final = 60.0
+_LONGEST_LIFETIME_S: Final = 86_400.0
+"""A token that claims to be valid for longer is fetched again after this time all the same."""
 _ATTEMPTS: Final = 3
 _FIRST_PAUSE_S: Final = 0.1
 _MOST_BYTES: Final = 1024 * 1024
@@ -103,17 +110,59 @@ def _fetch_once(endpoint: TokenEndpoint, now: float) -> tuple[str, float]:
         form["scope"] = endpoint.scope
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=tls_context(endpoint.tls)), _NoRedirect())
     opener.addheaders = list(headers.items())
+    whole_seconds = endpoint.connect_seconds + endpoint.read_seconds
+    try:
+        answer = _answer_within(whole_seconds, lambda: _post(opener, endpoint, urlencode(form).encode()))
+    except _LateAnswerError:
+        raise _failed(endpoint, f"the answer of the endpoint was not complete after {whole_seconds:g} s") from None
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise _unreachable(endpoint, error) from None
+    if answer.status != HTTPStatus.OK:
+        raise _refusal(endpoint, answer, secrets)
+    return _token_in(endpoint, answer.body, now)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    """The first bytes of an answer, and its status; of a good one the status is 200."""
+
+    status: int
+    body: bytes
+
+
+class _LateAnswerError(Exception):
+    """The deadline passed before the answer was whole."""
+
+
+def _post(opener: urllib.request.OpenerDirector, endpoint: TokenEndpoint, form: bytes) -> _Answer:
     try:
         # One timeout for each wait of the socket, as the library has it: the longer of both.
-        with opener.open(
-            endpoint.url, urlencode(form).encode(), timeout=max(endpoint.connect_seconds, endpoint.read_seconds)
-        ) as answer:
-            body = answer.read(_MOST_BYTES)
+        with opener.open(endpoint.url, form, timeout=max(endpoint.connect_seconds, endpoint.read_seconds)) as answer:
+            return _Answer(status=HTTPStatus.OK, body=answer.read(_MOST_BYTES))
     except urllib.error.HTTPError as error:
-        raise _refusal(endpoint, error, secrets) from None
-    except (OSError, ValueError) as error:
-        raise _unreachable(endpoint, error) from None
-    return _token_in(endpoint, body, now)
+        with error:
+            return _Answer(status=error.code, body=error.read(_MOST_BYTES))
+
+
+def _answer_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
+    """The answer, or ``_LateAnswerError``; raises what ``ask`` raises.
+
+    A socket's timeout begins anew with each byte. So a server that drips is left to a thread that keeps nothing alive.
+    """
+    future: Future[_Answer] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(ask())
+        except Exception as error:  # noqa: BLE001 - raised again by the thread that waits
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="token request", daemon=True).start()
+    with contextlib.suppress(TimeoutError):
+        return future.result(timeout=seconds)
+    if future.done():
+        return future.result()  # a timeout of the socket, not this one
+    raise _LateAnswerError
 
 
 def _request_parts(endpoint: TokenEndpoint, now: float) -> tuple[dict[str, str], dict[str, str], tuple[str, ...]]:
@@ -170,10 +219,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _token_in(endpoint: TokenEndpoint, body: bytes, now: float) -> tuple[str, float]:
-    try:
-        answer = json.loads(body)
-    except ValueError:
-        answer = None
+    answer = _json_in(body)
     if not isinstance(answer, dict):
         raise _failed(endpoint, "the endpoint does not answer with a JSON object")
     token = answer.get("access_token") or answer.get("id_token")
@@ -183,32 +229,48 @@ def _token_in(endpoint: TokenEndpoint, body: bytes, now: float) -> tuple[str, fl
 
 
 def _lifetime(answer: Mapping[str, Any], token: str, now: float) -> float:
-    end = unverified_claims(token).get("exp")
-    if isinstance(end, int | float):
-        return max(0.0, float(end) - now)
-    seconds = answer.get("expires_in")
-    return float(seconds) if isinstance(seconds, int | float) and seconds > 0 else _UNKNOWN_LIFETIME_S
+    end = _number(unverified_claims(token).get("exp"))
+    if end is not None:
+        return min(max(0.0, end - now), _LONGEST_LIFETIME_S)
+    seconds = _number(answer.get("expires_in"))
+    return min(seconds, _LONGEST_LIFETIME_S) if seconds is not None and seconds > 0 else _UNKNOWN_LIFETIME_S
 
 
-def _refusal(endpoint: TokenEndpoint, error: urllib.error.HTTPError, secrets: tuple[str, ...]) -> AuthenticationError:
-    with error:
-        reason = _words_of(error.read(_MOST_BYTES))
+def _number(value: object) -> float | None:
+    """A number of an answer; ``None`` for anything else."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    return None if math.isnan(number) else number
+
+
+def _json_in(body: bytes) -> object:
+    """The document of an answer; ``None`` where it is not JSON, or too deep to be read."""
+    try:
+        document: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return document
+
+
+def _refusal(endpoint: TokenEndpoint, answer: _Answer, secrets: tuple[str, ...]) -> AuthenticationError:
+    reason = _words_of(answer.body)
     for secret in secrets:
         reason = reason.replace(secret, "...")
     words = f" ({escaped(reason[:_LONGEST_REASON])})" if reason else ""
-    is_passing = error.code >= HTTPStatus.INTERNAL_SERVER_ERROR or error.code in _PASSING
-    why = f"the endpoint answers with HTTP status {error.code}{words}"
-    if error.code in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+    is_passing = answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR or answer.status in _PASSING
+    why = f"the endpoint answers with HTTP status {answer.status}{words}"
+    if answer.status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         why += ". Check the client id, its secret or assertion, and the scope"
     return _failed(endpoint, why, is_passing=is_passing)
 
 
 def _words_of(body: bytes) -> str:
     """The members that RFC 6749 defines for errors. The rest of an answer may be anything."""
-    try:
-        answer = json.loads(body)
-    except ValueError:
-        return ""
+    answer = _json_in(body)
     if not isinstance(answer, dict):
         return ""
     words = (answer.get(name) for name in ("error", "error_description"))

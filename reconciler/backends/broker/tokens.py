@@ -126,7 +126,7 @@ def unverified_claims(token: str) -> Mapping[str, Any]:
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (ValueError, LookupError):
+    except (ValueError, LookupError, RecursionError):
         return {}
     return claims if isinstance(claims, dict) else {}
 
@@ -221,7 +221,7 @@ def _template(settings: JavaProperties) -> Mapping[str, Any]:
         return {}
     try:
         template = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "the text is not JSON"
         raise settings.refused(name, f"{path} cannot be read: {why}") from None
     if not isinstance(template, dict) or not all(isinstance(template.get(part, {}), dict) for part in ("header", "payload")):

@@ -20,7 +20,7 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from reconciler.errors import TrafficError
 
 Value = TypeVar("Value")
-Convert: TypeAlias = Callable[[Any], Any]
+Convert: TypeAlias = Callable[..., Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +35,20 @@ class TypedValues(Generic[Value]):
     """Values of one type: a frozen dataclass or named tuple, of fields that are such, or plain, or collections of these."""
 
     def __init__(self, kind: type[Value]) -> None:
-        self._kind = kind
+        of: Any = kind
+        self._name = kind.__name__
+        self._codec: _Codec = _codec(of)
 
     def pack(self, value: Value) -> bytes:
         """The value as JSON."""
-        return json.dumps(_codec(self._kind).write(value), separators=(",", ":")).encode()
+        return json.dumps(self._codec.write(value), separators=(",", ":")).encode()
 
     def unpack(self, packed: bytes) -> Value:
-        """The inverse of ``pack``. Raises ``TrafficError`` for bytes that are no such value."""
+        """Read what ``pack`` wrote. Raises ``TrafficError`` for any other bytes."""
         try:
-            value: Value = _codec(self._kind).read(json.loads(packed))
+            value: Value = self._codec.read(json.loads(packed))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            name = self._kind.__name__
-            msg = f"a worker of Spark returned bytes that are not a {name} ({type(error).__name__}: {str(error)[:200]})"
+            msg = f"a worker of Spark returned bytes that are not a {self._name} ({type(error).__name__}: {str(error)[:200]})"
             raise TrafficError(f"{msg}. Check that its workers run this version of kafka-quotas") from error
         return value
 
@@ -78,11 +79,12 @@ def _of_class(kind: Any) -> _Codec:
     if issubclass(kind, enum.Enum):
         return _Codec(write=lambda value: value.value, read=kind)
     hints = typing.get_type_hints(kind)
+    make: Convert = kind
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind)]
-        return _record(lambda values: kind(**dict(zip(names, values, strict=True))), [hints[name] for name in names], names)
+        return _record(lambda values: make(**dict(zip(names, values, strict=True))), [hints[name] for name in names], names)
     if issubclass(kind, tuple):
-        return _record(lambda values: kind(*values), list(hints.values()))
+        return _record(lambda values: make(*values), list(hints.values()))
     raise TypeError(f"no values of the type {kind}")
 
 
