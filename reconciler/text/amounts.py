@@ -78,7 +78,10 @@ def _scale(value: float) -> tuple[int, str]:
 def rate(key: str, value: float) -> str:
     """A measured rate in the unit of a key, rounded to four digits: ``20 MiB/s``, ``35.2 %``."""
     known = QuotaKey(key)
-    return byte_rate(value) if known.is_bytes else f"{value:.4g}{_SUFFIX[known]}"
+    if known.is_bytes:
+        return byte_rate(value)
+    number = f"{value:,.0f}" if 10_000 <= value < 1e15 else f"{value:.4g}"
+    return f"{number}{_SUFFIX[known]}"
 
 
 def factor(before: float | None, after: float | None) -> str:

@@ -33,6 +33,7 @@ from reconciler.workflows.headroom_sources import (
     merge_series,
     open_load_source,
 )
+from reconciler.workflows.headroom_throttling import MeasuredLoad, attribute_throttles
 from reconciler.workflows.prometheus_traffic import configured_server, trusted_reader
 from reconciler.workflows.resolve import Sources
 from reconciler.workflows.traffic_inputs import names_of, read_client_names, read_trusted_mapping
@@ -84,11 +85,18 @@ class HeadroomReader:
             return Headroom(cluster=self._view.cluster, at=None, groups=(), notes=tuple(notes))
         throttles = {self._key(row): row for row in by_measure[Measure.THROTTLE_TIME]}
         tokens = {self._key(row): row.samples[-1][1] for row in by_measure[Measure.TOKENS] if row.samples}
-        groups = [
-            self._load(row, reading, throttles.get(self._key(row)), tokens.get(self._key(row)), now_s)
-            for row in self._summed(rates)
-            if row.samples and row.samples[-1][0] > now_s - _FRESH_S and math.isfinite(row.samples[-1][1])
-        ]
+        of_requests = {self._key(replace(row, series=self._group_of(row.series))) for row in rates if not row.of_group}
+        groups = attribute_throttles(
+            [
+                MeasuredLoad(
+                    load=self._load(row, reading, throttles.get(self._key(row)), tokens.get(self._key(row)), now_s),
+                    peak=max(value for at, value in row.samples if at > now_s - _FRESH_S and math.isfinite(value)),
+                    of_requests=self._key(row) in of_requests,
+                )
+                for row in self._summed(rates)
+                if row.samples and row.samples[-1][0] > now_s - _FRESH_S and math.isfinite(row.samples[-1][1])
+            ]
+        )
         muted = (
             MutedConnections(broker=_broker(row.series, reading), key=row.series.kind.key, connections=int(row.samples[-1][1]))
             for row in by_measure[Measure.QUEUE_SIZE]

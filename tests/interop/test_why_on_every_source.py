@@ -175,12 +175,11 @@ def _moment(second: float) -> str:
 
 def why(recording: Recording, source: str, who: str, since: float, until: float) -> dict[str, Any]:
     name = ("--name", f"ip={ADDRESS}") if who == ADDRESS else ("--names", f"user={who},client-id=app")
-    done = invoke(
-        "why", "quotas", *name, "--since", _moment(since), "--until", _moment(until), "--traffic", recording.sources[source],
-        "--traffic-store", str(recording.folder / "store"), "--format", "json",
-        cwd=recording.folder / "repository",
-    )  # fmt: skip
-    assert done.code in (0, 1), done.err
+    store = ("--traffic-store", str(recording.folder / "store")) if source == "prometheus" else ()
+    times = ("--since", _moment(since), "--until", _moment(until))
+    command = ("why", "quotas", *name, *times, "--traffic", recording.sources[source], *store, "--format", "json")
+    done = invoke(*command, cwd=recording.folder / "repository")
+    assert done.out, done.err
     report: dict[str, Any] = done.json()
     return report
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -170,6 +171,47 @@ def test_a_broker_without_fresh_samples_is_named_and_left_out() -> None:
 
     assert [group.broker for group in found.groups] == ["1"]
     assert [str(note) for note in found.notes] == ["Broker 2 has no samples of the last 200 s. Its quota groups are left out."]
+
+
+ADMIN = {"request_percentage": 100_000.0, "controller_mutation_rate": 2.0}
+
+
+def test_a_throttle_of_mutations_is_booked_under_request_time_and_shown_at_the_mutations() -> None:
+    found = read(
+        {user("alice"): ADMIN},
+        series(0.4, kind=Kind.REQUEST),
+        series(900.0, kind=Kind.REQUEST, measure=Measure.THROTTLE_TIME),
+        series(1.9, kind=Kind.MUTATION),
+    )
+
+    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.CONTROLLER_MUTATION_RATE}
+
+
+def test_a_request_limit_that_is_reached_keeps_its_throttle() -> None:
+    found = read(
+        {user("alice"): {**ADMIN, "request_percentage": 1.0}},
+        series(0.9, kind=Kind.REQUEST),
+        series(900.0, kind=Kind.REQUEST, measure=Measure.THROTTLE_TIME),
+        series(1.9, kind=Kind.MUTATION),
+    )
+
+    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
+
+
+def test_a_log_marks_the_limit_that_its_traffic_reached() -> None:
+    quotas = {user("alice"): {"producer_byte_rate": 1e12, "request_percentage": 0.5}}
+    produced = dataclasses.replace(series(90.0, client_id="app", of_group=False), throttled=(NOW - 1,))
+    in_time = series(0.1, client_id="app", of_group=False, kind=Kind.REQUEST)
+
+    found = read(quotas, produced, in_time)
+
+    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
+
+
+def test_a_throttle_that_no_other_limit_explains_stays_where_a_broker_shows_it() -> None:
+    found = read({user("alice"): LIMIT}, series(1.0), series(30.0, measure=Measure.THROTTLE_TIME))
+
+    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.PRODUCER_BYTE_RATE}
 
 
 def test_muted_connections_are_of_a_broker_and_a_kind() -> None:
