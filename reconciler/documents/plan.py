@@ -1,8 +1,8 @@
 """Plans with their effects as JSON documents (``schemas/plan.v1.schema.json``), and the digest of the changes in one.
 
-Effects are ``{unknown, left_out, moves: [{client, key, before, after, direction}]}``. A client is ``{user, client-id}`` or
-``{ip}``, where ``{"other": true}`` is any that no quota names and an empty client id is a client that sends none. A limit is
-``null`` (unlimited) or ``{value, entity, level}``.
+Effects are ``{unknown, left_out, moves: [{client, key, before, after, direction}], groups?}``. A client is ``{user,
+client-id}`` or ``{ip}``, where ``{"other": true}`` is any that no quota names and an empty client id is a client that sends none.
+A limit is ``null`` (unlimited) or ``{value, entity, level}``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ from reconciler.model import (
     Action,
     Change,
     ClientName,
+    Direction,
     Effect,
+    EffectGroup,
     GuardResult,
     GuardStatus,
     KeptEntity,
@@ -311,7 +313,42 @@ def effects_to_json(effects: PlanEffects) -> dict[str, Json]:
         "unknown": effects.unknown,
         "left_out": effects.left_out,
         "moves": [_effect_to_json(effect) for effect in effects.effects],
+        **({} if not effects.groups else {"groups": [_group_to_json(group) for group in effects.groups]}),
     }
+
+
+def _group_to_json(group: EffectGroup) -> dict[str, Json]:
+    before: Json = None
+    if group.before is not None:
+        lowest, highest = group.before
+        entity = None if group.before_entity is None else entity_to_json(group.before_entity)
+        before = {"lowest": value_to_json(lowest), "highest": value_to_json(highest), "entity": entity}
+    return {
+        "key": group.key,
+        "direction": group.direction.value,
+        "clients": group.clients,
+        "examples": [_known_to_json(client) for client in group.examples],
+        "before": before,
+        "after": _limit_to_json(group.after),
+    }
+
+
+def _group_from_json(row: Mapping[str, Any]) -> EffectGroup:
+    before = row["before"]
+    entity = None if before is None or before["entity"] is None else entity_from_json(before["entity"])
+    return EffectGroup(
+        key=row["key"],
+        direction=Direction(row["direction"]),
+        clients=row["clients"],
+        examples=tuple(map(_client_from_json, row["examples"])),
+        before=None if before is None else (_end(before, "lowest"), _end(before, "highest")),
+        before_entity=entity,
+        after=_limit_from_json(row["after"], "after"),
+    )
+
+
+def _end(before: Mapping[str, Any], end: str) -> float:
+    return number_from_json(before[end], f"before.{end}")
 
 
 def effects_from_json(row: Mapping[str, Any]) -> PlanEffects:
@@ -320,23 +357,24 @@ def effects_from_json(row: Mapping[str, Any]) -> PlanEffects:
         unknown=row["unknown"],
         left_out=row["left_out"],
         effects=items_from_json(row["moves"], _effect_from_json, "effects.moves"),
+        groups=items_from_json(row.get("groups", []), _group_from_json, "effects.groups"),
     )
 
 
 def _effect_to_json(effect: Effect) -> dict[str, Json]:
-    client = effect.client
-    names: dict[str, Json]
-    if isinstance(client, KnownAddress):
-        names = {"ip": _name_to_json(client.ip)}
-    else:
-        names = {"user": _name_to_json(client.user), "client-id": _name_to_json(client.client_id)}
     return {
-        "client": names,
+        "client": _known_to_json(effect.client),
         "key": effect.key,
         "before": _limit_to_json(effect.before),
         "after": _limit_to_json(effect.after),
         "direction": effect.direction.value,
     }
+
+
+def _known_to_json(client: Known) -> dict[str, Json]:
+    if isinstance(client, KnownAddress):
+        return {"ip": _name_to_json(client.ip)}
+    return {"user": _name_to_json(client.user), "client-id": _name_to_json(client.client_id)}
 
 
 def _name_to_json(name: ClientName) -> Json:

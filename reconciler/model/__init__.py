@@ -65,7 +65,18 @@ if TYPE_CHECKING:
     )
     from reconciler.model.cluster_outcome import ChangedCluster, ClusterChange, ClusterFailure, slug_of
     from reconciler.model.drift import Baseline, BaselineKind, BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift
-    from reconciler.model.effect import OTHER, ClientName, Direction, Effect, Known, KnownAddress, KnownClient, Limit, PlanEffects
+    from reconciler.model.effect import (
+        OTHER,
+        ClientName,
+        Direction,
+        Effect,
+        EffectGroup,
+        Known,
+        KnownAddress,
+        KnownClient,
+        Limit,
+        PlanEffects,
+    )
     from reconciler.model.entity import (
         DEFAULT,
         Entity,
@@ -307,6 +318,7 @@ __all__ = [
     "Drift",
     "DriftClass",
     "Effect",
+    "EffectGroup",
     "Entity",
     "EntityDrift",
     "EntityName",

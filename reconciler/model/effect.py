@@ -100,16 +100,57 @@ class Effect:
             return Direction.OTHER_SOURCE
         return Direction.TIGHTENS if after < before else Direction.LOOSENS
 
+    @property
+    def cause(self) -> tuple[object, ...]:
+        """Equal for clients that move for the same reason: from one limit, or from limits of their own, to the same limit."""
+        before = None if self.before is None else _source(self.before.entity, self.before.value)
+        return self.key, self.direction, before, _limit_key(self.after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectGroup:
+    """More than one client with effects of the same cause. ``before``: the lowest and highest limit; ``None``: unlimited."""
+
+    key: str
+    direction: Direction
+    clients: int
+    examples: tuple[Known, ...]
+    """The first few."""
+    before: tuple[float, float] | None
+    before_entity: Entity | None
+    """``None``: unlimited, or each client had a limit of its own."""
+    after: Limit | None
+
+    @property
+    def cause(self) -> tuple[object, ...]:
+        """That of each of its effects."""
+        before = None if self.before is None else _source(self.before_entity, self.before[0])
+        return self.key, self.direction, before, _limit_key(self.after)
+
+
+def _source(entity: Entity | None, value: float) -> object:
+    """Where a limit came from: an entity that names its clients is each client's own."""
+    if entity is None or any(isinstance(name, str) for _, name in entity.parts):
+        return "own"
+    return entity, str(value)
+
+
+def _limit_key(limit: Limit | None) -> object:
+    # As text, because NaN does not equal itself.
+    return None if limit is None else (limit.entity, str(limit.value))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanEffects:
     """The effects of a plan on the clients that are known. ``left_out``: effects that were found and are not listed.
 
-    ``unknown`` gives the reason when quotas of this cluster do not mean what Kafka's own code makes of them; then none is listed.
+    ``groups`` count all effects of one cause, also those that are not listed. ``unknown`` gives the reason when quotas of this
+    cluster do not mean what Kafka's own code makes of them; then none is listed.
     """
 
     effects: tuple[Effect, ...] = ()
     left_out: int = 0
+    groups: tuple[EffectGroup, ...] = ()
     unknown: str | None = None
 
 

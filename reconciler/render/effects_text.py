@@ -1,4 +1,4 @@
-"""Which clients move to other limits, for a terminal: one block for each client, one row for each key."""
+"""Which clients move to other limits, for a terminal: a sentence for each cause, and a block for each client that moves alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,20 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model import DEFAULT, OTHER, Change, Direction, Effect, Entity, KnownAddress, Limit, PlanEffects
+from reconciler.model import (
+    DEFAULT,
+    OTHER,
+    Change,
+    Direction,
+    Effect,
+    EffectGroup,
+    Entity,
+    Known,
+    KnownAddress,
+    Limit,
+    PlanEffects,
+    QuotaKey,
+)
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
 from reconciler.text import amount, count_of
 
@@ -24,8 +37,17 @@ _COLUMNS: Final = (
 )
 
 
+_NOUNS: Final = {
+    QuotaKey.PRODUCER_BYTE_RATE.value: "producer limit",
+    QuotaKey.CONSUMER_BYTE_RATE.value: "consumer limit",
+    QuotaKey.REQUEST_PERCENTAGE.value: "request limit",
+    QuotaKey.CONTROLLER_MUTATION_RATE.value: "mutation limit",
+    QuotaKey.CONNECTION_CREATION_RATE.value: "connection limit",
+}
+
+
 def effects_lines(effects: PlanEffects, *, changes: Sequence[Change]) -> tuple[Block, ...]:
-    """The section of a plan: one row for each client and key, and how many are left out.
+    """The section of a plan: one sentence for clients that move together, one row for each other client and key.
 
     An effect that only restates a created limit (a client that the entity names, without a limit before) is counted.
     """
@@ -45,16 +67,51 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
     noun = "affected client" if clients == 1 and not effects.left_out else "affected clients"
     yield line((f"Effects: {changed}, {known} {noun}", Style.STRONG))
     created = frozenset((change.entity, key.key) for change in changes for key in change.keys if key.before is None)
-    shown = [effect for effect in effects.effects if not _restates(effect, created)]
+    groups = [group for group in effects.groups if not _group_restates(group, created)]
+    for group in groups:
+        yield line((f"  {group_sentence(group)}", _DIRECTIONS[group.direction][1]))
+        more = group.clients - len(group.examples)
+        yield line(f"      {', '.join(map(str, group.examples))}{f' and {more:,} more' if more else ''}", hang=6)
+    causes = {group.cause for group in effects.groups}
+    alone = [effect for effect in effects.effects if effect.cause not in causes]
+    shown = [effect for effect in alone if not _restates(effect, created)]
     yield effect_table(
-        [(str(client), tuple(group)) for client, group in itertools.groupby(shown, key=lambda effect: effect.client)]
+        [(str(client), tuple(of_client)) for client, of_client in itertools.groupby(shown, key=lambda effect: effect.client)]
     )
-    if folded := len(effects.effects) - len(shown):
+    restating = sum(group.clients for group in effects.groups) - sum(group.clients for group in groups)
+    if folded := len(alone) - len(shown) + restating:
         yield line((f"  {count_of(folded, 'effect')} not listed: a new limit above, for a client that it names", Style.FAINT))
-    if effects.left_out:
-        yield line((f"  and {count_of(effects.left_out, 'more effect')} not listed", Style.FAINT))
-    if any(_is_any_other_client(effect) for effect in shown):
+    total = len(effects.effects) + effects.left_out
+    if left_out := total - sum(group.clients for group in effects.groups) - len(alone):
+        yield line((f"  and {count_of(left_out, 'more effect')} not listed", Style.FAINT))
+    names_anyone = [effect.client for effect in shown] + [client for group in groups for client in group.examples]
+    if any(map(_is_any_other_client, names_anyone)):
         yield line(("  (any other): clients that no quota names", Style.FAINT))
+
+
+def group_sentence(group: EffectGroup) -> str:
+    """``10 clients get their first consumer limit, 2 MiB/s, from user=<default>``."""
+    clients, noun = f"{group.clients:,} clients", _NOUNS[group.key]
+    before, after = _limit_before(group), group.after
+    if after is None:
+        return f"{clients} lose their {noun}, {before}"
+    now = f"{amount(group.key, after.value)}, from {after.entity}"
+    match group.direction:
+        case Direction.FIRST_LIMIT:
+            return f"{clients} get their first {noun}, {now}"
+        case Direction.OTHER_SOURCE:
+            return f"{clients} keep a {noun} of {now} (before {before})"
+        case _:
+            word = "lower" if group.direction is Direction.TIGHTENS else "higher"
+            return f"{clients} get a {word} {noun}, {now} (before {before})"
+
+
+def _limit_before(group: EffectGroup) -> str:
+    if group.before is None:
+        return "unlimited"
+    lowest, highest = (amount(group.key, value) for value in group.before)
+    values = lowest if lowest == highest else f"{lowest} to {highest}"
+    return f"{values}, {'of their own' if group.before_entity is None else f'from {group.before_entity}'}"
 
 
 def effect_table(clients: Sequence[tuple[str, Sequence[Effect]]], *, unknown: Sequence[tuple[str, str]] = ()) -> Block:
@@ -87,6 +144,11 @@ def _restates(effect: Effect, created: frozenset[tuple[Entity, str]]) -> bool:
     return all(name is not DEFAULT and names.get(entity_type) == name for entity_type, name in limit.entity.parts)
 
 
-def _is_any_other_client(effect: Effect) -> bool:
-    client = effect.client
+def _group_restates(group: EffectGroup, created: frozenset[tuple[Entity, str]]) -> bool:
+    if group.before is not None or group.after is None:
+        return False
+    return (group.after.entity, group.key) in created and not group.after.entity.has_default
+
+
+def _is_any_other_client(client: Known) -> bool:
     return OTHER in ((client.ip,) if isinstance(client, KnownAddress) else (client.user, client.client_id))

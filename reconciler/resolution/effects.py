@@ -6,6 +6,8 @@ by spelling. A named user with a named client id that no entity names together i
 a row of its own when it moves like neither, such as when a user loses its own limit and one of its client ids now falls to that
 client id's.
 
+A limit that no client reaches is no limit: nobody moves when it comes, goes, or gives way to another one.
+
 Only keys and clients that a changed entity can reach are resolved, so that a small change to a large cluster stays cheap.
 """
 
@@ -34,6 +36,7 @@ from reconciler.model import (
     same_value,
 )
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, canonical_address, unclear_addresses
+from reconciler.resolution.effect_groups import group_effects, limits_nobody
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, NameMatch
 from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
 
@@ -75,8 +78,9 @@ def effects_between(
             left_out += crossing.count
             crossed.append(crossing.effects())
     effects.sort(key=_order)
-    listed = (*effects[:most], *itertools.islice(itertools.chain(*crossed), max(0, most - len(effects))))
-    return PlanEffects(effects=listed, left_out=left_out + len(effects) - len(listed))
+    more = tuple(itertools.islice(itertools.chain(*crossed), max(0, most - len(effects))))
+    listed = (*effects[:most], *more)
+    return PlanEffects(effects=listed, left_out=left_out + len(effects) - len(listed), groups=group_effects((*effects, *more)))
 
 
 def unclear_effects(before: QuotaTable, after: QuotaTable) -> tuple[str, ...]:
@@ -87,8 +91,13 @@ def unclear_effects(before: QuotaTable, after: QuotaTable) -> tuple[str, ...]:
 
 
 def effect_of(client: Known, key: str, was: Candidate | None, now: Candidate | None) -> Effect | None:
-    """The effect of one key that had one winner and has another. ``None``: the same value from the same entity."""
+    """The effect of one key that had one winner and has another.
+
+    ``None``: the same value from the same entity, or no client reaches either of the two limits.
+    """
     before, after = _limit(was), _limit(now)
+    if all(limits_nobody(key, side.value if side else None) for side in (before, after)):
+        return None
     if before is None or after is None:
         same = before is after
     else:
@@ -226,15 +235,18 @@ class _Crossing:
     client_ids: tuple[str, ...]
     listed: frozenset[tuple[str, str]]
     """Pairs that have rows of their own anyway."""
+    free_users: frozenset[str]
+    """Those whose own limit no client reaches."""
+    free_client_ids: frozenset[str]
 
     @property
     def count(self) -> int:
-        """How many clients this is."""
-        users, client_ids = frozenset(self.users), frozenset(self.client_ids)
-        return len(users) * len(client_ids) - sum(1 for user, client in self.listed if user in users and client in client_ids)
+        """How many clients this is: all but those that are free on both sides."""
+        free = _count(self.free_users, self.free_client_ids, self.listed)
+        return _count(frozenset(self.users), frozenset(self.client_ids), self.listed) - free
 
     def effects(self) -> Iterator[Effect]:
-        """They all move: from the one's limit to the other's."""
+        """They move from the one's limit to the other's."""
         for user, client_id in itertools.product(self.users, self.client_ids):
             if (user, client_id) not in self.listed:
                 effect = self.key.of(KnownClient(user=user, client_id=client_id))
@@ -242,13 +254,28 @@ class _Crossing:
                     yield effect
 
 
+def _count(users: frozenset[str], client_ids: frozenset[str], listed: frozenset[tuple[str, str]]) -> int:
+    return len(users) * len(client_ids) - sum(1 for user, client in listed if user in users and client in client_ids)
+
+
 def _crossings(key: _KeyEffects, named: _Named) -> Iterator[_Crossing]:
     had = {user for user in key.users if _level(key.before, KnownClient(user=user, client_id=OTHER)) in _NAMES_ONLY_USER}
     has = {user for user in key.users if _level(key.after, KnownClient(user=user, client_id=OTHER)) in _NAMES_ONLY_USER}
-    for users, side in ((had - has, key.after), (has - had, key.before)):
+    for users, own_side, side in ((had - has, key.before, key.after), (has - had, key.after, key.before)):
         if users:
-            held = (c for c in named.client_ids if _level(side, KnownClient(user=OTHER, client_id=c)) in _NAMES_ONLY_CLIENT_ID)
-            yield _Crossing(key=key, users=tuple(sorted(users)), client_ids=tuple(sorted(held)), listed=named.pairs)
+            held = [c for c in named.client_ids if _level(side, KnownClient(user=OTHER, client_id=c)) in _NAMES_ONLY_CLIENT_ID]
+            yield _Crossing(
+                key=key,
+                users=tuple(sorted(users)),
+                client_ids=tuple(sorted(held)),
+                listed=named.pairs,
+                free_users=frozenset(user for user in users if _is_free(key, own_side.winner(user, OTHER))),
+                free_client_ids=frozenset(client_id for client_id in held if _is_free(key, side.winner(OTHER, client_id))),
+            )
+
+
+def _is_free(key: _KeyEffects, winner: Candidate | None) -> bool:
+    return limits_nobody(key.key, winner.value if winner else None)
 
 
 def _level(side: Resolver, client: KnownClient) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 from hypothesis import given, settings
@@ -29,7 +30,9 @@ SHAPES = [
 ]
 ADDRESSES = [ip("10.0.0.1"), ip("010.0.0.1"), ip("::ffff:10.0.0.1"), ip("<default>"), ip()]
 SPELLINGS = ("10.0.0.1", "010.0.0.1", "::ffff:10.0.0.1")
-VALUES = st.sampled_from([1.0, 2.0, 3.0, math.nan])
+FREE = 2e12
+"""Above what any client reaches, for each key."""
+VALUES = st.sampled_from([1.0, 2.0, FREE, math.nan])
 QUOTAS = st.dictionaries(st.sampled_from(["consumer_byte_rate", "request_percentage"]), VALUES, min_size=1)
 TABLES = st.builds(
     lambda clients, addresses: {**clients, **addresses},
@@ -82,6 +85,8 @@ def unclear(table: Table) -> bool:
 
 
 def differ(one: Limit | None, other: Limit | None) -> bool:
+    if all(side is None or side.value == FREE for side in (one, other)):
+        return False
     if one is None or other is None:
         return one is not other
     return one.entity != other.entity or not same_value(one.value, other.value)
@@ -95,6 +100,25 @@ def shown(effect: Effect) -> str:
 def brute(before: Table, after: Table, client: KnownClient) -> list[Effect]:
     sides = [(key.value, limit(before, client, key.value), limit(after, client, key.value)) for key in CLIENT_KEYS]
     return [Effect(client=client, key=k, before=b, after=a) for k, b, a in sides if differ(b, a)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(before=TABLES, after=TABLES, most=st.integers(0, 3))
+def test_what_is_not_listed_is_counted_exactly(before: Table, after: Table, most: int) -> None:
+    every, some = effects_between(before, after), effects_between(before, after, most=most)
+    assert len(some.effects) + some.left_out == len(every.effects)
+    assert [shown(effect) for effect in some.effects] == [shown(effect) for effect in every.effects[:most]]
+
+
+@settings(max_examples=150, deadline=None)
+@given(before=TABLES, after=TABLES)
+def test_each_group_counts_the_effects_of_its_cause(before: Table, after: Table) -> None:
+    found = effects_between(before, after)
+    causes = Counter(effect.cause for effect in found.effects)
+    assert {group.cause: group.clients for group in found.groups} == {cause: n for cause, n in causes.items() if n > 1}
+    for group in found.groups:
+        examples = [effect.client for effect in found.effects if effect.cause == group.cause][:3]
+        assert list(group.examples) == examples
 
 
 @settings(max_examples=150, deadline=None)

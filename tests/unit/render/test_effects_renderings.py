@@ -14,10 +14,14 @@ from reconciler.documents import plan_digest
 from reconciler.documents.plan import plan_from_json, plan_to_json, read_plan
 from reconciler.formats.canonical import document_text
 from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Limit, PlanEffects
+from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
+from reconciler.render.effects_text import group_sentence
 from reconciler.render.layout import plain
+from reconciler.render.markdown import plan_markdown
 from reconciler.render.plan_text import plan_lines
-from tests.builders import ip, plan, user
+from reconciler.resolution.effects import effects_between
+from tests.builders import client, ip, pair, plan, user
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "plan.v1.schema.json").read_text())
 KEY = "producer_byte_rate"
@@ -97,6 +101,50 @@ def test_effects_that_only_restate_a_new_limit_are_counted() -> None:
     assert "2 MiB/s from user=<default>, level 6 -> 1 MiB/s" in plain(
         plan_lines(plan(*changes, effects=PlanEffects(effects=(stricter,))))
     )
+
+
+def test_clients_of_one_cause_are_one_sentence_in_text_markdown_and_document() -> None:
+    before = {user(f"u{number}"): {"request_percentage": 5.0} for number in range(8)}
+    consumer = "consumer_byte_rate"
+    moved = effects_between(before, {**before, user(): {consumer: 2.0 * 2**20}})
+    key = KeyChange(key=consumer, before=None, after=2.0 * 2**20, reason=Reason.NOT_IN_CURRENT)
+    changes = (Change(entity=user(), action=Action.CREATE, keys=(key,)),)
+    one = plan(*changes, effects=moved, digest=plan_digest("c1", changes))
+    sentence = "10 clients get their first consumer limit, 2 MiB/s, from user=<default>"
+    shown = plain(plan_lines(one))
+    assert f"  {sentence}\n      user=(any other) client-id=(any other), " in shown
+    assert "and 7 more\n" in shown
+    assert shown.count("from user=<default>") == 1
+    assert plan_markdown(one).count(sentence) == 1
+    document: Any = plan_to_json(one)
+    jsonschema.validate(json.loads(document_text(document)), SCHEMA)
+    (group,) = document["effects"]["groups"]
+    assert (group["clients"], group["direction"], group["key"]) == (10, "first_limit", consumer)
+    assert group["after"]["entity"] == {"user": None}
+    assert plan_from_json(json.loads(document_text(document))).effects == moved
+
+
+DEFAULT_PAIR = pair(DEFAULT, DEFAULT)
+LOWER = "get a lower producer limit, 2 B/s, from user=<default> (before 8 B/s, from user=<default>)"
+HIGHER = "get a higher producer limit, 2 B/s, from user=<default> (before 1 B/s, from client-id=<default>)"
+KEEP = f"keep a producer limit of 2 B/s, from {DEFAULT_PAIR} (before 2 B/s, from client-id=<default>)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ({user(): 8.0}, {user(): 2.0}, LOWER),
+        ({client(): 1.0}, {user(): 2.0}, HIGHER),
+        ({user(): 2.0}, {}, "lose their producer limit, 2 B/s, from user=<default>"),
+        ({user("a"): 1.0, user("b"): 3.0}, {}, "4 clients lose their producer limit, 1 B/s to 3 B/s, of their own"),
+        ({client(): 2.0}, {DEFAULT_PAIR: 2.0}, KEEP),
+    ],
+)
+def test_each_direction_has_its_sentence(before: dict[Entity, float], after: dict[Entity, float], words: str) -> None:
+    clients = {("a", "x"), ("b", "x")}
+    sides = [{entity: {KEY: value} for entity, value in side.items()} for side in (before, after)]
+    sentences = [group_sentence(group) for group in effects_between(*sides, traffic=clients).groups]
+    assert any(words in sentence for sentence in sentences), sentences
 
 
 def test_a_client_with_two_keys_is_one_block() -> None:

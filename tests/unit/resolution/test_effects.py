@@ -126,6 +126,31 @@ def test_a_literal_default_name_is_a_user_like_any_other() -> None:
     assert str(one.client) == 'user="<default>" client-id=(any other)'
 
 
+def test_a_limit_above_any_network_moves_nobody() -> None:
+    before = {user(f"u{i}"): {"consumer_byte_rate": 1.0} for i in range(2_000)}
+    default = {user(): {KEY: 1e12}}
+    assert effects_between(before, {**before, **default}).effects == ()
+    assert effects_between({**before, **default}, before).effects == ()
+    assert effects_between({**before, **default}, {**before, user(): {KEY: 2e15}}).effects == ()
+    tightened = effects_between({**before, **default}, {**before, user(): {KEY: 9.0}})
+    assert {effect.direction for effect in tightened.effects} == {Direction.TIGHTENS}
+    assert tightened.left_out == 2_000 + 2 - 1_000
+
+
+def test_effects_of_one_cause_are_counted_beyond_those_that_are_listed() -> None:
+    before = {user(f"u{i}"): {"consumer_byte_rate": 1.0} for i in range(2_000)}
+    (group,) = effects_between(before, {**before, user(): {KEY: 9.0}}, most=50).groups
+    assert (group.clients, group.direction, group.before, group.key) == (2_002, Direction.FIRST_LIMIT, None, KEY)
+    assert group.examples[0] == KnownClient(user=OTHER, client_id=OTHER)
+
+
+def test_clients_that_lose_limits_of_their_own_are_one_cause() -> None:
+    own = {user(name): {KEY: value} for name, value in (("a", 1.0), ("b", 5.0), ("c", 3.0))}
+    default = {user(): {KEY: 9.0}}
+    (group,) = effects_between({**own, **default}, default).groups
+    assert (group.clients, group.before, group.before_entity, group.direction) == (3, (1.0, 5.0), None, Direction.LOOSENS)
+
+
 def test_a_large_cluster_lists_the_worst_and_counts_the_rest() -> None:
     before = {user(f"u{i}"): {"consumer_byte_rate": 1.0} for i in range(2_000)}
     found = effects_between(before, {**before, user(): {KEY: 9.0}, user("u7"): {}}, most=50)
