@@ -288,6 +288,7 @@ def require_charged(lines: Mapping[str, int], files: Sequence[str]) -> None:
 
 
 _SECOND_US: Final = 1_000_000
+_MOST_SUM: Final = float(2**62)
 _LONGEST_PAUSE_US: Final = 300 * _SECOND_US
 """Prometheus looks back no further for a sample: a longer time between two is a gap, and not how often a broker is asked."""
 _MEAN_COLUMNS: Final = (*NEEDED, "interval_us", "throttled")
@@ -322,7 +323,7 @@ def means_of_rows(rows: ChargedRows, interval: Integers, throttled: Integers, st
         # Rounded up, which proves less, so that a clock's jitter does not make a length of each row.
         length = -(-interval // _SECOND_US) * _SECOND_US
         if status == MEAN:
-            amount = np.floor(amount * (interval / _SECOND_US)).astype(np.int64)
+            amount = np.minimum(np.floor(amount * (interval / _SECOND_US)), _MOST_SUM).astype(np.int64)
         known = interval > 0
         of, amount, ts_us, throttled, length = (column[known] for column in (of, amount, ts_us, throttled, length))
         interval = np.zeros(len(of), dtype=np.int64)

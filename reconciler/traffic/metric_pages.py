@@ -221,8 +221,9 @@ class PageWriter:
         interval[begins] = first - np.where(last == _NEVER, first, last)
         clients.last_ms[number] = ts_ms[ends - 1]
         unit = clients.units[number]
-        amount = samples.values if np.all(unit == 1) else samples.values * np.repeat(unit, counts)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
+            # What is not a number, or not a double any more, is not a sample.
+            amount = samples.values if np.all(unit == 1) else samples.values * np.repeat(unit, counts)
             kept = (amount >= 0) & (amount <= MOST_AMOUNT) & (ts_ms > after_ms)
         clients.has_rows[number] |= np.logical_or.reduceat(kept, begins)
         chosen = slice(None) if kept.all() else kept

@@ -11,7 +11,7 @@ import numpy as np
 
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.metric_answers import AnswerReader, Floats, samples_of
+from reconciler.traffic.sources.metric_answers import LATEST_S, AnswerReader, Floats, samples_of
 from reconciler.traffic.sources.metric_layouts import Layout, Measure, MetricSeries, SeriesReader, Unattributed, layout_of
 
 _TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
@@ -153,9 +153,10 @@ class MetricTargets:
     def add_start_times(self, labels: Mapping[str, str], times_ms: Integers, values: Floats) -> None:
         """``process_start_time_seconds`` of a target."""
         target = self._target(labels)
-        finite = np.isfinite(values)
-        starts, first = np.unique(np.rint(values[finite] * 1000).astype(np.int64), return_index=True)
-        for start, at in zip(starts.tolist(), times_ms[finite][first].tolist(), strict=True):
+        with np.errstate(invalid="ignore"):
+            known = (values >= 0) & (values < LATEST_S)
+        starts, first = np.unique(np.rint(values[known] * 1000).astype(np.int64), return_index=True)
+        for start, at in zip(starts.tolist(), times_ms[known][first].tolist(), strict=True):
             target.starts[start] = min(at, target.starts.get(start, at))
 
     def _compact(self) -> None:

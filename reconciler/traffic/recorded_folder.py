@@ -106,7 +106,7 @@ class PageColumns:
         values = np.fromiter((value for _, value in samples), dtype=np.float64, count=len(samples))
         is_rate = places > _OTHER
         rates, first = np.unique(places[is_rate], return_index=True)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             amounts = values[is_rate][first] * np.asarray(self._units)[rates]
             kept = (amounts >= 0) & (amounts <= MOST_AMOUNT)
             above = values > 0

@@ -35,6 +35,8 @@ _MOST_SAMPLES: Final = 500_000
 """Of one series: a day of samples is a sixth of it where a server scrapes each second."""
 _LONGEST_LABELS: Final = 1 << 16
 """Bytes of the labels of one series, and of all warnings."""
+LATEST_S: Final = 253_402_300_800.0
+"""The year 10,000 begins, in seconds since 1970."""
 _MOST_KNOWN: Final = 32 * 1024 * 1024
 """Bytes of labels whose client is remembered from page to page."""
 _PARTIAL: Final = "isPartial"
@@ -217,8 +219,11 @@ def _decode(series: Sequence[AnsweredSeries]) -> Samples:
     at, value = (table.column(name).combine_chunks() for name in ("at", "value"))
     if len(at) != counts.sum() or at.null_count:
         raise ForeignAnswerError("a sample cannot be read")
+    moments = at.to_numpy()
+    if not ((moments >= 0) & (moments < LATEST_S)).all():
+        raise ForeignAnswerError("a sample has a time that is not one of seconds since 1970")
     return Samples(
-        ts_ms=np.rint(at.to_numpy() * 1000).astype(np.int64),
+        ts_ms=np.rint(moments * 1000).astype(np.int64),
         values=np.asarray(value.to_numpy(zero_copy_only=False), dtype=np.float64),
         counts=counts,
     )
