@@ -39,20 +39,25 @@ class Log:
         clock: Clock,
         cluster: str | None = None,
         lock: threading.Lock | None = None,
+        least: int = logging.NOTSET,
     ) -> None:
+        """``least``: lines of a lower level are left out."""
         self._stream = stream
         self._format = log_format
         self._formatter = JsonFormatter() if log_format is LogFormat.JSON else _TextFormatter()
         self._clock = clock
         self._lock = lock or threading.Lock()
         self._cluster = cluster
+        self._least = least
 
     def about(self, cluster: str) -> Log:
         """The same log; each line names the cluster."""
-        return Log(self._stream, self._format, clock=self._clock, cluster=cluster, lock=self._lock)
+        return Log(self._stream, self._format, clock=self._clock, cluster=cluster, lock=self._lock, least=self._least)
 
     def write(self, level: int, event: str, message: str, fields: Mapping[str, Datum] | None = None) -> None:
         """One line. ``level``: one of ``logging``; ``event``: a fixed word; ``fields``: further values, only in the JSON form."""
+        if level < self._least:
+            return
         if self._cluster is not None:
             message = f"cluster {display_name(self._cluster)}: {message}"
             fields = {"cluster": self._cluster, **(fields or {})}

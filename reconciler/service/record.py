@@ -63,6 +63,8 @@ class RecordSettings:
     mapping: Path | None = None
     """How metrics of other names are read."""
     log_format: LogFormat = LogFormat.TEXT
+    quiet: bool = False
+    """Log problems only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,7 @@ def run_recorder(settings: RecordSettings, stream: TextIO, *, clock: Clock) -> R
     from reconciler.traffic import RecordedFolder, require_arrow
 
     require_arrow()
-    log = Log(stream, settings.log_format, clock=clock)
+    log = Log(stream, settings.log_format, clock=clock, least=logging.WARNING if settings.quiet else logging.NOTSET)
     folder = RecordedFolder(settings.folder)
     with SignalRequests() as requests, folder.locked(), redirect_library_logs(log):
         recorder = _Recorder(settings, folder, log, clock)

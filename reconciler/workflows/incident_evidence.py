@@ -109,11 +109,14 @@ def read_evidence(
         options = replace(options, prometheus=replace(server, names=names_of((asked.client,)), since=asked.since - LOOK_BACK))
     try:
         options, notes = fetch_samples(proposal, options, progress=progress)
+        recorded = stack.enter_context(open_recorded(proposal, options, throttles=True, progress=progress))
     except TrafficError as error:
+        if server is None:
+            raise
+        # The server may have nothing of this time, and the limits of that time are worth knowing all the same.
         because = f"the samples of Prometheus cannot be read: {error}"
         remedy = "repair that, or give --traffic with a request log of this time"
         return SourceFailure(source=name, reason=MissingEvidence(what=WHETHER, because=because, remedy=remedy))
-    recorded = stack.enter_context(open_recorded(proposal, options, throttles=True, progress=progress))
 
     def request_of(quotas: Proposal) -> BacktestRequest:
         # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.

@@ -148,7 +148,9 @@ def _traffic(broker: Sandbox) -> Iterator[list[float]]:
     def run(name: str) -> None:
         while not ended.wait(0.5):
             with contextlib.suppress(ClosedError, ConnectionError), WireClient(server, LOGINS[name], "app") as client:
-                longest.append(time.time() + actions[name](client) / 1000)
+                throttle_ms = actions[name](client)
+                if throttle_ms:
+                    longest.append(time.time() + throttle_ms / 1000)
 
     def connect() -> None:
         while not ended.wait(0.2):

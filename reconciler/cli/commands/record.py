@@ -20,6 +20,7 @@ class RecordArguments:
     """The command line of ``record``."""
 
     log_format: str
+    quiet: bool
     traffic: tuple[str, ...]
     folder: str
     http_config: str | None
@@ -80,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="10GiB",
         help="remove the oldest files when all of them are larger than this [default: %(default)s]",
     )
+    options.section(parser, "Output").add_argument("-q", "--quiet", action="store_true", help="log problems only")
     options.add_diagnosis_options(parser)
 
 
@@ -109,6 +111,7 @@ def run(args: RecordArguments) -> int:
         known_clients=Path(args.known_clients) if args.known_clients else None,
         mapping=Path(args.mapping) if args.mapping else None,
         log_format=LogFormat(args.log_format),
+        quiet=args.quiet,
     )
     end = run_recorder(settings, sys.stderr, clock=SystemClock())
     if end.signal == signal.SIGINT:
