@@ -197,7 +197,7 @@ def safe_words(verdict: BucketVerdict) -> str | None:
 
 
 def advice_words(verdict: BucketVerdict) -> str | None:
-    """The value to write."""
+    """The value to write, or why there is none."""
     if has_only_metrics(verdict):
         return verdict.recommended_reason
     if verdict.recommended is None:

@@ -147,6 +147,9 @@ def test_request_time_below_the_limit_in_the_log_is_not_clear(clean_kafka: Sandb
     # The broker throttled this very traffic, of which the log has less than the limit.
     assert verdict.peak < 2.0
     assert verdict.verdict is Verdict.INCONCLUSIVE
-    assert "the request log lacks the time of network threads" in str(verdict.reason)
-    assert (verdict.safe or 0) >= 3.2 * verdict.peak
-    assert any("1.6 to 3.2 times the logged time" in one for one in report.provenance.assumptions)
+    assert str(verdict.reason).startswith("a request log lacks the time of network threads")
+    assert (verdict.safe, verdict.recommended) == (None, None)
+    assert any("Peaks are lower bounds of unknown size" in one for one in report.provenance.assumptions)
+    # However high the limit is, the log does not show what the broker charged.
+    _, higher = client.backtest({"request_percentage": 1_000.0}, exact=True)
+    assert higher.verdict is Verdict.INCONCLUSIVE

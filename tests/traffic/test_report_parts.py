@@ -184,26 +184,34 @@ def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest:
 def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margin(
     key: QuotaKey, peak: float, brokers: int, days: float
 ) -> None:
-    (found,) = advised([verdict(key=key.value, peak=peak)], days=days, brokers=brokers, source="request-log")
-    factor = 3.2 if key is QuotaKey.REQUEST_PERCENTAGE else 1.0
+    (found,) = advised([verdict(key=key.value, peak=peak)], days=days, brokers=brokers, source="recorder")
     assert found.safe is not None
     assert found.recommended is not None
-    assert peak * factor <= found.safe
+    assert peak <= found.safe
     loss = brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
-    assert found.recommended >= peak * factor * 1.15 * loss * (1 - 1e-12)
+    assert found.recommended >= peak * 1.15 * loss * (1 - 1e-12)
 
 
 @pytest.mark.parametrize(
-    ("source", "limit", "doubted"),
-    [("request-log", 31.9, True), ("cells", 10.5, True), ("request-log", 32.0, False), ("normal-form", 10.5, False)],
+    ("source", "doubted"), [("request-log", True), ("cells", True), ("normal-form", False), ("recorder", False)]
 )
-def test_logged_time_clears_no_limit_that_the_unlogged_time_may_reach(source: str, limit: float, doubted: bool) -> None:
+def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, doubted: bool) -> None:
     doubt = doubts_of(provenance(source=source), HistoryNeeds(hours=8))
-    one = verdict(key="request_percentage", peak=10.0, limit_after=limit)
-    assert ("a logged peak of 10 % may be 32 %" in str(doubt(one))) == (doubt(one) is not None) == doubted
+    for limit in (10.5, 1e6):
+        one = verdict(key="request_percentage", peak=10.0, limit_after=limit)
+        assert ("lacks the time of network threads" in str(doubt(one))) == (doubt(one) is not None) == doubted
+        assert ("the recorder, the broker plugin of docs/recorder.md" in str(doubt(one))) == doubted
+        (found,) = advised([one], days=100, source=source)
+        assert (found.safe is None, found.safe_p999 is None, found.recommended is None) == (doubted, doubted, doubted)
+        assert ("no value is recommended: a request log lacks" in str(found.recommended_reason)) == doubted
+        over = dataclasses.replace(found, verdict=Verdict.THROTTLED)
+        assert doubt(over) is None, "a throttle that was found stays one"
+        (finding,) = throttle_findings([over])
+        assert ("No safe value is known, because a request log lacks" in str(finding.message)) == doubted
+        loose = dataclasses.replace(one, entity=Entity.of({"user": "a"}), limit_after=1e6)
+        assert len(quota_fits([loose], source=source)) == (0 if doubted else 1)
     # A byte rate may be clear above its limit, where the throttle overflows.
     assert doubt(verdict(peak=1e9, limit_after=1.0)) is None
-    assert doubt(dataclasses.replace(one, verdict=Verdict.THROTTLED)) is None
 
 
 def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
@@ -221,6 +229,8 @@ def test_few_seconds_know_no_share_of_one_in_a_thousand_and_censored_ones_only_a
     found = advised([dataclasses.replace(one, censored=True) for one in both], days=10)
     assert {one.safe_p999 for one in found} == {None}
     assert "both are lower bounds" in (found[0].recommended_reason or "")
+    (finding,) = throttle_findings([dataclasses.replace(one, verdict=Verdict.THROTTLED) for one in found])
+    assert "is needed, since quotas throttled these clients when they were recorded" in finding.message
 
 
 def covered(broker: int, start: float, end: float) -> Coverage:

@@ -39,7 +39,9 @@ class Hits:
     worst: BucketVerdict
     groups: int
     safe: float | None
-    """``None``: not all that was recorded is charged, so no rate is known to be."""
+    """``None``: no rate is known to be, as where not all that was recorded is charged."""
+    is_censored: bool = False
+    """Whether quotas throttled clients of it when they were recorded, so that ``safe`` is a lower bound."""
 
 
 def hits_of(verdicts: Sequence[BucketVerdict]) -> dict[HitQuota, Hits]:
@@ -53,10 +55,15 @@ def hits_of(verdicts: Sequence[BucketVerdict]) -> dict[HitQuota, Hits]:
         quota: Hits(
             worst=rows[0],
             groups=len({row.name for row in rows}),
-            safe=None if any(row.uncharged for row in rows) else max(row.peak if row.safe is None else row.safe for row in rows),
+            safe=None if any(map(_lacks_safe, rows)) else max(row.peak if row.safe is None else row.safe for row in rows),
+            is_censored=any(row.censored for row in rows),
         )
         for quota, rows in grouped.items()
     }
+
+
+def _lacks_safe(row: BucketVerdict) -> bool:
+    return bool(row.uncharged) or (row.safe is None and row.recommended is None and row.recommended_reason is not None)
 
 
 def join_hits(parts: Iterable[Mapping[HitQuota, Hits]]) -> dict[HitQuota, Hits]:
@@ -71,6 +78,7 @@ def join_hits(parts: Iterable[Mapping[HitQuota, Hits]]) -> dict[HitQuota, Hits]:
                 worst=min(known.worst, hits.worst, key=worst_first),
                 groups=known.groups + hits.groups,
                 safe=None if known.safe is None or hits.safe is None else max(known.safe, hits.safe),
+                is_censored=known.is_censored or hits.is_censored,
             )
         )
     return dict(sorted(joined.items(), key=lambda hit: worst_first(hit[1].worst)))

@@ -159,9 +159,14 @@ def _words(hit: Hits, key: QuotaKey) -> dict[str, Filling]:
 
 def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
     """What would have been enough, as a sentence. ``is_safe``: its verb."""
-    if hit.safe is None:
+    if hit.safe is None and hit.worst.uncharged:
         return "No safe value is known, because some recorded rows could not be counted"
-    return compose("{value} {is_safe}", value=amount_part(key, safe_limit(key, hit.safe)[0]), is_safe=is_safe)
+    if hit.safe is None:
+        return "No safe value is known, because a request log lacks the time of network threads"
+    value = amount_part(key, safe_limit(key, hit.safe)[0])
+    if hit.is_censored:
+        return compose("At least {value} is needed, since quotas throttled these clients when they were recorded", value=value)
+    return compose("{value} {is_safe}", value=value, is_safe=is_safe)
 
 
 def _message(hit: Hits, *, changed: bool) -> Message:

@@ -96,7 +96,7 @@ def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVe
     def doubt(verdict: BucketVerdict) -> str | None:
         if verdict.verdict is not Verdict.CLEAR or verdict.limit_after is None:
             return None
-        unlogged = _unlogged_time(verdict, unlogged_factor(verdict.key, provenance.source))
+        unlogged = NO_NETWORK_TIME if lacks_network_time(verdict.key, provenance.source) else None
         return unlogged or short or holes.get(verdict.broker)
 
     return doubt
@@ -174,11 +174,10 @@ def kind_assumptions(
             "request_percentage: nanoseconds of a thread, in percent of one. One throttle is at most "
             f"{window.sample_ms / 1000:g} s. What brokers do not charge (followers, produce without acks) is not in the history"
         )
-        if (factor := unlogged_factor(Kind.REQUEST.key.value, source)) > 1:
+        if lacks_network_time(Kind.REQUEST.key.value, source):
             yield (
-                "request_percentage: a request log lacks the time of network threads. Brokers charged "
-                f"{LEAST_FACTOR:g} to {factor:g} times the logged time (docs/fidelity.md). Peaks are logged time. A limit below "
-                f"{factor:g} times the peak is not clear, and the safe and recommended values have this factor"
+                "request_percentage: a request log lacks the time of network threads. Peaks are lower bounds of unknown size, so "
+                "no limit is clear, and no value is safe or recommended"
             )
     if Kind.REQUEST in kinds and not kinds.isdisjoint(BYTES):
         yield (
@@ -203,23 +202,14 @@ def kind_assumptions(
             yield f"{which} about addresses that only brokers know, and not considered"
 
 
-LEAST_FACTOR: Final = 1.6
-LARGEST_FACTOR: Final = 3.2
-"""Charged time as a multiple of the logged time."""
 _LOGGED: Final = frozenset({"request-log", "cells"})
 """Sources whose times are those of handlers only. Compacted traffic may be of logs."""
+NO_NETWORK_TIME: Final = (
+    "a request log lacks the time of network threads, which counts against request_percentage, too. Record it with the recorder, "
+    "the broker plugin of docs/recorder.md"
+)
 
 
-def unlogged_factor(key: str, source: str) -> float:
-    """What a recorded peak of ``key`` may be short of, as a factor."""
-    return LARGEST_FACTOR if key == QuotaKey.REQUEST_PERCENTAGE.value and source in _LOGGED else 1.0
-
-
-def _unlogged_time(verdict: BucketVerdict, factor: float) -> str | None:
-    """What the time that is not logged could carry above the limit."""
-    if factor <= 1 or verdict.limit_after is None or verdict.peak * factor <= verdict.limit_after:
-        return None
-    return (
-        f"the request log lacks the time of network threads. Brokers charged {LEAST_FACTOR:g} to {factor:g} times the logged "
-        f"time, so a logged peak of {verdict.peak:.3g} % may be {verdict.peak * factor:.3g} %"
-    )
+def lacks_network_time(key: str, source: str) -> bool:
+    """Whether the recorded rates of ``key`` are short by a part that nobody knows. ``source``: as ``Provenance`` has it."""
+    return key == QuotaKey.REQUEST_PERCENTAGE.value and source in _LOGGED

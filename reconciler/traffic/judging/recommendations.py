@@ -18,7 +18,7 @@ from reconciler.model import BucketName, BucketVerdict, CapacityUse, Entity, Fit
 from reconciler.resolution import Bucket
 from reconciler.text import length_text
 from reconciler.traffic.judging.grouping import Grouping
-from reconciler.traffic.judging.history_gaps import unlogged_factor
+from reconciler.traffic.judging.history_gaps import NO_NETWORK_TIME, lacks_network_time
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 DAY_S: Final = 86_400
@@ -72,8 +72,10 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
     if any(verdict.uncharged for verdict in everywhere):
         # A value for a part of the traffic throttles the rest.
         return {}
-    unlogged, loss = unlogged_factor(key.value, source), broker_loss_factor(key, brokers)
-    least, margin = max(map(_least_safe, everywhere)) * unlogged, margin_of(days)
+    if lacks_network_time(key.value, source):
+        return {"recommended": None, "recommended_reason": f"no value is recommended: {NO_NETWORK_TIME}"}
+    loss = broker_loss_factor(key, brokers)
+    least, margin = max(map(_least_safe, everywhere)), margin_of(days)
     safe, safe_text = safe_limit(key, least)
     wanted = safe_limit(key, least * (1 + margin) * loss)
     value, text = max(wanted, SMALLEST[key])
@@ -88,13 +90,11 @@ def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, sour
         reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"
     if value > wanted[0]:
         reason += f". Recommended values are {text} or more"
-    if unlogged > 1:
-        reason += f". Both are for {unlogged:g} times the logged time, which lacks that of network threads"
     if any(verdict.censored for verdict in everywhere):
         reason += ". Quotas throttled these clients when they were recorded, so both are lower bounds"
     return {
         "safe": safe,
-        "safe_p999": safe_limit(key, most * unlogged)[0] if enough else None,
+        "safe_p999": safe_limit(key, most)[0] if enough else None,
         "recommended": value,
         "recommended_reason": reason,
         "margin": round((1 + margin) * loss - 1, 6),
@@ -217,7 +217,8 @@ def fits_from(limited: Mapping[tuple[Entity, str], LimitedRows], *, source: str)
 
 def _fit(quota: tuple[Entity, str], rows: LimitedRows, source: str) -> QuotaFit | None:
     entity, key = quota
-    if rows.is_throttled or rows.share > 1 or LOOSE / unlogged_factor(key, source) <= rows.share <= NEAR:
+    loosest = 0.0 if lacks_network_time(key, source) else LOOSE
+    if rows.is_throttled or rows.share > 1 or loosest <= rows.share <= NEAR:
         return None
     return QuotaFit(
         entity=entity,
