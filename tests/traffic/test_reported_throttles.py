@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.model.entity import Entity
+from reconciler.model.entity import DEFAULT, Entity
 from tests.support.command import Done, invoke
 from tests.support.gauge_parquet import Client, Shape, steady, write_gauges
 from tests.support.manifests import cluster, quotas, snapshot
@@ -124,3 +124,19 @@ def test_no_output_denies_what_was_reported_or_claims_what_no_sample_shows(tmp_p
         assert "at most" not in words, form
     assert "None was seen over a limit." in texts["text"]
     assert "1 quota group is over a limit that stays" in texts["text"]
+
+
+def test_many_groups_that_their_limits_held_back_are_one_finding(tmp_path: Path) -> None:
+    clients: dict[Client, Shape] = {(f"user-{n}", None, 1): steady(1000 + n) for n in range(20)}
+    write_gauges(tmp_path / "gauges", clients, hours=1, throttled={client: range(5 + n) for n, client in enumerate(clients)})
+    everyone = {"user": {"default": True}}
+    (tmp_path / "quotas").mkdir()
+    text = cluster() + "---\n" + quotas((everyone, {"producer_byte_rate": 8 * MIB}))
+    (tmp_path / "quotas" / "quotas.yaml").write_text(text)
+    (tmp_path / "now.json").write_text(snapshot({Entity.of({"user": DEFAULT}): {"producer_byte_rate": 2000.0}}, cluster_id=None))
+
+    done = invoke("backtest", "quotas", "--traffic", "gauges", "--current", "now.json", "--format", "json", cwd=tmp_path)
+
+    document = done.json()
+    assert len({row["reason"] for row in document["verdicts"]}) == 20
+    assert len([finding for finding in document["findings"] if finding["id"] == "history-incomplete"]) == 1

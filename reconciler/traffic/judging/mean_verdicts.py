@@ -22,7 +22,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target
 from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
 from reconciler.traffic.judging.means import Mean, gauges_of
 from reconciler.traffic.judging.metric_advice import margin_factor
-from reconciler.traffic.judging.metric_throttles import verdict_of_reports
+from reconciler.traffic.judging.metric_throttles import ReportedVerdict, verdict_of_reports
 from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
 from reconciler.traffic.kernels.sample_counts import NEVER, share_interval
 from reconciler.traffic.kernels.sampled_rate import Window
@@ -198,15 +198,16 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
         members=_members(members, grouping, target),
         reason=reason,
         metrics=metrics,
+        censored=reports is not None and reports.is_censored and verdict is Verdict.INCONCLUSIVE,
     )
 
 
 def _decided(
-    target: Target, metrics: MetricSamples, reports: tuple[Verdict, str] | None, *, is_proven: bool, then_known: bool
+    target: Target, metrics: MetricSamples, reports: ReportedVerdict | None, *, is_proven: bool, then_known: bool
 ) -> tuple[Verdict, str | None]:
     of_gauges = metrics.semantics is MetricSemantics.GAUGE
-    if reports is not None and reports[0] is Verdict.THROTTLED:
-        return reports
+    if reports is not None and reports.verdict is Verdict.THROTTLED:
+        return reports.verdict, reports.reason
     if is_proven:
         return Verdict.THROTTLED, BY_GAUGE if of_gauges else BY_MEAN
     if target.undecided:
@@ -216,12 +217,12 @@ def _decided(
     return _not_proven(target, metrics, target.after.value, reports)
 
 
-def _not_proven(target: Target, metrics: MetricSamples, limit: float, reports: tuple[Verdict, str] | None) -> tuple[Verdict, str]:
+def _not_proven(target: Target, metrics: MetricSamples, limit: float, reports: ReportedVerdict | None) -> tuple[Verdict, str]:
     of_gauges = metrics.semantics is MetricSemantics.GAUGE
     if metrics.highest > limit and target.kind in SAMPLED:
         return Verdict.POSSIBLE, ABOVE if of_gauges else ABOVE_MEAN
     if reports is not None:
-        return reports
+        return reports.verdict, reports.reason
     if target.kind not in SAMPLED:
         return Verdict.INCONCLUSIVE, TOKENS
     if metrics.factor is not None and metrics.highest * metrics.factor > limit:

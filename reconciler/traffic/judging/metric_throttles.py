@@ -11,7 +11,7 @@ sample is above the limit, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from reconciler.model import MetricSamples, Verdict
 from reconciler.resolution import Bucket, Resolved
@@ -31,9 +31,17 @@ PERHAPS_MUTATIONS: Final = (
 )
 
 
+class ReportedVerdict(NamedTuple):
+    """``is_censored``: the limit of then held these clients back, so their samples are lower bounds of their need."""
+
+    verdict: Verdict
+    reason: str
+    is_censored: bool = False
+
+
 def verdict_of_reports(
     target: Target, members: Sequence[tuple[Mean, Resolved | None]], metrics: MetricSamples, *, then_known: bool
-) -> tuple[Verdict, str] | None:
+) -> ReportedVerdict | None:
     """What reported throttles decide; ``None``: nothing.
 
     ``members``: of the target, with the quotas of then, which are known (``then_known``) or not.
@@ -46,15 +54,16 @@ def verdict_of_reports(
     seen = f"in {count:,} of {count_of(metrics.samples, 'sample')}"
     limits = [limit for mean, then in throttled if (limit := _limit_of_then(mean, then)) is not None]
     if limits and target.kind is Kind.REQUEST and metrics.highest <= max(limits):
-        return Verdict.INCONCLUSIVE, PERHAPS_MUTATIONS.format(seen=seen)
+        return ReportedVerdict(Verdict.INCONCLUSIVE, PERHAPS_MUTATIONS.format(seen=seen))
     if limits and after <= max(limits):
         rest = "" if after in limits else f", when it was {amount(key, max(limits))}"
-        return Verdict.THROTTLED, f"the broker reported throttles under this limit {seen}{rest}"
+        return ReportedVerdict(Verdict.THROTTLED, f"the broker reported throttles under this limit {seen}{rest}")
     if not are_enough(count, metrics.samples):
         return None
     if limits:
-        return Verdict.INCONCLUSIVE, old_limit_reason(key, max(limits), after, f"these clients {seen}", peak=metrics.highest)
-    return Verdict.INCONCLUSIVE, (OTHERS_THEN if then_known else UNKNOWN_THEN).format(seen=seen)
+        reason = old_limit_reason(key, max(limits), after, f"these clients {seen}", peak=metrics.highest)
+        return ReportedVerdict(Verdict.INCONCLUSIVE, reason, is_censored=True)
+    return ReportedVerdict(Verdict.INCONCLUSIVE, (OTHERS_THEN if then_known else UNKNOWN_THEN).format(seen=seen))
 
 
 def _limit_of_then(mean: Mean, then: Resolved | None) -> float | None:
