@@ -6,7 +6,7 @@ by spelling. A named user with a named client id that no entity names together i
 a row of its own when it moves like neither, such as when a user loses its own limit and one of its client ids now falls to that
 client id's.
 
-A limit that no client reaches is no limit: nobody moves when it comes, goes, or gives way to another one.
+A limit that no client reaches does not limit: no client moves when it comes, goes, or gives way to a limit like it.
 
 Only keys and clients that a changed entity can reach are resolved, so that a small change to a large cluster stays cheap.
 """
