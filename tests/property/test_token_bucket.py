@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.token_bucket import TokenBucket, permissive_tokens, play
+from reconciler.traffic.kernels.token_bucket import EXPIRY_MS, TokenBucket, permissive_tokens, play
 
 MUTATIONS = st.lists(st.tuples(st.integers(0, 20_000), st.integers(1, 300)), min_size=1, max_size=150)
 
@@ -33,6 +33,16 @@ def test_a_permissive_bucket_of_10_a_second() -> None:
     assert found.admitted.all()
     assert found.throttle.tolist() == [0, 1000, 1500, 0]
     assert permissive_tokens(np.asarray([0, 0, 0, 2000]), np.asarray([100, 20, 5, 1]), 10.0).tolist() == [10, -10, -15, 4]
+
+
+@pytest.mark.parametrize(("after_ms", "tokens"), [(EXPIRY_MS - 1, -701.0), (EXPIRY_MS, -701.0), (EXPIRY_MS + 1, 0.0)])
+def test_a_debt_is_forgotten_after_more_than_an_hour_and_not_at_one(after_ms: int, tokens: float) -> None:
+    """At one partition in a hundred seconds a full bucket has one, and an hour pays 36 of the 736 that are owed."""
+    bucket = TokenBucket(0.01, Window(samples=100))
+    assert bucket.take(737, 0, strict=False)
+    assert bucket.tokens == pytest.approx(-736)
+    assert bucket.take(1, after_ms, strict=False)
+    assert bucket.tokens == pytest.approx(tokens, abs=1e-3)
 
 
 @settings(max_examples=150)

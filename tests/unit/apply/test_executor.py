@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,18 @@ from reconciler.apply.retry import Backoff
 from reconciler.apply.writing import ChunkLimits, estimated_size, split_into_requests
 from reconciler.errors import RequestRefusedError, UnreachableError
 from reconciler.model.entity import Entity
-from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
+from reconciler.model.plan import (
+    Action,
+    Alteration,
+    AlterationResult,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeStatus,
+    KeyChange,
+    Plan,
+    Reason,
+)
 from reconciler.ports import BrokerNode, EntityFilter
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
@@ -62,6 +74,27 @@ def test_one_refusal_by_validation_means_that_nothing_is_written() -> None:
     assert cluster.writes == 0
     assert statuses(report) == ["not_attempted"] * 3 + ["failed", "not_attempted"]
     assert (report.outcomes[3].error_code, report.outcomes[3].error) == (42, "bad words")
+
+
+class ChangedWhileValidating(FakeCluster):
+    """As ZooKeeper answers: one entity is not what the plan expects, and nothing else is wrong."""
+
+    def alter(self, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[AlterationResult]:
+        results = super().alter(alterations, validate_only=validate_only)
+        return [
+            replace(one, error_code=95, error="producer_byte_rate is 77 now", stale=True)
+            if validate_only and one.entity == user("u3")
+            else one
+            for one in results
+        ]
+
+
+def test_one_entity_that_changed_before_validation_means_that_nothing_is_written() -> None:
+    cluster = ChangedWhileValidating()
+    report = execute(cluster, plan_for(5))
+    assert (report.result, report.failure_reason) == (ApplyResult.REFUSED, "stale-plan")
+    assert report.message == "the cluster changed after planning: producer_byte_rate is 77 now. Plan again"
+    assert (cluster.writes, statuses(report)) == (0, ["not_attempted"] * 5)
 
 
 def test_validate_only_stops_after_validation() -> None:

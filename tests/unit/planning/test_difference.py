@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Reason
@@ -52,6 +54,34 @@ def test_a_key_that_this_tool_does_not_know_is_left_alone() -> None:
         Action.UPDATE,
         ["producer_byte_rate"],
     )
+
+
+BOTH = {"producer_byte_rate": 1.0, "consumer_byte_rate": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("live", "wanted", "action"),
+    [
+        ({}, {"producer_byte_rate": 1}, Action.CREATE),
+        ({"producer_byte_rate": 1.0}, {"producer_byte_rate": 2}, Action.UPDATE),
+        ({"producer_byte_rate": 1.0}, {"consumer_byte_rate": 2}, Action.UPDATE),
+        (BOTH, {"producer_byte_rate": 1}, Action.UPDATE),
+        (
+            BOTH,
+            {"producer_byte_rate": 5, "consumer_byte_rate": 6},
+            Action.UPDATE,
+        ),
+        ({"producer_byte_rate": 1.0, "future_rate": 2.0}, {}, Action.UPDATE),
+        (BOTH, {}, Action.DELETE),
+    ],
+)
+def test_an_entity_is_deleted_only_when_nothing_of_it_is_left(
+    live: dict[str, float], wanted: dict[str, float], action: Action
+) -> None:
+    found = compare(desired(declared(user("a"), **wanted)), current({user("a"): live} if live else {}))
+    assert [change.action for change in found.changes] == [action]
+    counts = {"create": 0, "update": 0, "delete": 0, action.value: 1}
+    assert {name: getattr(found.summary, name) for name in counts} == counts
 
 
 def test_undeclared_entities_stay_when_pruning_is_off_or_the_plan_is_filtered() -> None:

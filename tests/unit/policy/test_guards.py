@@ -25,7 +25,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Change, GuardResult, GuardStatus
 from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
-from reconciler.model.state import CurrentState, DesiredQuota, DesiredState
+from reconciler.model.state import CurrentState, DeclaredExpiry, DesiredQuota, DesiredState
 from reconciler.model.units import ClusterTotal
 from reconciler.planning.diff import difference
 from reconciler.policy.guard_context import ManagedAt
@@ -291,6 +291,30 @@ def test_a_value_may_fall_to_the_factor_and_no_further(after: int, limit: Reduct
         desired(declared(user("a"), producer_byte_rate=after)), current({user("a"): {"producer_byte_rate": 100.0}}), spec
     )
     assert (status(judgement, "large-reduction") is GuardStatus.NEEDS_ACCEPTANCE) == trips
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "expired", "measured"),
+    [
+        (200, 20, False, "20 %"),
+        (90, 20, False, "20 %"),
+        (20, 90, False, "20 %"),
+        (200, 60, False, None),
+        (200, None, False, None),
+        (200, 20, True, None),
+    ],
+)
+def test_the_value_that_follows_an_expiry_counts_as_a_reduction_already(
+    now: float, then: float | None, expired: bool, measured: str | None
+) -> None:
+    """No guard measures that change again: it comes with the hour, and not with a pull request."""
+    other = None if then is None else DesiredQuota(value=then, source=span(2), text=str(then))
+    expiry = DeclaredExpiry(at=NOON + datetime.timedelta(days=1), expired=expired, source=span(1), other=other)
+    wanted = replace(declared(user("a"), producer_byte_rate=now), expiries={QuotaKey.PRODUCER_BYTE_RATE: expiry})
+    guard = result(judged(desired(wanted), current({user("a"): {"producer_byte_rate": 100.0}})), "large-reduction")
+    assert (guard.status is GuardStatus.NEEDS_ACCEPTANCE) == (measured is not None)
+    assert measured is None or guard.measured == measured
+    assert (" on 2026-01-03" in guard.message) == (measured is not None and then is not None and then < now)
 
 
 def test_the_worst_reduction_is_told_with_both_values() -> None:

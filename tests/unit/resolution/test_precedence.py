@@ -6,6 +6,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from reconciler.model.effect import OTHER
 from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
 from reconciler.planning.diff import specificity
@@ -19,6 +21,7 @@ from reconciler.resolution.precedence import (
     GroupedBy,
     level_of,
     named_or_other,
+    overlap,
     weaker_levels,
 )
 from tests.builders import client, ip, pair, user
@@ -55,6 +58,30 @@ def test_every_shape_of_users_and_client_ids_has_one_level() -> None:
     shapes = {tuple(entity.types) for entity in entities if entity is not None}
     assert shapes == LEGAL_SHAPES - {("ip",)}
     assert len({(level.user, level.client_id) for level in CLIENT_PRECEDENCE}) == len(CLIENT_PRECEDENCE)
+
+
+@pytest.mark.parametrize(
+    ("entity", "other", "meet"),
+    [
+        (user("a"), user("a"), True),
+        (user("a"), user("b"), False),
+        (user("a"), user(), True),
+        (user("a"), client("c"), True),
+        (user("a"), pair("a", "c"), True),
+        (user("b"), pair("a", "c"), False),
+        (client("d"), pair("a", "c"), False),
+        (pair("a", "c"), pair("a", "d"), False),
+        (pair("a", "c"), pair(DEFAULT, "c"), True),
+        (pair("a", "c"), pair(DEFAULT, "d"), False),
+        (pair("a", DEFAULT), pair("b", DEFAULT), False),
+        (ip("10.0.0.1"), ip("10.0.0.2"), False),
+        (ip("10.0.0.1"), ip(), True),
+        (ip("10.0.0.1"), user("a"), False),
+        (ip(), user(), False),
+    ],
+)
+def test_entities_overlap_when_some_client_or_address_meets_both(entity: Entity, other: Entity, meet: bool) -> None:
+    assert (overlap(entity, other), overlap(other, entity)) == (meet, meet)
 
 
 def test_other_entities_have_no_level() -> None:
