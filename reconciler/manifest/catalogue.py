@@ -302,6 +302,11 @@ _ENTITIES: Final = (
         "Prefixes of names are matched by the plugin of groups on the brokers. Without it each member needs a quota of its own, "
         "and the names are not known. List the names.",
     ),
+    _error(
+        "group-prefix-too-long",
+        "A prefix of a group has more than 255 characters. The plugin of groups ignores it: brokers look up each prefix of "
+        "a name with every request. Shorten it.",
+    ),
     Rule(
         id="member-with-own-quota",
         severity=Severity.INFO,

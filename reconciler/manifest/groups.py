@@ -33,6 +33,7 @@ from reconciler.model import (
 )
 from reconciler.resolution import (
     GROUP_CALLBACK,
+    LONGEST_PREFIX,
     GroupLimit,
     GroupMember,
     MemberKind,
@@ -49,7 +50,6 @@ _TYPES: Final = {
     MemberKind.USER: EntityType.USER, MemberKind.USER_PREFIX: EntityType.USER,
     MemberKind.CLIENT_ID: EntityType.CLIENT_ID, MemberKind.CLIENT_ID_PREFIX: EntityType.CLIENT_ID,
 }  # fmt: skip
-_PREFIXES: Final = (MemberKind.USER_PREFIX, MemberKind.CLIENT_ID_PREFIX)
 
 
 def member_entries(groups: Iterable[QuotaGroup]) -> Iterator[QuotaEntry]:
@@ -79,7 +79,7 @@ class GroupEntities:
             self._add("duplicate-group", message, group.limits.source, ("the first declaration", first.limits.source))
             return ()
         members = {member: span for member, span in group.members.items() if self._is_free(group, member, span)}
-        prefix = next((span for (kind, _), span in members.items() if kind in _PREFIXES), None)
+        prefix = next((span for (kind, _), span in members.items() if kind.is_prefix), None)
         if prefix is not None and not self._plugin:
             message = compose(
                 "group {group} has prefixes, which only brokers with the plugin of groups can match. List the names, or set "
@@ -89,6 +89,7 @@ class GroupEntities:
             )
             self._add("group-needs-plugin", message, prefix)
             return ()
+        members = {member: span for member, span in members.items() if self._is_short(group, member, span)}
         self.findings += self._with_own_quota(group, members)
         declared = tuple(self._shared(group, members) if self._plugin else self._divided(group, members))
         self._entities.update((each.entity, each) for each in declared)
@@ -116,6 +117,19 @@ class GroupEntities:
             second=shown_part(group.name),
         )
         self._add("member-of-two-groups", message, span, ("the first group", first))
+        return False
+
+    def _is_short(self, group: QuotaGroup, member: tuple[MemberKind, str], span: Span) -> bool:
+        kind, name = member
+        if kind.takes(name):
+            return True
+        message = compose(
+            "group {group} has a prefix of {length} characters, and brokers match at most {longest}. Shorten the prefix",
+            group=shown_part(group.name),
+            length=f"{len(name):,}",
+            longest=str(LONGEST_PREFIX),
+        )
+        self._add("group-prefix-too-long", message, span)
         return False
 
     def _shared(self, group: QuotaGroup, members: Mapping[tuple[MemberKind, str], Span]) -> Iterator[DesiredEntity]:
@@ -164,7 +178,7 @@ class GroupEntities:
         keys = group.limits.quotas.keys() | group.limits.units.keys()
         for (kind, name), span in members.items():
             entity = _entity(kind, name)
-            own = self._own.get(entity) if kind not in _PREFIXES else None
+            own = self._own.get(entity) if not kind.is_prefix else None
             for key in sorted(keys & (own.quotas.keys() | own.units.keys())) if own is not None else ():
                 message = compose(
                     "{entity} has a {key} of its own, which decides before the limit of group {group}, and {effect}",

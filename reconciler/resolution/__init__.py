@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     )
     from reconciler.resolution.quota_callback import METHODS, BrokerLimits, MakeCallback, QuotaCallback, callback_limits
     from reconciler.resolution.reserved_users import (
+        LONGEST_PREFIX,
         GroupLimit,
         GroupMember,
         MemberKind,
@@ -102,6 +103,7 @@ __all__ = [
     "EXPOSING_VALUES",
     "GROUP_CALLBACK",
     "INVALID_REQUEST",
+    "LONGEST_PREFIX",
     "LONGEST_STRING",
     "METHODS",
     "UNSUPPORTED_VERSION",

@@ -15,6 +15,8 @@ from reconciler.resolution.kafka_names import sanitize_name, unsanitize_name
 
 RESERVED_USERS: Final = "kafka-quotas:"
 """The beginning of every reserved user's name."""
+LONGEST_PREFIX: Final = 255
+"""The plugin ignores longer prefixes: a broker looks each prefix of a name up, with every request."""
 _GROUP: Final = RESERVED_USERS + "group:"
 _PROPORTIONAL: Final = RESERVED_USERS + "proportional:"
 _LEADERS: Final = "leaders"
@@ -32,6 +34,15 @@ class MemberKind(enum.StrEnum):
     CLIENT_ID = "client-id"
     USER_PREFIX = "user-prefix"
     CLIENT_ID_PREFIX = "client-id-prefix"
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether it names all members whose names begin with a text."""
+        return self in (MemberKind.USER_PREFIX, MemberKind.CLIENT_ID_PREFIX)
+
+    def takes(self, name: str) -> bool:
+        """Whether the plugin takes this name or prefix. It counts UTF-16 units, as Java does."""
+        return not self.is_prefix or len(name.encode("utf-16-le", "surrogatepass")) <= 2 * LONGEST_PREFIX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +114,7 @@ def _member(group: str, text: str) -> GroupMember | None:
     kind, _, name = text.partition(":")
     if not name or kind not in {member.value for member in MemberKind}:
         return None
-    return GroupMember(group=group, kind=MemberKind(kind), name=name)
+    return GroupMember(group=group, kind=MemberKind(kind), name=name) if MemberKind(kind).takes(name) else None
 
 
 def _subject_text(subject: Entity | str) -> str:

@@ -33,6 +33,7 @@ WITHOUT_EXAMPLE = {
     "duplicate-group",
     "member-of-two-groups",
     "group-needs-plugin",
+    "group-prefix-too-long",
     "unknown-leaders",
     "member-with-own-quota",
     "would-throttle",

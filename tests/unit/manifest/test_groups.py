@@ -106,6 +106,8 @@ def test_a_total_of_the_cluster_is_divided_among_brokers_and_members() -> None:
 def test_what_cannot_be_is_refused_with_its_place() -> None:
     assert read({"a": group("alice"), "b": group("alice", "bob")})[1] == ("member-of-two-groups",)
     assert read({"a": group("svc-", match="prefix")})[1] == ("group-needs-plugin",)
+    assert read({"a": group("x" * 256, match="prefix")}, **PLUGIN)[1] == ("group-prefix-too-long",)
+    assert read({"a": group("x" * 255, match="prefix"), "b": group("y" * 900)}, **PLUGIN)[1] == ()
     assert read({"a": group("alice", "bob", "carol", rate=2)})[1] == ("part-too-small",)
     assert read({"a": {"quotas": {KEY.value: 2}}})[1] == ("missing-field",)
     assert read({"a": group("alice")}, scope={"include": [{"user": {"prefix": "x"}}]})[1] == ("outside-scope",)
@@ -147,3 +149,9 @@ def test_parts_never_exceed_the_limit_and_lose_less_than_one_unit_each(limit: in
         return
     total = sum(values[KEY.value] for values in result.state.values().values())
     assert limit - members < total <= limit
+
+
+def test_a_prefix_is_measured_as_java_does() -> None:
+    assert MemberKind.CLIENT_ID_PREFIX.takes("x" * 255)
+    assert not MemberKind.CLIENT_ID_PREFIX.takes("\N{GRINNING FACE}" * 128)
+    assert MemberKind.CLIENT_ID.takes("x" * 9000)

@@ -18,9 +18,13 @@ final class GroupMembers {
     private static final String CLIENT_ID = "client-id:";
     private static final String USER_PREFIX = "user-prefix:";
     private static final String CLIENT_ID_PREFIX = "client-id-prefix:";
+    /** A request looks up each prefix of its names up to the longest one that is stored. */
+    private static final int LONGEST_PREFIX = 255;
 
     private final Map<String, SortedSet<String>> groups = new ConcurrentHashMap<>();
     private final Map<String, Set<ClientQuotaType>> stored = new ConcurrentHashMap<>();
+    private final Map<String, Integer> sizes = new ConcurrentHashMap<>();
+    private volatile int conflicts;
     /** They only grow: a longer one than there is costs a few look-ups. */
     private volatile int longestUserPrefix;
     private volatile int longestClientIdPrefix;
@@ -31,7 +35,7 @@ final class GroupMembers {
         }
         for (String kind : new String[] {USER, CLIENT_ID, USER_PREFIX, CLIENT_ID_PREFIX}) {
             if (text.startsWith(kind) && text.length() > kind.length()) {
-                return true;
+                return kind.equals(USER) || kind.equals(CLIENT_ID) || text.length() - kind.length() <= LONGEST_PREFIX;
             }
         }
         return false;
@@ -40,7 +44,11 @@ final class GroupMembers {
     /** A membership may be stored with several quota keys, and lasts as long as any of them. */
     synchronized void add(String group, String member, ClientQuotaType type) {
         stored.computeIfAbsent(group + "\0" + member, key -> new HashSet<>()).add(type);
-        groups.computeIfAbsent(member, key -> new ConcurrentSkipListSet<>()).add(group);
+        SortedSet<String> of = groups.computeIfAbsent(member, key -> new ConcurrentSkipListSet<>());
+        if (of.add(group)) {
+            sizes.merge(group, 1, Integer::sum);
+            conflicts += of.size() == 2 ? 1 : 0;
+        }
         if (member.startsWith(USER_PREFIX)) {
             longestUserPrefix = Math.max(longestUserPrefix, member.length() - USER_PREFIX.length());
         } else if (member.startsWith(CLIENT_ID_PREFIX)) {
@@ -56,6 +64,8 @@ final class GroupMembers {
         stored.remove(group + "\0" + member);
         SortedSet<String> left = groups.get(member);
         left.remove(group);
+        sizes.computeIfPresent(group, (key, size) -> size == 1 ? null : size - 1);
+        conflicts -= left.size() == 1 ? 1 : 0;
         if (left.isEmpty()) {
             groups.remove(member);
         }
@@ -76,19 +86,11 @@ final class GroupMembers {
     }
 
     int count(String group) {
-        int members = 0;
-        for (SortedSet<String> of : groups.values()) {
-            members += of.contains(group) ? 1 : 0;
-        }
-        return members;
+        return sizes.getOrDefault(group, 0);
     }
 
     /** Members of more than one group. */
     int conflicts() {
-        int conflicts = 0;
-        for (SortedSet<String> of : groups.values()) {
-            conflicts += of.size() > 1 ? 1 : 0;
-        }
         return conflicts;
     }
 

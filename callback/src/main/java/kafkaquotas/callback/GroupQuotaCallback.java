@@ -27,6 +27,7 @@ public final class GroupQuotaCallback implements ClientQuotaCallback, CallbackSt
     private static final Logger LOG = LoggerFactory.getLogger(GroupQuotaCallback.class);
     private static final int[] FORGETS_KINDS = {4, 2};
     private static final double UNLIMITED = -1.0;
+    private static final int LONGEST_SHOWN = 300;
 
     private final GroupMembers members = new GroupMembers();
     private final Map<ClientQuotaType, TypeLimits> limits = new EnumMap<>(ClientQuotaType.class);
@@ -188,7 +189,8 @@ public final class GroupQuotaCallback implements ClientQuotaCallback, CallbackSt
 
     private void ignore(String what) {
         if (ignored.add(what)) {
-            LOG.warn("The quota callback ignores the quota of {}: its names follow no rule", what);
+            String shown = what.length() <= LONGEST_SHOWN ? what : what.substring(0, LONGEST_SHOWN) + "...";
+            LOG.warn("The quota callback ignores the quota of {}: its names follow no rule", shown);
         }
     }
 

@@ -8,7 +8,7 @@ package kafkaquotas.callback;
  * <tr><th>user</th><th>client-id</th><th>value</th></tr>
  * <tr><td>{@code kafka-quotas:group:NAME}</td><td>absent</td><td>the group's limit</td></tr>
  * <tr><td>{@code kafka-quotas:group:NAME}</td><td>{@code user:U}, {@code client-id:C}, {@code user-prefix:P} or
- * {@code client-id-prefix:P}</td><td>of no weight: a member</td></tr>
+ * {@code client-id-prefix:P}, prefixes of at most 255 characters</td><td>of no weight: a member</td></tr>
  * <tr><td>{@code kafka-quotas:proportional:SUBJECT}</td><td>{@code leaders} or {@code topic:T}</td><td>the total of
  * the cluster</td></tr>
  * </table>

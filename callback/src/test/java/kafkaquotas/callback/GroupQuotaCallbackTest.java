@@ -5,9 +5,11 @@ import static kafkaquotas.callback.Entities.entity;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.lang.management.ManagementFactory;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -235,5 +237,57 @@ class GroupQuotaCallbackTest {
         assertFalse(server.isRegistered(group));
         callback.close();
         assertFalse(server.isRegistered(status));
+    }
+
+    @Test
+    void aGroupOfManyMembersIsRemovedWithoutCountingThemEachTime() {
+        int many = 32_000;
+        assertTimeoutPreemptively(Duration.ofSeconds(20), () -> {
+            for (int number = 0; number < many; number++) {
+                set(PAYMENTS, "user:u" + number, 1.0);
+                set("kafka-quotas:group:others", "user:u" + number, 1.0);
+            }
+            assertEquals(many, callback.getMembers());
+            assertEquals(many, callback.getMembersInSeveralGroups());
+            for (int number = 0; number < many; number++) {
+                assertEquals(2, callback.getGroups());
+                remove(PAYMENTS, "user:u" + number);
+            }
+            assertEquals(1, callback.getGroups());
+            assertEquals(many, callback.getMembers());
+            assertEquals(0, callback.getMembersInSeveralGroups());
+        });
+    }
+
+    @Test
+    void aMembershipThatIsStoredTwiceCountsOnce() {
+        set(PAYMENTS, "user:alice", 1.0);
+        callback.updateQuota(FETCH, entity(PAYMENTS, "user:alice"), 1.0);
+        set(PAYMENTS, "user:alice", 2.0);
+        remove(PAYMENTS, "user:alice");
+        remove(PAYMENTS, "user:alice");
+        assertEquals(1, callback.getGroups());
+        callback.removeQuota(FETCH, entity(PAYMENTS, "user:alice"));
+        assertEquals(0, callback.getGroups());
+        assertEquals(0, callback.getMembersInSeveralGroups());
+    }
+
+    @Test
+    void aPrefixOfMoreThan255CharactersIsIgnoredAndCostsRequestsNothing() {
+        set(PAYMENTS, null, 1000.0);
+        set(PAYMENTS, "client-id-prefix:" + "x".repeat(255), 1.0);
+        set(PAYMENTS, "client-id-prefix:" + "y".repeat(256), 1.0);
+        set(PAYMENTS, "user-prefix:" + "z".repeat(32_000), 1.0);
+        assertEquals(2, callback.getIgnoredQuotas());
+        assertEquals(1, callback.getMembers());
+        assertEquals(IN_PAYMENTS, tags("bob", "x".repeat(400)));
+        assertTimeoutPreemptively(Duration.ofSeconds(20), () -> {
+            String name = "z".repeat(32_000);
+            for (int request = 0; request < 300; request++) {
+                assertEquals(Map.of("user", "", "client-id", "y"), tags(name, "y"));
+            }
+        });
+        remove(PAYMENTS, "user-prefix:" + "z".repeat(32_000));
+        assertEquals(1, callback.getIgnoredQuotas());
     }
 }
