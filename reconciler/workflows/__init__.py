@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.drift import find_drift
     from reconciler.workflows.entity_lines import AskedClient, parse_clients, read_clients
     from reconciler.workflows.every_cluster import for_every, load_every_intent, only_changed
+    from reconciler.workflows.excerpts import source_lines
     from reconciler.workflows.expiries import expiry_notes, live_expiries
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.export import (
@@ -132,7 +133,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.traffic_inputs import traffic_by_kind
     from reconciler.workflows.trusted import TrustedTree, read_trusted_files
     from reconciler.workflows.units import with_leaders
-    from reconciler.workflows.validate import Validation, source_lines, validate_every, validate_manifests
+    from reconciler.workflows.validate import Validation, validate_every, validate_manifests
     from reconciler.workflows.why import IncidentRequest, explain_incident
 
 __all__ = [

@@ -5,18 +5,13 @@ The lint rules run over the state that a cluster shall have, with the severities
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import re
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.logs import log_event
-from reconciler.manifest import UnreadableError, read_file
-from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Severity, Span, in_order
+from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Severity, in_order
 from reconciler.planning import quotas_after
 from reconciler.policy import Subject, lint_state
 from reconciler.workflows.load import LoadedManifests, adjusted, desired_for, load_manifests
@@ -24,7 +19,6 @@ from reconciler.workflows.references import References, read_references
 from reconciler.workflows.trusted import not_yet_findings
 
 _log: Final = logging.getLogger(__name__)
-_LINE_END: Final = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,35 +52,6 @@ def validate_every(paths: Sequence[str], *, trusted_ref: str | None = None) -> t
         msg = "--all-clusters needs a Cluster manifest, and none was found"
         raise UsageError(msg)
     return tuple((name, validate_loaded(loaded, name)) for name in names)
-
-
-def source_lines(findings: Iterable[Finding], read: Container[str]) -> Mapping[Span, str]:
-    """The lines of files that findings are about, without line ends.
-
-    Only files that were ``read`` are read again: another may be a pipe, or a link that leads out. Empty lines, and files that
-    are gone, are left out.
-    """
-    wanted: dict[str, list[Span]] = {}
-    for finding in findings:
-        if finding.span is not None and finding.span.file in read:
-            wanted.setdefault(finding.span.file, []).append(finding.span)
-    texts: dict[Span, str] = {}
-    for file, spans in wanted.items():
-        log_event(_log, "source lines read", file=file, lines=len(spans))
-        with contextlib.suppress(UnreadableError):
-            lines = _lines(read_file(file).decode("utf-8-sig", "backslashreplace"), {span.line for span in spans})
-            texts.update((span, lines[span.line]) for span in spans if lines.get(span.line, "").strip())
-    return texts
-
-
-def _lines(text: str, numbers: Collection[int]) -> dict[int, str]:
-    """The lines of these numbers, by the line ends of YAML 1.1."""
-    start, texts, last = 0, {}, max(numbers)
-    for number, end in enumerate((*islice(_LINE_END.finditer(text), last), None), 1):
-        if number in numbers:
-            texts[number] = text[start : len(text) if end is None else end.start()]
-        start = len(text) if end is None else end.end()
-    return texts
 
 
 def _loaded(paths: Sequence[str], trusted_ref: str | None) -> LoadedManifests:

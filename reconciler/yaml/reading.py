@@ -252,7 +252,14 @@ class _Reader:
         line, column = event.start_mark.line + 1, event.start_mark.column + 1
         name = event.anchor
         if name not in self.anchors:
-            raise _StopReading(YamlProblem(id="yaml-syntax", message=f"no anchor &{name} before this", line=line, column=column))
+            raise _StopReading(
+                YamlProblem(
+                    id="yaml-syntax",
+                    message="no anchor before this is the one of this alias. Put text that begins with * in quotes",
+                    line=line,
+                    column=column,
+                )
+            )
         anchored = self.anchors[name]
         if anchored is None:
             message = f"the alias *{name} is inside what it stands for"
@@ -276,7 +283,9 @@ class _Reader:
 
     def tag(self, event: Any) -> None:
         mark = event.start_mark
-        message = compose("the tag {tag} is not supported. Every value is read as it is written", tag=shown_part(event.tag))
+        message = compose(
+            "explicit tags are not supported. Every value is read as it is written. Put text that begins with ! in quotes"
+        )
         self.problem("yaml-tag", message, mark.line + 1, mark.column + 1)
 
     def problem(self, problem_id: str, message: str, line: int, column: int) -> None:
