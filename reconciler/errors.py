@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from reconciler.model import ApplyReport, Finding
 
@@ -29,6 +29,46 @@ class MissingDependencyError(ReconcilerError):
     """Something the machine lacks: an optional package, Java, or a program. The text names what to install."""
 
     failure_reason = "missing-dependency"
+
+
+PACKAGES: Mapping[str, tuple[str, str]] = {
+    "pyspark": ("pyspark", "traffic"),
+    "pyarrow": ("pyarrow", "traffic"),
+    "pandas": ("pandas", "traffic"),
+    "numpy": ("numpy", "traffic"),
+    "msgspec": ("msgspec", "traffic"),
+    "urllib3": ("urllib3", "traffic"),
+    "grpc": ("grpcio", "connect"),
+    "grpc_status": ("grpcio-status", "connect"),
+    "google.rpc": ("googleapis-common-protos", "connect"),
+    "zstandard": ("zstandard", "connect"),
+    "prometheus_client": ("prometheus-client", "service"),
+    "re2": ("google-re2", "regex"),
+    "cel_expr_python": ("cel-expr-python", "policies"),
+    "gssapi": ("gssapi", "kerberos"),
+    "botocore": ("botocore", "msk"),
+    "jwt": ("PyJWT", "oauth"),
+    "gidgethub": ("gidgethub", "github"),
+}
+"""By module, an optional package and the extra that brings it."""
+
+
+class MissingPackageError(MissingDependencyError):
+    """An optional package is not installed. ``package`` and ``extra`` name it, and the extra that brings it."""
+
+    def __init__(self, needs: str, module: str, *, extra: str | None = None, remark: str = "") -> None:
+        """``needs``: the first words. ``extra``: the one to name, where several bring the package. ``remark``: the last words."""
+        self.package, brought_by = PACKAGES[module]
+        self.extra = extra or brought_by
+        words = f"{needs} {self.package}, which is not installed. Install the extra {self.extra} (docs/install.md){remark}"
+        super().__init__(words)
+
+    @classmethod
+    def of(cls, needs: str, error: ImportError) -> MissingPackageError | None:
+        """The same for a failed import; ``None`` for a module that no extra brings."""
+        name = error.name or ""
+        known = next((module for module in PACKAGES if name == module or name.startswith(f"{module}.")), None)
+        return None if known is None else cls(needs, known)
 
 
 class FileAccessError(ReconcilerError):

@@ -74,13 +74,13 @@ class Exposing:
         require_exposable(self._keys)
 
     def request(self, cluster: QuotaCluster, target: AlterTarget) -> AlterRequest:
-        """What to set. Says on stderr which keys are not, and why."""
+        """Choose what to set, and print on stderr which keys are not set, and why."""
         from reconciler.workflows import exposing_request, exposure_notes
 
-        request, found = exposing_request(cluster, self._keys, target)
-        for note in exposure_notes(found):
+        request, exposure = exposing_request(cluster, self._keys, target)
+        for note in exposure_notes(exposure):
             output.tell(f"note: {note}")
-        self._added = tuple(found.add)
+        self._added = tuple(exposure.add)
         return request
 
     def tell_undo(self) -> None:

@@ -181,7 +181,7 @@ def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
         if _began_with_an_interrupt(error):
             _say("interrupted")
             return exit_codes.INTERRUPTED
-        return _report(error, wanted)
+        return _report(_named(error, args.command), wanted)
     return code
 
 
@@ -192,6 +192,14 @@ def _began_with_an_interrupt(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _named(error: Exception, command: str) -> Exception:
+    """A package that an extra brings and that nothing asked for before, as the error that names the extra."""
+    if isinstance(error, ImportError) and (missing := errors.MissingPackageError.of(f"kafka-quotas {command} needs", error)):
+        missing.__cause__ = error
+        return missing
+    return error
 
 
 def _report(error: Exception, wanted: Diagnosis) -> int:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from reconciler.errors import MissingDependencyError, TrafficError, UsageError
+from reconciler.errors import MissingPackageError, TrafficError, UsageError
 from reconciler.integrations.bounded_answer import LateAnswerError, PackedAnswerError, blocks_until, request_until
 from reconciler.integrations.prometheus_api import HttpLogin
 from reconciler.logs import log_event
@@ -38,7 +38,6 @@ _MOST_LABELS: Final = 1 << 26
 """Bytes of all series of quotas that a page may have."""
 _ACCEPT: Final = "text/plain;version=0.0.4,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 _OPEN_METRICS: Final = "application/openmetrics-text"
-_INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
 _ADVICE: Final = {
     401: "The exporter refuses the login. Check --http-config.",
     403: "The login may not read this page. Check --http-config.",
@@ -159,7 +158,7 @@ class ExporterPage:
         try:
             import urllib3
         except ImportError as error:
-            raise MissingDependencyError(f"Reading metrics needs urllib3, which is not installed: {_INSTALL}") from error
+            raise MissingPackageError("Reading metrics needs", "urllib3") from error
         self.address = _checked_address(address)
         login = login or HttpLogin()
         self._headers = {"Accept": _ACCEPT, "Accept-Encoding": "gzip", **login.headers}

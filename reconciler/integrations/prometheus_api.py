@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import MissingDependencyError, TrafficError, UsageError
+from reconciler.errors import MissingPackageError, TrafficError, UsageError
 from reconciler.integrations.bounded_answer import LateAnswerError, PackedAnswerError, blocks_until, request_until
 from reconciler.logs import log_event
 from reconciler.model import escaped
@@ -43,7 +43,6 @@ _DEADLINE: Final = 1.5
 _LONGEST_WAIT_S: Final = 60.0
 _WORTH_A_LINE_S: Final = 5.0
 _LONGEST_NUMBER: Final = 12
-_INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
 _ADVICE: Final = {
     301: "The server redirects to another address. Give that address.",
     302: "The server redirects, perhaps to a login page. Check the address and --http-config.",
@@ -102,7 +101,7 @@ class PrometheusApi:
         try:
             import urllib3
         except ImportError as error:
-            raise MissingDependencyError(f"Reading Prometheus needs urllib3, which is not installed: {_INSTALL}") from error
+            raise MissingPackageError("Reading Prometheus needs", "urllib3") from error
         self.address = _checked_address(address)
         login = login or HttpLogin()
         self._headers = dict(login.headers)

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from reconciler.errors import MissingDependencyError
+from reconciler.errors import MissingPackageError
 
 try:
     from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
     from prometheus_client.exposition import choose_encoder
     from prometheus_client.metrics_core import Metric
 except ImportError as missing:
-    raise MissingDependencyError(
-        "metrics need the package prometheus-client: pip install 'kafka-quota-reconciler[service]'"
-    ) from missing
+    raise MissingPackageError("metrics need", "prometheus_client") from missing
 
 _BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import FileAccessError, ForgeError, MissingDependencyError, UsageError
+from reconciler.errors import FileAccessError, ForgeError, MissingPackageError, UsageError
 from reconciler.model import escaped
 
 if TYPE_CHECKING:
@@ -132,8 +132,7 @@ class Http:
         try:
             import urllib3
         except ImportError as error:
-            words = f"{purpose} needs urllib3, which is not installed: pip install 'kafka-quota-reconciler[{extra}]'"
-            raise MissingDependencyError(words) from error
+            raise MissingPackageError(f"{purpose} needs", "urllib3", extra=extra) from error
         timeout = urllib3.Timeout(connect=min(_CONNECT_SECONDS, seconds), read=seconds)
         proxy = proxy_for(address)
         context = _trust_in(ca_file) if ca_file else None

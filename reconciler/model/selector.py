@@ -18,7 +18,7 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import Any, Final
 
-from reconciler.errors import MissingDependencyError
+from reconciler.errors import MissingPackageError
 from reconciler.model.entity import DEFAULT, Entity, EntityName, escaped
 
 MAX_REGEX_LENGTH: Final = 1000
@@ -28,7 +28,6 @@ MAX_REGEXES: Final = 200
 _REGEX_MEMORY: Final = 256 * 1024
 # RE2 reads {,3} as text, other engines as a count: the same expression would select different names.
 _OPEN_COUNT: Final = re.compile(r"(?<!\\)\{,[0-9]+\}")
-_INSTALL_RE2: Final = "pip install 'kafka-quota-reconciler[regex]', or write a prefix or a glob"
 
 
 class PatternError(ValueError):
@@ -49,8 +48,8 @@ def compile_regex(text: str) -> Any:
     try:
         import re2
     except ImportError as error:
-        msg = f"regular expressions in selectors need google-re2, which is not installed: {_INSTALL_RE2}"
-        raise MissingDependencyError(msg) from error
+        remark = ", or write a prefix or a glob"
+        raise MissingPackageError("regular expressions in selectors need", "re2", remark=remark) from error
     options = re2.Options()
     options.max_mem = _REGEX_MEMORY
     options.never_capture = True

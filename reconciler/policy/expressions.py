@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from reconciler.errors import MissingDependencyError
+from reconciler.errors import MissingPackageError
 from reconciler.model import PolicySubject
 
 MAX_EXPRESSION: Final = 4000
@@ -93,8 +93,7 @@ def _environment(subject: PolicySubject) -> Any:
     try:
         from cel_expr_python import cel
     except ImportError as error:
-        words = "policies need cel-expr-python, which is not installed: pip install 'kafka-quota-reconciler[policies]'"
-        raise MissingDependencyError(words) from error
+        raise MissingPackageError("policies need", "cel_expr_python") from error
     variables = {"plan": cel.Type.DYN, "cluster": cel.Type.DYN, "now": cel.Type.TIMESTAMP}
     if subject is PolicySubject.CHANGE:
         variables["change"] = cel.Type.DYN

@@ -29,21 +29,21 @@ from typing import Final
 
 import javaproperties
 
-from reconciler.errors import FileAccessError, MissingDependencyError, UsageError
+from reconciler.errors import PACKAGES, FileAccessError, MissingDependencyError, MissingPackageError, UsageError
 from reconciler.files import cache_folder
 from reconciler.logs import log_event
 from reconciler.model import escaped
 
 _log: Final = logging.getLogger(__name__)
 MINIMUM_JAVA: Final = 17
-_INSTALL: Final = "pip install 'kafka-quota-reconciler[traffic]'"
-_INSTALL_REMOTE: Final = "pip install 'kafka-quota-reconciler[traffic,connect]'"
-_REMOTE: Final = {
-    "grpc": "grpcio",
-    "grpc_status": "grpcio-status",
-    "google.rpc": "googleapis-common-protos",
-    "zstandard": "zstandard",
-}
+_REMOTE: Final = tuple(module for module, (_, extra) in PACKAGES.items() if extra == "connect")
+
+
+_NEEDS: Final = "recorded traffic needs"
+
+
+def _missing(error: ImportError) -> MissingDependencyError:
+    return MissingPackageError.of(_NEEDS, error) or MissingDependencyError(f"{_NEEDS} {error.name}, which cannot be imported")
 
 
 def require_arrow() -> None:
@@ -53,7 +53,7 @@ def require_arrow() -> None:
         import numpy
         import pyarrow
     except ImportError as error:
-        raise MissingDependencyError(f"the backtest needs {error.name}, which is not installed: {_INSTALL}") from error
+        raise _missing(error) from error
     del msgspec, numpy, pyarrow
 
 
@@ -64,17 +64,19 @@ def require_packages() -> None:
         import pandas
         import pyspark
     except ImportError as error:
-        raise MissingDependencyError(f"the backtest needs {error.name}, which is not installed: {_INSTALL}") from error
+        raise _missing(error) from error
     del pyspark
     if int(pandas.__version__.split(".")[0]) >= 3:
-        raise MissingDependencyError(f"the backtest needs pandas below 3, found {pandas.__version__}: {_INSTALL}")
+        raise MissingDependencyError(
+            f"{_NEEDS} pandas below 3, found {pandas.__version__}. Install the extra traffic (docs/install.md)"
+        )
 
 
 def require_remote_packages() -> None:
     """Raise ``MissingDependencyError`` unless what a client of Spark Connect needs beside that can be imported."""
-    for module, package in _REMOTE.items():
+    for module in _REMOTE:
         if not _is_there(module):
-            raise MissingDependencyError(f"--remote needs {package}, which is not installed: {_INSTALL_REMOTE}")
+            raise MissingPackageError("--remote needs", module)
 
 
 def _is_there(module: str) -> bool:

@@ -168,7 +168,7 @@ def _spark() -> DoctorCheck:
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
-        remedy = "Install it for backtests: pip install 'kafka-quota-reconciler[traffic]'. Nothing else needs it"
+        remedy = "For backtests, install the extra traffic (docs/install.md)"
         return DoctorCheck(id="spark", status=CheckStatus.WARN, message="PySpark is not installed.", remedy=remedy)
     return DoctorCheck(id="spark", status=CheckStatus.PASSED, message=f"PySpark {version}.")
 

@@ -1,4 +1,4 @@
-"""Make brokers measure every client, with a quota that changes nobody's limit; refused where it would."""
+"""Make brokers measure every client, with a quota that changes no limit; refused where it would."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def exposing_request(cluster: QuotaCluster, keys: Collection[str], target: Alter
     Raises ``RefusedError`` when nothing can be set without lifting a limit, ``WrongClusterError`` and ``BackendError``.
     """
     current = read_state(target.spec, cluster)
-    found = exposure(_with_declared(current, target), keys, static=_static_limits(cluster))
-    if not found.add and not found.present:
-        raise RefusedError(f"Nothing is set. {' '.join(exposure_notes(found))}")
+    result = exposure(_with_declared(current, target), keys, static=_static_limits(cluster))
+    if not result.add and not result.present:
+        raise RefusedError(f"Nothing is set. {' '.join(exposure_notes(result))}")
     live = current.entities.get(EXPOSING_ENTITY, {})
-    request = make_alter_request(EXPOSING_ENTITY, add=found.add or {key: live[key] for key in found.present})
-    return replace(request, lifts_nothing=True), found
+    request = make_alter_request(EXPOSING_ENTITY, add=result.add or {key: live[key] for key in result.present})
+    return replace(request, lifts_nothing=True), result
 
 
-def exposure_notes(found: Exposure) -> list[str]:
+def exposure_notes(result: Exposure) -> list[str]:
     """A sentence about each key that is not set."""
     return [
         *(
             f"{key} is not set: on user=<default> client-id=<default> it would lift the limit of {_names(entities)}. "
             "With that limit, brokers measure the clients of this kind already."
-            for key, entities in found.overridden.items()
+            for key, entities in result.overridden.items()
         ),
         *(
             f"{key} is not set: it would lift the static limit of the brokers (quota.producer.default, quota.consumer.default)."
-            for key in found.static
+            for key in result.static
         ),
     ]
 

@@ -241,7 +241,7 @@ def test_without_the_extra_the_message_says_how_to_install_it(folder, library):
 
     assert done.returncode == 1
     assert done.stderr == (
-        f"kafka-quotas: posting comments needs {library}, which is not installed: pip install 'kafka-quota-reconciler[github]'\n"
+        f"kafka-quotas: posting comments needs {library}, which is not installed. Install the extra github (docs/install.md)\n"
     )
 
 

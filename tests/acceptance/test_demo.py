@@ -79,7 +79,7 @@ def test_without_the_extra_of_the_backtest_it_starts_no_broker(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.returncode == 1
-    assert "pip install 'kafka-quota-reconciler[traffic]'" in done.stderr
+    assert "Install the extra traffic (docs/install.md)" in done.stderr
     assert done.stdout == ""
 
 

@@ -217,7 +217,7 @@ def test_without_the_library_one_sentence_names_the_extra(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=environment({}), capture_output=True, text=True, timeout=300, check=False)
 
     assert done.returncode == 1
-    assert "policies need cel-expr-python, which is not installed: pip install 'kafka-quota-reconciler[policies]'" in done.stdout
+    assert "policies need cel-expr-python, which is not installed. Install the extra policies (docs/install.md)" in done.stdout
 
 
 def test_explain_takes_the_id_of_a_policy(tmp_path):

@@ -196,4 +196,4 @@ def test_without_its_extra_package_it_says_what_to_install(tmp_path: Path) -> No
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.returncode == 1
-    assert "pip install 'kafka-quota-reconciler[service]'" in done.stderr
+    assert "Install the extra service (docs/install.md)" in done.stderr

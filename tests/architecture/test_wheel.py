@@ -200,7 +200,7 @@ def test_without_spark_the_backtest_says_what_to_install(installed, tmp_path):
     done = run(installed / "kafka-quotas", "backtest", "good.yaml", "--traffic", "request.log", cwd=tmp_path, check=False)
 
     assert done.returncode in {1, 64}
-    assert "kafka-quota-reconciler[traffic]" in done.stderr
+    assert "Install the extra traffic (docs/install.md)" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from reconciler.backends.security.exchange import SaslExchange
-from reconciler.errors import AuthenticationError, MissingDependencyError
+from reconciler.errors import AuthenticationError, MissingPackageError
 from reconciler.model import escaped
 
 IAM_MODULE: Final = "IAMLoginModule"
@@ -31,7 +31,6 @@ _VERSION: Final = "2020_10_22"
 _AGENT: Final = "kafka-quotas"
 _SESSION: Final = "kafka-quotas"
 _REGION: Final = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.")
-_INSTALL: Final = "pip install 'kafka-quota-reconciler[msk]'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,4 +194,4 @@ class _IamExchange:
 
 def _require_botocore() -> None:
     if importlib.util.find_spec("botocore") is None:
-        raise MissingDependencyError(f"Logging in with AWS_MSK_IAM needs the package botocore: {_INSTALL}")
+        raise MissingPackageError("Logging in with AWS_MSK_IAM needs", "botocore")

@@ -34,7 +34,7 @@ from reconciler.backends.broker.tokens import (
     unverified_claims,
 )
 from reconciler.backends.security.tls import tls_context
-from reconciler.errors import AuthenticationError, MissingDependencyError
+from reconciler.errors import AuthenticationError, MissingPackageError
 from reconciler.logs import log_event
 from reconciler.model import escaped
 
@@ -194,9 +194,7 @@ def sign_assertion(proof: SignedAssertion, now: float) -> str:
     try:
         import jwt
     except ImportError as error:
-        raise MissingDependencyError(
-            "Signing a JWT assertion needs the package PyJWT: pip install 'kafka-quota-reconciler[oauth]'"
-        ) from error
+        raise MissingPackageError("Signing a JWT assertion needs", "jwt") from error
     whole = int(now)
     claims: dict[str, Any] = {
         **proof.claims,

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.backends.security.exchange import SaslExchange
-from reconciler.errors import AuthenticationError, MissingDependencyError
+from reconciler.errors import AuthenticationError, MissingPackageError
 from reconciler.model import escaped
 
 KERBEROS_MODULE: Final = "Krb5LoginModule"
 """How the class names of Java's login modules for Kerberos end."""
 
-_INSTALL: Final = "pip install 'kafka-quota-reconciler[kerberos]' (which needs MIT Kerberos: on Debian libkrb5-dev and gcc)"
+_REMARK: Final = ", which needs MIT Kerberos: on Debian libkrb5-dev and gcc"
 _NO_LAYER: Final = b"\x01\x00\x00\x00"
 """The answer to the server's offer of layers: authentication only, so no longest message."""
 _OFFER_BYTES: Final = 4
@@ -180,5 +180,5 @@ def _load_gssapi() -> Any:
     try:
         import gssapi
     except (ImportError, OSError) as error:  # OSError: the package is there, MIT Kerberos is not
-        raise MissingDependencyError(f"Logging in with Kerberos needs the package gssapi: {_INSTALL}") from error
+        raise MissingPackageError("Logging in with Kerberos needs", "gssapi", remark=_REMARK) from error
     return gssapi

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import reconciler
-from reconciler.errors import MissingDependencyError
+from reconciler.errors import MissingPackageError
 from reconciler.integrations.rest_api import MINUTE, Pause, RestApi, error_text, header_seconds, json_in, refusal_words
 from reconciler.integrations.transport import Answer, ApiAddress, NoAnswerError, Token, api_address, read_token
 from reconciler.ports import Clock
@@ -159,7 +159,6 @@ def _sansio(purpose: str) -> Any:
     try:
         from gidgethub import sansio
     except ImportError as error:
-        words = f"{purpose} needs gidgethub, which is not installed: pip install 'kafka-quota-reconciler[github]'"
-        raise MissingDependencyError(words) from error
+        raise MissingPackageError(f"{purpose} needs", "gidgethub") from error
     module: ModuleType = sansio
     return module

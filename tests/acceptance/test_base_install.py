@@ -1,0 +1,147 @@
+"""Every command where no extra is installed: it does its work, or names the extra that docs/install.md gives it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from reconciler.cli.main import COMMANDS
+from reconciler.errors import PACKAGES
+from reconciler.model import Entity
+from tests.support.bad_servers import refusing_port
+from tests.support.git_repository import GitRepository
+from tests.support.manifests import cluster, quotas, snapshot
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+BLOCKED = """
+import importlib.abc, sys
+class Blocked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if any(name == one or name.startswith(one + ".") for one in {modules!r}):
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Blocked())
+from reconciler.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+"""The command in an interpreter that has none of these modules."""
+NO_BROKER = f"127.0.0.1:{refusing_port()}"
+TRAFFIC = ("quotas", "--current", "now.json", "--traffic", "1=request.log")
+ARGUMENTS = {
+    "demo": ("demo",),
+    "init": ("init", "repository"),
+    "import": ("import", "--from", "strimzi", "users.yaml", "--folder", "imported"),
+    "export": ("export", "--bootstrap-server", NO_BROKER, "--folder", "exported"),
+    "sandbox": ("sandbox", "stop"),
+    "validate": ("validate", "quotas"),
+    "plan": ("plan", "quotas", "--current", "now.json"),
+    "backtest": ("backtest", *TRAFFIC),
+    "simulate": ("simulate", *TRAFFIC, "--without-broker", "1"),
+    "record": ("record", "--traffic", "1=metrics+http://127.0.0.1:1/metrics", "--folder", "history", "--duration", "1"),
+    "compact": ("compact", "--traffic", "1=request.log", "--folder", "totals"),
+    "traffic": ("traffic", "check", "--traffic", "rows"),
+    "render": ("render", "plan.json"),
+    "apply": ("apply", "quotas", "--bootstrap-server", NO_BROKER, "--auto-approve"),
+    "revert": ("revert", "no-report.json"),
+    "alter": ("alter", "--bootstrap-server", NO_BROKER, "--name", "user=a", "--add", "producer_byte_rate=1"),
+    "run": ("run", "quotas"),
+    "describe": ("describe", "--current", "now.json"),
+    "resolve": ("resolve", "--current", "now.json", "--name", "user=alice"),
+    "why": ("why", *TRAFFIC, "--name", "user=alice", "--at", "2026-11-22 14:03"),
+    "headroom": ("headroom", *TRAFFIC),
+    "drift": ("drift", "quotas", "--current", "now.json"),
+    "report": ("report", "quotas", "--current", "now.json", "--out", "page.html"),
+    "rules": ("rules", "quotas", "--current", "now.json"),
+    "doctor": ("doctor", "quotas"),
+    "comment": ("comment", "plan.json", "--repository", "o/r", "--pull-request", "1"),
+    "clusters": ("clusters", "quotas"),
+    "verify-ref": ("verify-ref", "--branch", "refs/heads/main", "--workflow", "apply.yml", "--repository", "o/r", "refs/kept"),
+    "explain": ("explain", "prune"),
+    "schema": ("schema", "plan"),
+    "completion": ("completion", "bash"),
+}
+"""For each command, what it does for most users."""
+
+
+def served() -> dict[str, str | None]:
+    """The extra that each command needs, by the table of docs/install.md."""
+    text = (ROOT / "docs" / "install.md").read_text("utf-8")
+    rows = re.findall(r"^\| (?:`(?P<extra>\w+)`|none) \|[^|]*\|(?P<serves>[^|]*)\|$", text, re.MULTILINE)
+    found: dict[str, str | None] = {}
+    for extra, serves in rows:
+        for command in re.findall(r"`([a-z-]+)`(?! on GitLab)", serves):
+            assert command not in found, command
+            found[command] = extra or None
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("base")
+    (place / "quotas").mkdir()
+    (place / "quotas" / "cluster.yaml").write_text(cluster(connection={"bootstrapServers": [NO_BROKER]}))
+    (place / "quotas" / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"})))
+    (place / "now.json").write_text(snapshot({Entity.of({"user": "alice"}): {"producer_byte_rate": 2e6}}))
+    (place / "request.log").write_text("[2026-11-22 14:00:00,000] DEBUG Completed request:{} (kafka.request.logger)\n")
+    (place / "rows").mkdir()
+    (place / "rows" / "a.parquet").write_bytes(b"PAR1")
+    repository = GitRepository(place)
+    repository.git("update-ref", "refs/kept", repository.commit("x\n\nKafka-Quotas-Reference: refs/kept\nKafka-Quotas-Run: 1"))
+    user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\nspec: {quotas: {producerByteRate: 1024}}\n"
+    (place / "users.yaml").write_text(user)
+    done = without(place, "plan", "quotas", "--current", "now.json", "--out", "json=plan.json")
+    assert done.returncode == 0, done.stderr
+    return place
+
+
+def without(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command where no extra is installed."""
+    program = BLOCKED.format(modules=sorted(PACKAGES))
+    home = {"HOME": str(place), "KAFKA_QUOTAS_CACHE": str(place / "cache"), "PATH": "/usr/bin:/bin", "GITHUB_TOKEN": "t"}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=place, env=home, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_the_page_says_of_every_command_which_extra_it_needs() -> None:
+    assert sorted(served()) == sorted(COMMANDS)
+    assert sorted(ARGUMENTS) == sorted(COMMANDS)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_without_extras_does_its_work_or_names_the_one_that_the_page_gives_it(command: str, folder: Path) -> None:
+    done = without(folder, *ARGUMENTS[command])
+    named = re.findall(r"Install the extra (\w+) \(docs/install\.md\)", done.stderr)
+
+    assert "internal error" not in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode != 64, done.stderr
+    extra = served()[command]
+    assert named == ([extra] if extra else []), done.stderr
+    if extra:
+        assert done.returncode == 1
+
+
+def test_the_table_of_packages_is_that_of_the_extras() -> None:
+    brought = {extra: {Requirement(text).name for text in texts} for extra, texts in EXTRAS.items()}
+
+    assert {package for package, extra in PACKAGES.values() if package not in brought[extra]} == set()
+    optional = brought.keys() - {"dev", "docs", "benchmarks"}
+    assert {package for extra in optional for package in brought[extra]} == {package for package, _ in PACKAGES.values()}
+
+
+def test_no_page_and_no_message_installs_a_package_by_a_name_that_a_stranger_could_take() -> None:
+    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("reconciler/**/*.py")]
+    pages = {str(file.relative_to(ROOT)): file.read_text("utf-8") for file in files if file.name != "CHANGELOG.md"}
+    bare = re.compile(r"install[^\n]*kafka-quota-reconciler(?:\[[\w,]+\])?(?! *(?:\[[\w,]+\])? *@ git\+)")
+    line = re.compile(r"install '?kafka-quota-reconciler(?:\[[\w,]+\])? @ git\+https://")
+
+    assert [f"{name}: {match[0]}" for name, text in pages.items() for match in bare.finditer(text)] == []
+    assert [name for name, text in pages.items() for _ in line.finditer(text)] == ["docs/install.md"]
