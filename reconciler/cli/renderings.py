@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -91,13 +92,18 @@ def _plan_json(plan: Plan) -> str:
 def _plan_markdown(plan: Plan) -> str:
     from reconciler.render import plan_markdown
 
-    return plan_markdown(plan, links=repository_links(plan.source.commit), with_data=True)
+    return plan_markdown(plan, links=repository_links(plan.source.commit), today=_today(), with_data=True)
+
+
+def _today() -> datetime.date:
+    """The day of UTC, which exceptions to copy count from: a snapshot may be old."""
+    return datetime.datetime.now(tz=datetime.UTC).date()
 
 
 def _plan_summary(plan: Plan) -> str:
     from reconciler.render import plan_markdown
 
-    return plan_markdown(plan, links=repository_links(plan.source.commit), budget=SUMMARY_BUDGET)
+    return plan_markdown(plan, links=repository_links(plan.source.commit), today=_today(), budget=SUMMARY_BUDGET)
 
 
 def _plan_annotations(plan: Plan) -> str:

@@ -153,7 +153,7 @@ def _key_to_json(key: KeyChange) -> dict[str, Json]:
 
 
 def _guard_to_json(guard: GuardResult) -> dict[str, Json]:
-    """``{id, status, measured, limit, set_in, message, parts?, advice?, owner?}``."""
+    """``{id, status, measured, limit, set_in, message, parts?, advice?, owner?, entities?}``."""
     return {
         "id": guard.id,
         "status": guard.status.value,
@@ -163,6 +163,7 @@ def _guard_to_json(guard: GuardResult) -> dict[str, Json]:
         **message_to_json(guard.message),
         **({} if guard.advice is None else {"advice": str.__str__(guard.advice)}),
         **({} if guard.owner is None else {"owner": guard.owner}),
+        **({} if not guard.entities else {"entities": [entity_to_json(entity) for entity in guard.entities]}),
     }
 
 
@@ -269,6 +270,7 @@ def _guard_from_json(row: Mapping[str, Any]) -> GuardResult:
         message=message_from_json(row),
         advice=row.get("advice"),
         owner=row.get("owner"),
+        entities=tuple(entity_from_json(entity) for entity in row.get("entities", ())),
         **texts,
     )
 

@@ -158,6 +158,7 @@ if TYPE_CHECKING:
     )
     from reconciler.model.plan import (
         MAY_OVERRIDE_DECLARED,
+        MOST_EXCEPTED,
         NO_LONGER_DECLARED,
         OVERRIDES_DECLARED,
         UNALTERABLE,
@@ -253,6 +254,7 @@ __all__ = [
     "LONG_MAX",
     "MAX_REGEXES",
     "MAY_OVERRIDE_DECLARED",
+    "MOST_EXCEPTED",
     "NOT_ASKED",
     "NOT_RECORDED",
     "NO_LONGER_DECLARED",

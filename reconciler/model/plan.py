@@ -134,6 +134,12 @@ class GuardResult:
     """How to accept it, when it needs acceptance."""
     owner: str | None = None
     """Whose changes it measured, where owners are isolated. ``None``: all changes of the plan."""
+    entities: tuple[Entity, ...] = ()
+    """The entities that an exception has to name, when it needs acceptance. Empty where they are more than ``MOST_EXCEPTED``."""
+
+
+MOST_EXCEPTED: Final = 20
+"""Entities that an exception may reasonably name one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model import POLICY_PREFIX, Acceptance, GuardResult, GuardStatus, Message, compose, flag_part, name_part
+from reconciler.model import (
+    MOST_EXCEPTED,
+    POLICY_PREFIX,
+    Acceptance,
+    GuardResult,
+    GuardStatus,
+    Message,
+    compose,
+    flag_part,
+    name_part,
+)
 from reconciler.policy.change_guards import (
     default_entity,
     empty_desired_state,
@@ -142,7 +152,8 @@ def _result(
         status, message = GuardStatus.ACCEPTED, compose("{why} Accepted on the command line.", why=seen.why)
     elif not open_entities:
         status = GuardStatus.ACCEPTED
-        message = compose("{why} Accepted in the manifest: {reason}.", why=seen.why, reason=name_part(valid[0].reason))
+        reason = name_part(valid[0].reason.rstrip(" ."))
+        message = compose("{why} Accepted in the manifest: {reason}.", why=seen.why, reason=reason)
     elif seen.only_warns:
         status, message = GuardStatus.PASSED, seen.why
     else:
@@ -150,7 +161,14 @@ def _result(
         place = compose("set in {place}", place=seen.set_in) if seen.set_in else compose("built in")
         message = compose("{why} {measured}, {place}.", why=seen.why, measured=measured, place=place)
     return GuardResult(
-        id=guard_id, status=status, measured=seen.measured, limit=seen.limit, set_in=set_in, message=message, advice=how
+        id=guard_id,
+        status=status,
+        measured=seen.measured,
+        limit=seen.limit,
+        set_in=set_in,
+        message=message,
+        advice=how,
+        entities=tuple(open_entities) if how is not None and len(open_entities) <= MOST_EXCEPTED else (),
     )
 
 

@@ -178,7 +178,13 @@ def _guard(
         set_in=str(policy.span),
         message=message,
         advice=how,
+        # One exception has to cover all of a violation.
+        entities=violation.entities if violation is not None and policy.acceptable and _is_one(violation, how) else (),
     )
+
+
+def _is_one(violation: _Violation, advice: Message | None) -> bool:
+    return advice is not None and len(violation.entities) == 1
 
 
 def _standing(policy: PlanPolicy, violation: _Violation, about: PolicyInput) -> Iterator[Acceptance]:

@@ -59,6 +59,8 @@ class RowState(enum.Enum):
     """A rule of the policy forbids what the backtest found."""
     THROTTLED = ("throttled", "🔴")
     POSSIBLE = ("possible", "🟡")
+    KEPT = ("not removed", "⚠️")
+    """It left the manifests, and stays on the cluster."""
     INCONCLUSIVE = ("inconclusive", "❓")
     NOT_RECORDED = ("not recorded", "❓")
     NOT_CHECKED = ("not checked", "❓")
@@ -118,8 +120,8 @@ class ChangeRow:
 
     @property
     def unknown(self) -> bool:
-        """Whether the backtest has no result for it at all."""
-        return not self.groups
+        """Whether the backtest has no result for it at all, although it changes."""
+        return not self.groups and self.state is not RowState.KEPT
 
     @property
     def order(self) -> tuple[int, float, int]:
@@ -133,9 +135,9 @@ HEAD_ROWS: Final = ("| | Entity | Quota | Now | After | {} |", "| --- | --- | --
 
 
 def change_rows(plan: Plan | None, report: BacktestReport | None) -> list[ChangeRow]:
-    """One row for each changed limit, and one for each quota group that is hit without a limit of its own changing."""
+    """One row for each changed limit, for each that is not removed, and for each quota group that is hit by others' changes."""
     results = _Results.of(report)
-    rows = list(_of_plan(plan, results)) if plan is not None else []
+    rows = [*_of_plan(plan, results), *_kept(plan)] if plan is not None else []
     if report is not None:
         rows += results.rest(whole=plan is None)
     return sorted(rows, key=lambda row: row.order)
@@ -263,6 +265,12 @@ def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
             )
 
 
+def _kept(plan: Plan) -> Iterator[ChangeRow]:
+    for kept in plan.kept:
+        for key, value in sorted(kept.quotas.items()):
+            yield ChangeRow(key=key, before=(value,), after=value, state=RowState.KEPT, entity=kept.entity)
+
+
 def row_markdown(row: ChangeRow, links: RepositoryLinks, *, limit: int) -> str:
     """One line of the table: mark, entity, quota, now, after, backtest."""
     cells = (
@@ -334,6 +342,8 @@ _PROFILE: Final = 60
 
 
 def _after(row: ChangeRow) -> str:
+    if row.state is RowState.KEPT:
+        return f"{amount_markdown(row.key, row.after)}: stays"
     if row.groups and row.groups[0].worst.undecided and row.entity is None:
         return "?"
     if row.after is None:
@@ -349,6 +359,8 @@ def _after(row: ChangeRow) -> str:
 
 def _result(row: ChangeRow) -> str:
     match row.state:
+        case RowState.KEPT:
+            return f"not removed ({code('prune: never')})"
         case RowState.NOT_CHECKED:
             return "not checked"
         case RowState.NOT_RECORDED:

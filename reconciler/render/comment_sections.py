@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -10,6 +11,7 @@ from typing import Final
 from reconciler.documents import Tone, headline
 from reconciler.model import (
     BacktestReport,
+    EntityName,
     Finding,
     Fit,
     GuardResult,
@@ -54,11 +56,14 @@ from reconciler.text import count_of, list_some
 _EXCEPTION_DAYS: Final = 14
 """How long the exception of the example lasts."""
 _PLACE: Final = re.compile(r"(?P<file>.+):(?P<line>[1-9][0-9]*):(?P<column>[1-9][0-9]*)", re.DOTALL)
+_GUARD_ID: Final = re.compile(r"[a-z0-9_/:-]+")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_YAML_WORDS: Final = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
 _FRAME: Final = 200
 _MOST_ENTITIES: Final = 5
 
 
-def guards_section(plan: Plan, links: RepositoryLinks, *, limit: int) -> tuple[str, ...]:
+def guards_section(plan: Plan, links: RepositoryLinks, *, today: datetime.date, limit: int) -> tuple[str, ...]:
     """Every guard that tripped or is accepted; none is cut. Then how to satisfy them, and how to accept one."""
     accepted = [guard for guard in plan.guards if guard.status is GuardStatus.ACCEPTED]
     if not (plan.tripped or accepted):
@@ -66,7 +71,7 @@ def guards_section(plan: Plan, links: RepositoryLinks, *, limit: int) -> tuple[s
     counts = [f"{len(plan.tripped)} need acceptance" if len(plan.tripped) != 1 else "1 needs acceptance"] if plan.tripped else []
     counts += [f"{len(accepted)} accepted"] if accepted else []
     lines = [_guard(guard, links, limit) for guard in (*plan.tripped, *accepted)]
-    how = _how_to_accept(plan.tripped[0], plan, links) if plan.tripped else ()
+    how = _how_to_accept(plan.tripped, links, until=today + datetime.timedelta(days=_EXCEPTION_DAYS)) if plan.tripped else ()
     return fold(f"Guards: {', '.join(counts)}", (*lines, *how))
 
 
@@ -90,21 +95,38 @@ def _guard(guard: GuardResult, links: RepositoryLinks, limit: int) -> str:
     return f"- **{code(guard.id, limit=limit)}** {state} ({links.explained(guard.id)}): {words}."
 
 
-def _how_to_accept(guard: GuardResult, plan: Plan, links: RepositoryLinks) -> tuple[str, ...]:
-    place = _place(guard.set_in)
+def _how_to_accept(tripped: Sequence[GuardResult], links: RepositoryLinks, *, until: datetime.date) -> Iterator[str]:
+    """The exceptions to copy: each for its entities only, and without a reason, so that validation refuses them as they are."""
+    place = next((place for guard in tripped if (place := _place(guard.set_in)) is not None), None)
     manifest = f"the Cluster manifest {links.place(place)}" if place else "the Cluster manifest"
-    until = (plan.observed.at + datetime.timedelta(days=_EXCEPTION_DAYS)).date()
-    return (
-        "",
-        f"Change the values so that no guard trips. To accept one guard instead, add it to `spec.accept` of {manifest}:",
-        "",
-        "```yaml",
-        "accept:",
-        f"  - guard: {guard.id if re.fullmatch('[a-z-]+', guard.id) else 'GUARD'}",
-        f"    until: {until:%Y-%m-%d}",
-        "    reason: why this change is safe",
-        "```",
+    named = [guard for guard in tripped if guard.entities and _GUARD_ID.fullmatch(guard.id)]
+    yield ""
+    if not named:
+        yield f"Change the values so that no guard trips. An exception in `spec.accept` of {manifest} has to name its entities."
+        return
+    lines = ("accept:", *(row for guard in named for row in _exceptions(guard, until)))
+    ticks = fence("\n".join(lines))
+    yield (
+        "Change the values so that no guard trips. To accept a guard instead, add its exceptions to `spec.accept` of "
+        f"{manifest}, and write the reason:"
     )
+    yield from ("", f"{ticks}yaml", *lines, ticks)
+
+
+def _exceptions(guard: GuardResult, until: datetime.date) -> Iterator[str]:
+    for entity in guard.entities:
+        types = ", ".join(f"{kind}: {_name_in_yaml(entity.name(kind))}" for kind in entity.types)
+        yield f"  - guard: {guard.id}"
+        yield f"    match: {{{types}, strict: true}}"
+        yield f"    until: {until:%Y-%m-%d}"
+        yield "    reason: # write why this change is safe"
+
+
+def _name_in_yaml(name: EntityName | None) -> str:
+    """A plain word as it is, any other name as a string of JSON, which is one of YAML, too."""
+    if name is None or not isinstance(name, str):
+        return "{default: true}"
+    return name if _PLAIN_NAME.fullmatch(name) and name.lower() not in _YAML_WORDS else json.dumps(name)
 
 
 def _place(set_in: str) -> Span | None:
@@ -153,19 +175,27 @@ def rules_section(report: BacktestReport, *, room: int, limit: int) -> Section:
     if not report.rules:
         return Section()
     failed = sum(not rule.holds for rule in report.rules)
-    title = f"Rules of the backtest: {failed:,} of {count_of(len(report.rules), 'rule')} {'fails' if failed == 1 else 'fail'}"
+    title = f"Rules of the backtest: {failed:,} {'fails' if failed == 1 else 'fail'}, {len(report.rules) - failed:,} kept"
     sentences = sorted(rule_sentences(report.rules), key=lambda pair: pair[1])
-    rows = (f"- {'✅' if holds else '⛔ **Rejected.**'} {prose(words, limit=limit)}" for words, holds in sentences)
+    rows = (f"- {'✅' if holds else '⛔ **Rejected.**'} {prose(_one_stop(words), limit=limit)}" for words, holds in sentences)
     return _folded(title, rows, total=len(report.rules), room=room)
 
 
 def backtest_section(report: BacktestReport, links: RepositoryLinks, *, room: int, limit: int) -> Section:
     """What the verdicts rest on, and what else the history shows."""
     sentences = [*_basis(report), *_further(report)]
-    rows = (f"- {'**Note:** ' if tone is not Tone.GOOD else ''}{prose(words, limit=limit)}" for words, tone in sentences)
+    rows = (
+        f"- {'**Note:** ' if tone is not Tone.GOOD else ''}{prose(_one_stop(words), limit=limit, begins_line=False)}"
+        for words, tone in sentences
+    )
     address = web_address(links.report)
     whole = (f"- [The whole report]({address})",) if address else ()
     return _folded("Backtest: history, capacity, assumptions", (*whole, *rows), total=len(sentences) + len(whole), room=room)
+
+
+def _one_stop(words: str) -> str:
+    """A sentence with one full stop, whatever text of others it ends with."""
+    return f"{words.rstrip('.')}."
 
 
 def _basis(report: BacktestReport) -> Iterator[tuple[str, Tone]]:

@@ -34,6 +34,8 @@ class CommentVerdict(enum.StrEnum):
     NOT_CHECKED = "not checked"
     """Nothing speaks against it, and for at least one change nothing is known about its effect."""
     READY = "ready"
+    NOT_REMOVED = "not removed"
+    """Nothing is written, although entities left the manifests."""
     NO_CHANGE = "no change"
 
     @property
@@ -52,6 +54,7 @@ _SIGNS: Final = {
     CommentVerdict.NEEDS_ACCEPTANCE: "⚠️",
     CommentVerdict.NOT_CHECKED: "❓",
     CommentVerdict.READY: "✅",
+    CommentVerdict.NOT_REMOVED: "⚠️",
     CommentVerdict.NO_CHANGE: "☑️",
 }
 _ALERTS: Final = {
@@ -59,6 +62,7 @@ _ALERTS: Final = {
     CommentVerdict.NEEDS_ACCEPTANCE: "WARNING",
     CommentVerdict.NOT_CHECKED: "IMPORTANT",
     CommentVerdict.READY: "TIP",
+    CommentVerdict.NOT_REMOVED: "WARNING",
     CommentVerdict.NO_CHANGE: "NOTE",
 }
 
@@ -88,7 +92,13 @@ def judge_comment(
         return CommentVerdict.NOT_CHECKED
     if plan is None and report is None:
         return CommentVerdict.NOT_CHECKED
-    return CommentVerdict.READY if rows or (plan is not None and plan.changes) else CommentVerdict.NO_CHANGE
+    return _of_written(plan, states)
+
+
+def _of_written(plan: Plan | None, states: set[RowState]) -> CommentVerdict:
+    if states - {RowState.KEPT} or (plan is not None and plan.changes):
+        return CommentVerdict.READY
+    return CommentVerdict.NOT_REMOVED if plan is not None and plan.kept else CommentVerdict.NO_CHANGE
 
 
 def errors_in(findings: Sequence[Finding]) -> int:
@@ -130,8 +140,7 @@ def _backtest(report: BacktestReport | None, rows: Sequence[ChangeRow], limit: i
     if report is None:
         return
     if report.refused:
-        failed = sum(not rule.holds for rule in report.rules)
-        yield f"**The backtest rejects this change**: {_of(failed, len(report.rules), 'rule')} {_agree(failed, 'fails', 'fail')}."
+        yield f"**The backtest rejects this change**: {_failed_rules(report)}."
     unknown = sum(row.unknown for row in rows)
     missing = f"**{_of(unknown, len(rows), 'change')} {_agree(unknown, 'is', 'are')} not checked**" if unknown else ""
     if (judged := report.judged) is not None:
@@ -142,6 +151,13 @@ def _backtest(report: BacktestReport | None, rows: Sequence[ChangeRow], limit: i
         yield f"{missing}: no recorded traffic uses {limits}, so nothing is known about {effects}."
         return
     yield f"{_of_changed(report, limit)}{f', and {missing}' if missing else ''}."
+
+
+def _failed_rules(report: BacktestReport) -> str:
+    """The words of the first rule that fails, and how many others do."""
+    first, *others = [rule for rule in report.rules if not rule.holds]
+    more = f", and {count_of(len(others), 'other rule')} {_agree(len(others), 'fails', 'fail')}" if others else ""
+    return f"{prose(first.words.rstrip('.'), begins_line=False)}{more}"
 
 
 def _of_changed(report: BacktestReport, limit: int) -> str:
@@ -196,7 +212,7 @@ def _withheld(plan: Plan | None) -> Iterator[str]:
 
 
 def _without_backtest(plan: Plan | None, report: BacktestReport | None, rows: Sequence[ChangeRow]) -> Iterator[str]:
-    if plan is not None and report is None and rows:
+    if plan is not None and report is None and any(row.unknown for row in rows):
         yield "**Not checked**: no backtest ran, so nothing is known about the effect on clients."
 
 
@@ -204,7 +220,7 @@ def _next(plan: Plan | None, report: BacktestReport | None, verdict: CommentVerd
     match verdict:
         case CommentVerdict.BLOCKED:
             yield "Correct the manifests, then push again."
-        case CommentVerdict.NO_CHANGE if plan is not None and plan.undecided:
+        case CommentVerdict.NOT_REMOVED | CommentVerdict.NO_CHANGE if plan is not None and plan.undecided:
             yield f"The plan writes nothing, but {prose(undecided_words(plan), begins_line=False)}."
         case CommentVerdict.NO_CHANGE if plan is not None:
             yield "No changes: the cluster has every declared value."

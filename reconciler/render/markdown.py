@@ -7,6 +7,7 @@ never cut. Of everything else whole rows are, and the comment counts them.
 from __future__ import annotations
 
 import base64
+import datetime
 import itertools
 import re
 import zlib
@@ -82,6 +83,7 @@ class _Subject:
     report: BacktestReport | None = None
     findings: tuple[Finding, ...] = ()
     rows: tuple[ChangeRow, ...] = ()
+    today: datetime.date = datetime.date.min
 
 
 def plan_markdown(
@@ -89,26 +91,28 @@ def plan_markdown(
     *,
     report: BacktestReport | None = None,
     links: RepositoryLinks | None = None,
-    full_plan: str = FULL_PLAN,
+    today: datetime.date | None = None,
     budget: int = BUDGET,
     with_data: bool = False,
     foot: bool = True,
 ) -> str:
     """The comment about a plan, and about its backtest, in at most ``budget`` bytes.
 
-    ``full_plan``: a sentence, in Markdown, where to find what is left out. ``with_data``: carry the plan itself, hidden, when
-    that takes less than a third of the room, so that a backtest can be merged into it later; else leave room for one.
-    ``foot``: end with commit and digest.
+    ``today``: from this day on an exception to copy lasts. ``None``: from the day on which the cluster was read. ``with_data``:
+    carry the plan itself, hidden, when that takes less than a third of the room, so that a backtest can be merged into it later;
+    else leave room for one. ``foot``: end with commit and digest.
     """
     data = plan_data(plan) if with_data else ""
     if size((data,)) > budget // 3:
         data, budget = "", budget - ROOM_FOR_BACKTEST
-    subject = _Subject(plan=plan, report=report, findings=plan.findings, rows=tuple(change_rows(plan, report)))
+    rows = tuple(change_rows(plan, report))
+    subject = _Subject(plan=plan, report=report, findings=plan.findings, rows=rows, today=today or plan.observed.at.date())
     verdict = judge_comment(plan, report, plan.findings, subject.rows)
-    silent = not (plan.changes or plan.findings or plan.tripped or plan.withheld or (report is not None and _speaks(report)))
+    shown = (plan.changes, plan.kept, plan.findings, plan.tripped, plan.withheld)
+    silent = not any(shown) and not (report is not None and _speaks(report))
     marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
     last = tuple(_foot(plan)) if foot else ()
-    text = _composed(subject, marker, links, full=full_plan, budget=budget - size((data,)), last=last)
+    text = _composed(subject, marker, links, full=FULL_PLAN, budget=budget - size((data,)), last=last)
     return f"{text}{data}\n" if data else text
 
 
@@ -146,7 +150,7 @@ def _composed(
     links = links or RepositoryLinks()
     for limit in _LIMITS:
         top = (marker_line(marker), comment_heading(marker, limit=limit), "", *_alert(subject, limit), *_counts(subject))
-        guards = guards_section(subject.plan, links, limit=limit) if subject.plan else ()
+        guards = guards_section(subject.plan, links, today=subject.today, limit=limit) if subject.plan else ()
         guards += withheld_section(subject.plan, links, limit=limit) if subject.plan else ()
         room = budget - size(top) - size(guards) - size(last) - size((full,)) - _SENTENCES
         if room >= budget // 2:

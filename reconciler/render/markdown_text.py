@@ -18,7 +18,8 @@ NAME_LIMIT: Final = 2000
 """Characters of one name that are shown; a name of 255 bytes always fits, escaped or not."""
 
 _PLAIN_WORD: Final = re.compile(
-    r"\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|[0-9]{1,3}(?:,[0-9]{3})+|(?:[KMGT]i)?B/s|->|%)\)?[.,;:!?]{0,3}",
+    r"\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|[0-9]{1,3}(?:,[0-9]{3})+|(?:[KMGT]i)?B/s|->|%"
+    r"|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)\)?[.,;:!?]{0,3}",
     re.ASCII,
 )
 """Words that mean nothing to Markdown or GitHub. ``GH-1``, ``a@b``, ``www.x`` and long numbers (commits) are not among them."""
@@ -28,8 +29,9 @@ _AMOUNT: Final = re.compile(
 )
 """Amounts as ``text.amount`` writes them; any other text that claims to be one becomes code."""
 
-_PUNCTUATION: Final = ".,;)"
+_PUNCTUATION: Final = ".,;:)"
 """What follows a name rather than ends it; outside the code it means nothing to Markdown either."""
+_LIST_MARK: Final = re.compile(r"[0-9]+[.)].*", re.DOTALL)
 
 _MESSAGE_LIMITS: Final = 8
 
@@ -45,7 +47,7 @@ def prose(text: str, *, limit: int = NAME_LIMIT, begins_line: bool = True) -> st
     quoted: list[str] = []
     one_line = escaped(" ".join(text.splitlines())).strip()
     for word in shorten(one_line, _MESSAGE_LIMITS * limit).split(" "):
-        begins_list = begins_line and not parts and word[:1].isdigit()
+        begins_list = begins_line and not parts and _LIST_MARK.fullmatch(word)
         if begins_list or not _PLAIN_WORD.fullmatch(word):
             quoted.append(word)
             continue
@@ -107,7 +109,8 @@ def _flushed(words: list[str], limit: int) -> list[str]:
     text = " ".join(words).strip()
     words.clear()
     name = text.rstrip(_PUNCTUATION)
-    return [_span(shorten(name, limit)) + text[len(name) :]] if text else []
+    bracket = "(" if name.startswith("(") and ")" not in name and len(name) > 1 else ""
+    return [bracket + _span(shorten(name.removeprefix(bracket), limit)) + text[len(name) :]] if text else []
 
 
 def _span(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import datetime
 import enum
 import json
 import zlib
@@ -223,13 +224,14 @@ def body_content(
     report: BacktestReport | None = None,
     report_name: str = "the backtest",
     links: RepositoryLinks | None = None,
+    today: datetime.date | None = None,
 ) -> Content:
     """The content of the comment about this cluster and label: the plan with the backtest merged into it.
 
     ``cluster`` is needed for a body that is about no cluster (findings of manifests that cannot be planned), else it must be
     the body's own. Raises ``FileAccessError`` for a body or a report about another cluster.
     """
-    content = _with_entities(_own_content(body, report, links), body.plan)
+    content = _with_entities(_own_content(body, report, links, today), body.plan)
     about = content.marker.cluster
     if cluster is not None and about not in (None, cluster):
         raise FileAccessError(f"{body.name} is about cluster {about!r}, not {cluster!r}")
@@ -247,10 +249,12 @@ def _with_entities(content: Content, plan: Plan | None) -> Content:
     return dataclasses.replace(content, lines=(*content.lines, "", line))
 
 
-def _own_content(body: CommentBody, report: BacktestReport | None, links: RepositoryLinks | None) -> Content:
+def _own_content(
+    body: CommentBody, report: BacktestReport | None, links: RepositoryLinks | None, today: datetime.date | None
+) -> Content:
     text = ""
     if body.plan is not None:
-        text = plan_markdown(body.plan, report=report, links=links, foot=False)
+        text = plan_markdown(body.plan, report=report, links=links, today=today, foot=False)
     elif body.findings is not None:
         room = BUDGET if report is None else BUDGET - ROOM_FOR_BACKTEST
         text = findings_markdown(body.findings, links=links, budget=room)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import datetime
 import os
 import re
 import sys
@@ -210,7 +211,8 @@ def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
     report = read_backtest(output.read_file(Path(args.backtest)), name=args.backtest) if args.backtest else None
     links = comment_links(target, commit=args.commit, report=args.html_report, docs=args.docs_url, places=places())
     name = args.backtest or ""
-    return body_content(body, cluster=args.cluster, label=args.label, report=report, report_name=name, links=links)
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    return body_content(body, cluster=args.cluster, label=args.label, report=report, report_name=name, links=links, today=today)
 
 
 def _body_text(name: str) -> str:

@@ -34,7 +34,10 @@ def change(entity: Entity, before: float | None, after: float | None, note: str 
 
 
 def guard(status: GuardStatus, message: str = "it changes user=<default>", guard_id: str = "default-entity") -> GuardResult:
-    return GuardResult(id=guard_id, status=status, measured="1 entity", limit="0 entities", set_in="c.yaml:4:3", message=message)
+    return GuardResult(
+        id=guard_id, status=status, measured="1 entity", limit="0 entities", set_in="c.yaml:4:3", message=message,
+        entities=(user(),) if status is GuardStatus.NEEDS_ACCEPTANCE else (),
+    )  # fmt: skip
 
 
 UNKNOWN = '<span role="img" aria-label="not checked">❓</span>'
@@ -78,14 +81,15 @@ def test_the_whole_comment_of_a_small_plan() -> None:
         "- **`default-entity`** needs acceptance (`kafka-quotas explain default-entity`): it changes `user=<default>`.\n"
         "- **`prune`** accepted (`kafka-quotas explain prune`): fine.\n"
         "\n"
-        "Change the values so that no guard trips. To accept one guard instead, add it to `spec.accept` of the Cluster manifest "
-        "`c.yaml:4`:\n"
+        "Change the values so that no guard trips. To accept a guard instead, add its exceptions to `spec.accept` of "
+        "the Cluster manifest `c.yaml:4`, and write the reason:\n"
         "\n"
         "```yaml\n"
         "accept:\n"
         "  - guard: default-entity\n"
+        "    match: {user: {default: true}, strict: true}\n"
         "    until: 2026-01-16\n"
-        "    reason: why this change is safe\n"
+        "    reason: # write why this change is safe\n"
         "```\n"
         "\n"
         "</details>\n"
@@ -141,8 +145,8 @@ def test_a_guard_is_accepted_in_the_manifest_and_never_by_a_list_of_flags() -> N
     )
     text = plan_markdown(plan(change(user("a"), 1.0, 2.0), guards=guards))
     assert "--accept" not in text
-    assert text.index("Change the values") < text.index("accept one guard")
-    assert text.count("- guard: ") == 1
+    assert text.index("Change the values") < text.index("To accept a guard instead")
+    assert text.count("- guard: ") == 3
 
 
 def test_manifests_guards_and_reports_are_linked_where_their_addresses_are_known() -> None:
@@ -213,7 +217,7 @@ def test_a_plan_of_5000_changes_lists_every_removal_and_says_what_is_left_out() 
     removed = [user(f"team-{n % 40}-app-{n:05}") for n in range(1200)]
     gone = tuple(change(entity, 1000.0 + n, None) for n, entity in enumerate(removed))
     others = tuple(change(user(f"app-{n}"), 1.0, 2.0) for n in range(3800))
-    markdown = plan_markdown(plan(*others, *gone), full_plan="It is in the artifact `plan.json`.")
+    markdown = plan_markdown(plan(*others, *gone))
     assert len(markdown.encode()) <= 60_000
     text = by_github(markdown).text()
     listed = text.split("producer_byte_rate:\n")[1].split("\n\n")[0].splitlines()
@@ -221,7 +225,6 @@ def test_a_plan_of_5000_changes_lists_every_removal_and_says_what_is_left_out() 
     shown = sum(row[1] != "Entity" for row in rows(markdown))
     assert shown > 50
     assert f"{5000 - shown:,} of 5,000 changed limits, with {1200 - shown:,} removals (listed below)" in text
-    assert "It is in the artifact plan.json." in text
 
 
 def expanded(line: str) -> list[str]:
@@ -411,6 +414,8 @@ def test_code_spans(text: str, markdown: str, read: str) -> None:
         ("1. first", "`1`. first"),
         ("20971520 bytes", "`20971520` bytes"),
         ("two\n lines ", "two lines"),
+        ("1 request log of broker 0, 2026-11-21 14:28:09 to 2026-11-21 14:28:35 UTC (26 s)",) * 2,
+        ("samples of 1 s (quota.window.num and x_y: z)", "samples of 1 s (`quota.window.num` and `x_y`: z)"),
     ],
 )
 def test_prose(text: str, markdown: str) -> None:
