@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what all of Spark's own d
 
 from reconciler.traffic.client_totals import FOLDS, NAMES
 from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY
+from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, UNCHARGED
 from reconciler.traffic.spark_versions import collect_table, frame_of_table
 
 _PLACES: Final = pa.schema(
@@ -35,6 +35,7 @@ def counts_of_rows(rows: DataFrame) -> DataFrame:
         F.col("ts_us").alias("start_us"),
         F.col("ts_us").alias("end_us"),
         F.coalesce(F.col("throttled"), F.lit(False)).cast("long").alias("throttled"),
+        *(F.when(F.col("status") == status, 1).otherwise(0).cast("long").alias(name) for status, name in UNCHARGED.items()),
     )
 
 
