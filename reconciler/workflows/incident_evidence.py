@@ -47,7 +47,8 @@ class PartTimeline:
 class SourceEvidence:
     """``throttles``: of the client or of its quota group; ``None``: the source has no place for them.
 
-    ``is_log``: a request log with requests of the client.
+    ``is_log``: a request log with requests of the client. ``names_groups``: its throttles are those of quota groups that lack one
+    of the client's names.
     """
 
     source: str
@@ -57,6 +58,7 @@ class SourceEvidence:
     timelines: tuple[PartTimeline, ...]
     is_log: bool
     counts_requests: bool
+    names_groups: bool
     of_violations: bool
     start: datetime.datetime
     end: datetime.datetime
@@ -170,6 +172,7 @@ def _evidence(
         timelines=timelines,
         is_log=is_request_log(recorded) and bool(asked.names) and has_requests(in_time, asked.names),
         counts_requests=facts.source not in (Source.RECORDER.value, Source.CELLS.value),
+        names_groups=all(any(getattr(throttle, column) is None for column, _ in asked.names) for throttle in throttles or ()),
         of_violations=of_violations,
         start=max(asked.since, min(part.start for part in coverage)),
         end=min(asked.until, max(part.end for part in coverage)),

@@ -33,8 +33,7 @@ def _sums(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles | None
     return RecordedThrottles(
         source=evidence.source,
         requests=sum(row.requests for row in lines) if evidence.counts_requests else 0,
-        # A forwarded request has a line of its broker and one of the controller.
-        refused=max(sum(row.refused for row in rows if (row.broker == CONTROLLER) is here) for here in (True, False)),
+        refused=_refused(rows) if evidence.is_log else 0,
         seconds=len({row.begin_us // 1_000_000 for row in rows if not row.of_samples}),
         samples=len({(row.broker, row.begin_us) for row in rows if row.of_samples}),
         longest_ms=max(times, default=None),
@@ -42,6 +41,11 @@ def _sums(evidence: SourceEvidence, chosen: Stretch) -> RecordedThrottles | None
         brokers=tuple(sorted({row.broker for row in rows if row.broker != CONTROLLER})),
         keys=tuple(sorted({row.key for row in rows})) if not evidence.is_log else (),
     )
+
+
+def _refused(rows: Sequence[RecordedThrottle]) -> int:
+    """A forwarded request has a line of its broker and one of the controller."""
+    return max(sum(row.refused for row in rows if (row.broker == CONTROLLER) is here) for here in (True, False))
 
 
 def _is_in(throttle: RecordedThrottle, chosen: Stretch) -> bool:

@@ -305,6 +305,12 @@ def _gaps(evidences: Sequence[SourceEvidence], groups: Sequence[IncidentGroup], 
             because="only request logs and violation logs have the brokers' own throttle times",
             remedy="give --traffic with the request log of this time",
         )
+    if finding.answer is IncidentAnswer.THROTTLED and all(some.names_groups for some in evidences if some.throttles):
+        yield MissingEvidence(
+            what="which clients of the quota group were throttled",
+            because="this traffic names quota groups, and not the clients in them",
+            remedy="give --traffic with the request log of this time",
+        )
     seen = {broker for evidence in evidences for broker in evidence.brokers}
     unseen = sorted({broker for evidence in evidences for broker in evidence.named_brokers} - seen)
     if unseen:

@@ -80,7 +80,8 @@ def topics_line(second: float, *, version: int, code: int, throttle_ms: int, num
         "securityProtocol": "SASL_PLAINTEXT", "principal": "User:alice", "listener": "SASL",
         "clientInformation": {"softwareName": "x", "softwareVersion": "1"},
     }  # fmt: skip
-    return f"[{at(second):%Y-%m-%d %H:%M:%S},000] DEBUG Completed request:{json.dumps(document)} (kafka.request.logger)\n"
+    text = json.dumps(document, separators=(",", ":"))
+    return f"[{at(second):%Y-%m-%d %H:%M:%S},000] DEBUG Completed request:{text} (kafka.request.logger)\n"
 
 
 @pytest.mark.parametrize(("version", "code", "throttle_ms", "refused"), [(7, 89, 0, 26), (7, 89, 7_900, 26), (4, 0, 10_000, 0)])
@@ -206,6 +207,7 @@ def test_the_recorder_proves_a_throttle_of_a_group_above_the_client(tmp_path: Pa
     before = report(made, *ALICE, "--since", at(0).isoformat(), "--until", at(90).isoformat(), "--traffic", "../recorder")
 
     assert (answer["answer"], answer["recorded"]["keys"]) == ("throttled", ["producer_byte_rate"])
+    assert "which clients of the quota group were throttled" in {gap["what"] for gap in answer["missing"]}
     assert at(100) <= datetime.datetime.fromisoformat(answer["begin"]) <= at(101)
     assert at(129) <= datetime.datetime.fromisoformat(answer["end"]) <= at(131)
     assert [group["limit"] for group in answer["groups"] if group["cause"]] == [10_000]

@@ -35,14 +35,14 @@ PHASES_S = (20, 30, 40)
 LATE_S = 0.3
 """How much earlier than the answer to a change the broker may have made it."""
 ADDRESS = "127.0.0.2"
-LIMITED = {
+LIMITED: dict[str, tuple[str, float, float]] = {
     "prod": ("producer_byte_rate", 20_000.0, 1e9),
     "cons": ("consumer_byte_rate", 20_000.0, 1e9),
     "reqs": ("request_percentage", 0.05, 100_000.0),
     "old": ("controller_mutation_rate", 2.0, 10_000.0),
     "new": ("controller_mutation_rate", 2.0, 10_000.0),
 }
-ADDRESS_LIMIT = ("connection_creation_rate", 2.0, 10_000.0)
+ADDRESS_LIMIT: tuple[str, float, float] = ("connection_creation_rate", 2.0, 10_000.0)
 LOGINS = {name: Login(name=name, password=f"{name}-secret") for name in LIMITED}
 
 
@@ -101,10 +101,10 @@ _MORE_RULES = """
 
 
 def _settings(place: int) -> dict[raw_quotas.RawEntity, dict[str, float | None]]:
-    settings: dict[raw_quotas.RawEntity, dict[str, float | None]] = {
-        frozenset({("user", name)}): {values[0]: values[place]} for name, values in LIMITED.items()
-    }
-    return {**settings, frozenset({("ip", ADDRESS)}): {ADDRESS_LIMIT[0]: ADDRESS_LIMIT[place]}}
+    """The limits of a phase, 1 or 2."""
+    entities = {frozenset({("user", name)}): values for name, values in LIMITED.items()}
+    entities[frozenset({("ip", ADDRESS)})] = ADDRESS_LIMIT
+    return {entity: {key: (limited, raised)[place - 1]} for entity, (key, limited, raised) in entities.items()}
 
 
 def _declare(repository: GitRepository, place: int | None, *, at: float) -> None:
@@ -189,9 +189,10 @@ def why(recording: Recording, source: str, who: str, since: float, until: float)
 SOURCES = ("log", "recorder", "violations", "prometheus")
 RECORDED = {
     "log": {"prod", "cons", "reqs", "old", "new"},
-    "recorder": {"prod", "cons", "reqs", "old"},
-    "violations": {"prod", "cons", "reqs", "old"},
-    "prometheus": {"prod", "cons", "reqs", "old"},
+    # Brokers book throttles of mutations under request time, and log no violation of them.
+    "recorder": {"prod", "cons", "reqs", "old", "new"},
+    "violations": {"prod", "cons", "reqs"},
+    "prometheus": {"prod", "cons", "reqs", "old", "new"},
 }
 
 

@@ -109,7 +109,7 @@ def test_the_server_of_the_manifest_proves_the_throttle_its_limit_and_its_commit
     assert cause["origin"]["subject"] == "Limit the app of alice"
     unknown = " ".join(one["what"] for one in report["missing"])
     assert "how long each request was throttled" in unknown
-    assert "began and ended" in unknown
+    assert "who filled the quota group" in unknown
 
 
 def test_the_text_names_the_server_and_what_samples_cannot_show(incident: Incident, tmp_path: Path) -> None:
