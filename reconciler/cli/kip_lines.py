@@ -12,11 +12,9 @@ _WRITES: Final = ("--add", "--delete")
 _ONLY_OF_RESOLVE: Final = "--include-overrides"
 
 
-def right_command(words: Sequence[str]) -> str | None:
-    """What to write in place of such a line, which has no command of this program; ``None`` for another line."""
-    operation = next((word for word in words if word in _OPERATIONS), None)
-    if operation is None:
-        return None
+def right_command(words: Sequence[str]) -> str:
+    """What to write in place of such a line, which has an operation and no command of this program."""
+    operation = next(word for word in words if word in _OPERATIONS)
     rest = [word for word in words if word not in _OPERATIONS]
     options = {word.partition("=")[0] for word in rest}
     if operation == "--alter" or options & {*_WRITES}:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from reconciler import errors
 from reconciler.cli import exit_codes, options
-from reconciler.cli.kip_lines import right_command
 from reconciler.cli.parser import Parser
 from reconciler.render import Sink
 
@@ -77,6 +76,9 @@ _MODULES: Final = {"import": "import_quotas", "verify-ref": "verify_ref"}
 
 _SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve", "report"})
 
+
+_OF_OTHER_TOOLS: Final = frozenset({"--list", "list", "--describe", "--alter"})
+"""Operations of KIP-546's tools, in the place of a command."""
 
 _SERVICES: Final = frozenset({"run", "record"})
 """Commands that run until a signal, and write their own log."""
@@ -151,8 +153,10 @@ def ci_reads(environ: Mapping[str, str]) -> bool:
 
 def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
     command = command_of(arguments)
-    if command is None and (advice := right_command(arguments)) is not None:
-        build_parser(None).error(advice)
+    if command is None and _OF_OTHER_TOOLS & set(arguments):
+        from reconciler.cli.kip_lines import right_command
+
+        build_parser(None).error(right_command(arguments))
     args = build_parser(command).parse_args(arguments)
     for sink in sinks:
         sink.needs_reader = args.command in _NEED_A_READER

@@ -43,7 +43,7 @@ from reconciler.model import (
 from reconciler.planning.diff import expiry_of, require_computed
 from reconciler.planning.rebalance import brokers_of_part
 from reconciler.planning.undeclared import needs_decision, overriding_entities, undeclared_in_scope
-from reconciler.resolution import Override, is_alterable
+from reconciler.resolution import OverriddenLimit, is_alterable
 
 _NOTHING: Final[Mapping[str, float]] = {}
 
@@ -57,7 +57,7 @@ class Comparison:
 
     entities: tuple[EntityDrift, ...]
     counts: Mapping[DriftClass, int]
-    overrides: Mapping[Entity, Mapping[str, Override]]
+    overrides: Mapping[Entity, Mapping[str, OverriddenLimit]]
 
 
 def compare(

@@ -18,7 +18,7 @@ from reconciler.model import (
     join_messages,
     name_part,
 )
-from reconciler.resolution import DeclaredLimits, Override, is_alterable, needs_broker
+from reconciler.resolution import DeclaredLimits, OverriddenLimit, is_alterable, needs_broker
 from reconciler.text import count_of, list_some
 
 _MOST_NAMED: Final = 10
@@ -82,16 +82,16 @@ def kept_entities(entities: Iterable[Entity], earlier: Container[Entity], prune:
     return tuple(entity for entity in entities if entity in earlier) if prune is Prune.NEVER else ()
 
 
-def needs_decision(entity: Entity, overrides: Mapping[str, Override], known: Collection[Entity] | None) -> bool:
+def needs_decision(entity: Entity, overrides: Mapping[str, OverriddenLimit], known: Collection[Entity] | None) -> bool:
     """Whether the overrides of an undeclared entity need a decision: a certain one, or an entity that is new since ``known``."""
     return any(override.certain for override in overrides.values()) or (known is not None and entity not in known)
 
 
 def overriding_entities(
     entities: Iterable[Entity], desired: DesiredState, live: Mapping[Entity, Quotas], *, scope: Scope
-) -> dict[Entity, dict[str, Override]]:
+) -> dict[Entity, dict[str, OverriddenLimit]]:
     """Those ``entities`` of the scope that override a declared limit for some client: by key, one limit that each overrides."""
-    overrides: dict[Entity, dict[str, Override]] = {}
+    overrides: dict[Entity, dict[str, OverriddenLimit]] = {}
     limits: DeclaredLimits | None = None
     for entity in entities:
         if limits is None:
@@ -104,7 +104,9 @@ def overriding_entities(
     return overrides
 
 
-def possible_overrides(overrides: Mapping[Entity, Mapping[str, Override]], known: Collection[Entity] | None) -> Message | None:
+def possible_overrides(
+    overrides: Mapping[Entity, Mapping[str, OverriddenLimit]], known: Collection[Entity] | None
+) -> Message | None:
     """One sentence about all entities whose overrides need no decision: they only may meet a client of a declared entity."""
     quiet = [entity for entity, of_entity in overrides.items() if not needs_decision(entity, of_entity, known)]
     if not quiet:

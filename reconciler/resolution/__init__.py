@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         RungStatus,
     )
     from reconciler.resolution.effects import effects_between, unclear_effects
-    from reconciler.resolution.foreign_callback import callback_notes, foreign_callback
+    from reconciler.resolution.foreign_callback import callback_notes
     from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback, metadata_of
     from reconciler.resolution.group_view import GroupedQuotas
     from reconciler.resolution.kafka_names import (
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         sanitize_name,
         unsanitize_name,
     )
-    from reconciler.resolution.overriding import DeclaredLimits, Override
+    from reconciler.resolution.overriding import DeclaredLimits, OverriddenLimit
     from reconciler.resolution.precedence import (
         ADDRESS_PRECEDENCE,
         CLIENT_LEVELS,
@@ -129,7 +129,7 @@ __all__ = [
     "MakeCallback",
     "MemberKind",
     "NameMatch",
-    "Override",
+    "OverriddenLimit",
     "ProportionalTotal",
     "QuotaCallback",
     "QuotaTable",
@@ -157,7 +157,6 @@ __all__ = [
     "entity_refusal",
     "exposure",
     "filter_refusal",
-    "foreign_callback",
     "host_address",
     "ip_verdict",
     "is_alterable",

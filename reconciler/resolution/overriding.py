@@ -24,7 +24,7 @@ _USER_ALONE: Final = max(_NAMES_USER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Override:
+class OverriddenLimit:
     """A declared limit that another quota overrides for some client. ``certain``: one entity contains the other."""
 
     limit: Limit
@@ -55,7 +55,7 @@ class DeclaredLimits:
         self._addresses = AddressTable(table)
         self._client_ids: dict[str, tuple[str, ...]] = {}
 
-    def overridden_by(self, entity: Entity, key: str) -> Override | None:
+    def overridden_by(self, entity: Entity, key: str) -> OverriddenLimit | None:
         """The declared limit that this key of an undeclared entity overrides, a certain one before others; ``None``: none."""
         if key == ADDRESS_KEY:
             candidate = self._address(entity)
@@ -123,5 +123,5 @@ class DeclaredLimits:
         )
 
 
-def _override(candidate: Candidate, *, certain: bool) -> Override:
-    return Override(limit=Limit(value=candidate.value, entity=candidate.entity, level=candidate.level), certain=certain)
+def _override(candidate: Candidate, *, certain: bool) -> OverriddenLimit:
+    return OverriddenLimit(limit=Limit(value=candidate.value, entity=candidate.entity, level=candidate.level), certain=certain)

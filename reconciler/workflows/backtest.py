@@ -31,6 +31,7 @@ from reconciler.planning import difference, quotas_after
 from reconciler.policy import FailingRows, judged_by_rules
 from reconciler.ports import Progress
 from reconciler.resolution import GROUP_CALLBACK
+from reconciler.resolution import callback_notes as quota_class_notes
 from reconciler.workflows.broker_model import ModelOptions, broker_model, release
 from reconciler.workflows.callback_leaders import leader_notes
 from reconciler.workflows.expiries import judged_notes
@@ -107,7 +108,7 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     return replace(
         propose(intent.desired, current, intent.spec),
         owners=tuple(owners),
-        notes=(*intent.notes, *judged_notes(intent.desired)),
+        notes=(*_fact_notes(current), *intent.notes, *judged_notes(intent.desired)),
         trusted=intent.trusted,
         commit=intent.source() if intent.paths else ManifestCommit(),
     )
@@ -158,8 +159,14 @@ def proposal_of_settings(settings: Mapping[Entity, Mapping[str, float]], current
         kafka_version=current.cluster.kafka_version,
         brokers=current.brokers,
         leaders=current.leaders,
+        notes=_fact_notes(current),
     )
     return set_quotas(known, settings)
+
+
+def _fact_notes(current: CurrentState | None) -> tuple[Message, ...]:
+    """What decides about quotas on the cluster that was read, beside them."""
+    return () if current is None else tuple(quota_class_notes(current.cluster))
 
 
 def _overlaid(

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import datetime
 import enum
-import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from reconciler.documents import plan_digest
-from reconciler.errors import FileAccessError, UsageError
+from reconciler.errors import UsageError
 from reconciler.logs import log_event
 from reconciler.manifest import Owner, RepositoryPolicy, ValueLimit, budgets_of, group_notes
 from reconciler.model import (
-    NOT_ASKED,
     ClusterSpec,
     CurrentState,
     DesiredQuota,
@@ -27,15 +25,12 @@ from reconciler.model import (
     ManifestCommit,
     Message,
     Plan,
-    PlanEffects,
     Prune,
     QuotaKey,
     Severity,
-    compose,
-    display_name,
     in_order,
 )
-from reconciler.planning import difference, quotas_after, sort_for_writing
+from reconciler.planning import difference, sort_for_writing
 from reconciler.policy import (
     GuardContext,
     IsolatedJudgement,
@@ -46,8 +41,7 @@ from reconciler.policy import (
     judge_owners,
 )
 from reconciler.ports import Clock, LeaderInspector, Progress, QuotaCluster, QuotaReader
-from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, callback_notes, effects_between, unclear_effects
-from reconciler.text import did_you_mean, shown
+from reconciler.resolution import callback_notes
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.cluster_facts import callback_findings, with_facts
 from reconciler.workflows.expiries import accepted_fallbacks, fallback_notes
@@ -63,6 +57,7 @@ from reconciler.workflows.owners import (
     sound_manifests,
     withheld_in_stage,
 )
+from reconciler.workflows.plan_effects import read_known_clients, with_effects
 from reconciler.workflows.plan_policies import judged_by_policies, policies_of
 from reconciler.workflows.references import Before, ReadReferences, References, read_references
 from reconciler.workflows.same_cluster import OtherClusters
@@ -338,104 +333,6 @@ def _judged(
     judged = judge_owners(context, view, accepted=accepted, advice=advice)
     more = isolation_notes(unread=unread, chosen=intent.chosen, unselected=judged.unselected)
     return replace(judged, notes=(*judged.notes, *more))
-
-
-def with_effects(
-    plan: Plan,
-    current: CurrentState,
-    *,
-    source: object,
-    traffic: Iterable[tuple[str, str]] = (),
-    spec: ClusterSpec | None = None,
-) -> Plan:
-    """The plan with its effects on the clients that its entities name, and on ``traffic``'s pairs of user and client id.
-
-    ``source`` is what ``current`` was read from: when it can know that the brokers resolve quotas with code of their own, the
-    effects are unknown. Where it cannot, the callback of ``spec`` counts.
-    """
-    current = with_facts(current, source)
-    callback: str | None = current.cluster.quota_callback
-    notes = _assumed(current.callback_unknown)
-    if notes and spec is not None and spec.quota_callback is not None:
-        callback = spec.quota_callback.name
-    before, changed = current.entities, quotas_after(current.entities, plan.changes)
-    if callback == GROUP_CALLBACK:
-        notes = (compose("Effects on members of a group show its limit, which they share. Members by a prefix are not listed."),)
-        before, changed = GroupedQuotas(before).quotas, GroupedQuotas(changed).quotas
-    elif callback is not None:
-        reason = (
-            f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}. "
-            "The limit of a client is not known"
-        )
-        return replace(
-            plan,
-            effects=PlanEffects(unknown=reason),
-            notes=(*plan.notes, compose("Effects are unknown: {reason}", reason=reason)),
-        )
-    effects = effects_between(before, changed, traffic=traffic)
-    unclear = unclear_effects(before, changed)
-    if unclear and effects == PlanEffects():
-        # Nothing else moves, so "no effect" would be said of just the address whose effect is not known.
-        effects, unclear = PlanEffects(unknown="; ".join(unclear)), ()
-    about = (f"effects on an address are unknown: {reason}" for reason in unclear)
-    return replace(plan, effects=effects, notes=(*plan.notes, *notes, *about))
-
-
-def _assumed(callback_unknown: str | None) -> tuple[str, ...]:
-    """A note when the brokers' callback class is not known."""
-    assumed = "effects assume that brokers resolve quotas as Kafka does"
-    match callback_unknown:
-        case None:
-            return ()
-        case _ if callback_unknown == NOT_ASKED:
-            return (f"{assumed}. It was not read whether they have a client.quota.callback.class",)
-        case _:
-            return (f"{assumed}. No broker answered whether they have a client.quota.callback.class: {callback_unknown}",)
-
-
-_CLIENT_ID: Final = "client-id"
-_SPELLINGS: Final = (_CLIENT_ID, "client_id")
-"""The second is the name of the column in recorded traffic, and was the only one that this file knew."""
-
-
-def read_known_clients(path: Path) -> frozenset[tuple[str, str]]:
-    """Distinct pairs of a principal's name and a client id; one that is ``null``, empty or absent is a client without an id.
-
-    Empty lines are ignored. Raises ``FileAccessError`` with the line for anything else, unknown fields included.
-    """
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            return frozenset(_pair(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip())
-    except OSError as error:
-        raise FileAccessError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise FileAccessError(f"{path} is not UTF-8 text") from None
-
-
-def _pair(line: str, where: str) -> tuple[str, str]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _refused(where, "this is not JSON") from None
-    if not isinstance(row, dict):
-        raise _refused(where, "this is not an object")
-    known = ("user", *_SPELLINGS)
-    for name in row:
-        if name not in known:
-            raise _refused(where, f"the field {shown(name)} is unknown{did_you_mean(name, known)}")
-    spelled = [name for name in _SPELLINGS if name in row]
-    if len(spelled) > 1:
-        raise _refused(where, f"{' and '.join(spelled)} are the same field. Write one of them")
-    user, client_id = row.get("user"), row[spelled[0]] if spelled else None
-    if not isinstance(user, str):
-        raise _refused(where, "user is not a string")
-    if not isinstance(client_id, str | None):
-        raise _refused(where, f"{spelled[0]} is not a string")
-    return user, client_id or ""
-
-
-def _refused(where: str, reason: str) -> FileAccessError:
-    return FileAccessError(f'{where}: {reason}. A line is {{"user": "alice", "client-id": "app"}}')
 
 
 class Checker(enum.StrEnum):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.model import Entity
-from reconciler.workflows.plan import read_known_clients
+from reconciler.workflows.plan_effects import read_known_clients
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:

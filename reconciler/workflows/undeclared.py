@@ -42,7 +42,7 @@ from reconciler.planning import (
     unalterable_notes,
     undeclared_in_scope,
 )
-from reconciler.resolution import Override
+from reconciler.resolution import OverriddenLimit
 from reconciler.text import amount_part, rate_part
 from reconciler.workflows.references import Before
 
@@ -163,7 +163,7 @@ def undeclared_notes(
         )
 
 
-def _overrides(overridden: dict[str, Override], live: Quotas) -> Iterator[Message]:
+def _overrides(overridden: dict[str, OverriddenLimit], live: Quotas) -> Iterator[Message]:
     for key, override in sorted(overridden.items()):
         limit = override.limit
         yield compose(

@@ -7,9 +7,12 @@ import pytest
 from reconciler.errors import AuthorizationError
 from reconciler.model.cluster import CallbackClass, ClusterSpec
 from reconciler.model.entity import Entity
+from reconciler.model.state import DesiredState
 from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, ProportionalTotal, reserved_entity
+from reconciler.workflows.backtest import proposal_of, proposal_of_settings
 from reconciler.workflows.cluster_facts import with_facts
+from reconciler.workflows.plan import Intent
 from reconciler.workflows.stored_rules import stored_rule_notes
 from tests.builders import current, user
 from tests.fakes import FakeCluster
@@ -106,3 +109,11 @@ def test_many_groups_are_counted() -> None:
     shown = notes(Broker(GROUP_CALLBACK), *groups)
     assert len(shown) == 7
     assert "3 more" in shown[5]
+
+
+def test_a_backtest_names_the_class_of_the_brokers_with_and_without_manifests() -> None:
+    state = with_facts(current({user("alice"): {KEY: 2048.0}}), Broker("io.example.Own"))
+    intent = Intent(spec=ClusterSpec(), desired=DesiredState(), findings=(), paths=())
+    for proposal in (proposal_of(intent, state), proposal_of_settings({}, state)):
+        assert [note for note in proposal.notes if "io.example.Own" in note]
+    assert proposal_of_settings({}, current()).notes == ()
