@@ -115,6 +115,7 @@ if TYPE_CHECKING:
         selector_of,
     )
     from reconciler.traffic.sources.parquet_parts import Between
+    from reconciler.traffic.sources.recorder_files import unclosed_files
     from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
@@ -220,6 +221,7 @@ __all__ = [
     "series_text",
     "spark_with_progress",
     "split_argument",
+    "unclosed_files",
     "unread_lines",
 ]
 

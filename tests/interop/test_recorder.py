@@ -146,6 +146,24 @@ def test_a_broker_that_was_killed_loses_what_it_had_not_written_and_goes_on_with
         assert left.with_name(left.name.removesuffix(".open")).is_file()
     assert sorted(path.suffix for path in folder.iterdir()) == [".gz", ".gz"]
     assert recorded_seconds(folder)[CLIENT] == after
+    (dropped,) = [line for file in folder.iterdir() for line in _lines(file) if line[0] == "d"]
+    name = left.name.removesuffix(".open")
+    assert (dropped[1], str(dropped[3]).split(" until ")[0]) == (
+        max(after) + 1,
+        f"{name} was not closed, and nothing is recorded",
+    )
+
+
+def test_a_wrong_setting_switches_it_off_with_one_line_and_the_broker_starts(tmp_path: Path) -> None:
+    folder = tmp_path / "recorded"
+    wrong = {"quota.recorder.folder": str(folder), "quota.recorder.file.bytes": "12"}
+    with running(SandboxSpec(record=True, properties=wrong)) as sandbox:
+        create_topic(sandbox.bootstrap_servers, "orders")
+        lines = sandbox.nodes[0].log_file.read_text("utf-8").splitlines()
+    (line,) = {line.partition("] ")[2] for line in lines if "ERROR" in line}
+    assert "The quota recorder is switched off, and the broker goes on: " in line
+    assert "quota.recorder.file.bytes" in line
+    assert not folder.exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a file system of its own can only be mounted by root")

@@ -120,3 +120,17 @@ def test_many_dropped_seconds_stop_the_backtest(folder: Path) -> None:
         assert "the recorder dropped the seconds 1795000000 to 1795090000 (since 1970): cannot write: IOException" in done.err
     finally:
         file.unlink()
+
+
+def test_a_file_that_was_not_closed_is_named(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "recorded").mkdir()
+    (tmp_path / "recorded" / f"{NAME}.open").write_bytes((folder / "recorded" / NAME).read_bytes())
+    options = ("--current", str(folder / "snapshot.json"), "--format", "json")
+    closed, open_ = (
+        run("backtest", str(folder / "quotas"), "--traffic", str(place / "recorded"), *options, cwd=tmp_path).json()
+        for place in (folder, tmp_path)
+    )
+    notes = [note for note in open_["notes"] if note not in closed["notes"]]
+    (note,) = [str(note) for note in notes]
+    assert f"{NAME}.open" in note
+    assert "was not closed" in note

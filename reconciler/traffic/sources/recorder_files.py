@@ -95,6 +95,12 @@ def recorder_files_in(path: Path) -> tuple[str, ...]:
     return tuple(str(file.resolve()) for _, file in sorted(files.items()) if is_recorder_file(file))
 
 
+def unclosed_files(arguments: Iterable[str]) -> tuple[str, ...]:
+    """Of files and folders of this machine, the recorder's files that are still open, or were when their broker ended."""
+    files = (file for argument in arguments for file in recorder_files_in(Path(argument)))
+    return tuple(dict.fromkeys(file for file in files if file.endswith(_OPEN) and is_recorder_file(Path(file))))
+
+
 def require_one_recorder(files: Sequence[str]) -> None:
     """Raise ``TrafficError`` for a first line that is not the recorder's, and for files of several clusters."""
     named: dict[str, str] = {}

@@ -56,9 +56,16 @@ public final class QuotaRecorder implements MetricsReporter, RecorderStatusMXBea
     private Thread writing;
     private ObjectName mbean;
 
+    /** A broker does not start when this throws: a wrong setting switches the recorder off. */
     @Override
     public void configure(Map<String, ?> settings) {
-        config = RecorderConfig.of(settings);
+        try {
+            config = RecorderConfig.of(settings);
+        } catch (RuntimeException error) {
+            LOG.error("The quota recorder is switched off, and the broker goes on: {}. Correct the setting and restart the broker",
+                error.getMessage());
+            closing = true;
+        }
         for (String name : new String[] {"node.id", "broker.id"}) {
             Object value = settings.get(name);
             if (value != null && broker < 0) {
@@ -79,8 +86,13 @@ public final class QuotaRecorder implements MetricsReporter, RecorderStatusMXBea
 
     @Override
     public void init(List<KafkaMetric> metrics) {
-        for (KafkaMetric metric : metrics) {
-            reach(metric);
+        try {
+            for (KafkaMetric metric : metrics) {
+                reach(metric);
+            }
+        } catch (RuntimeException | LinkageError error) {
+            LOG.error("The quota recorder is switched off, and the broker goes on", error);
+            closing = true;
         }
         // Kafka calls this with the registry's lock: sensors, whose locks come first, wait for the sampling thread.
         later.addAll(metrics);
@@ -88,6 +100,9 @@ public final class QuotaRecorder implements MetricsReporter, RecorderStatusMXBea
 
     @Override
     public void metricChange(KafkaMetric metric) {
+        if (closing) {
+            return;
+        }
         try {
             reach(metric);
             if (!closing && sensors != null && kindOf(metric.metricName()) != null) {

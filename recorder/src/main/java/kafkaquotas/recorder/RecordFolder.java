@@ -1,6 +1,10 @@
 package kafkaquotas.recorder;
 
+import java.io.BufferedReader;
+import java.io.EOFException;
 import java.io.IOException;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -13,11 +17,17 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.TimeUnit;
+import java.util.zip.GZIPInputStream;
+import java.util.zip.ZipException;
 
 /** The files of one broker in a folder that other brokers may share. Names sort by time. */
 final class RecordFolder {
     private static final DateTimeFormatter TIME =
         DateTimeFormatter.ofPattern("yyyyMMdd'T'HHmmssSSS'Z'", Locale.ROOT).withZone(ZoneOffset.UTC);
+
+    /** How the line of a second begins: see {@link LineFormat}. */
+    private static final String SECOND = "[\"s\",";
 
     private final Path folder;
     private final int broker;
@@ -32,17 +42,47 @@ final class RecordFolder {
         return RecordFile.create(folder, name, nowMs);
     }
 
+    /** A file that an earlier run of this broker did not close, and the last second in it. */
+    static final class Leftover {
+        final String name;
+        final long lastSecond;
+
+        Leftover(String name, long lastSecond) {
+            this.name = name;
+            this.lastSecond = lastSecond;
+        }
+    }
+
     /** Give the files of an earlier run of this broker, which ended without closing them, their final names. */
-    void completeLeftovers() throws IOException {
+    List<Leftover> completeLeftovers() throws IOException {
+        List<Leftover> leftovers = new ArrayList<>();
         for (Path path : files(RecordFile.OPEN)) {
             String name = path.getFileName().toString();
             Path target = path.resolveSibling(name.substring(0, name.length() - RecordFile.OPEN.length()));
             if (Files.size(path) == 0L) {
                 Files.delete(path);
             } else {
+                leftovers.add(new Leftover(target.getFileName().toString(), lastSecond(path)));
                 Files.move(path, target, StandardCopyOption.ATOMIC_MOVE);
             }
         }
+        return leftovers;
+    }
+
+    /** The last one that can be read, or that in which the file was changed. */
+    private static long lastSecond(Path path) throws IOException {
+        long last = -1L;
+        try (BufferedReader lines = new BufferedReader(
+            new InputStreamReader(new GZIPInputStream(Files.newInputStream(path)), StandardCharsets.US_ASCII))) {
+            for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                if (line.startsWith(SECOND)) {
+                    last = Math.max(last, Long.parseLong(line.substring(SECOND.length(), line.indexOf(',', SECOND.length()))));
+                }
+            }
+        } catch (EOFException | ZipException | RuntimeException cut) {
+            // The broker ended while it wrote here.
+        }
+        return last < 0L ? Files.getLastModifiedTime(path).to(TimeUnit.SECONDS) : last;
     }
 
     /** Delete the oldest complete files until all together, and {@code more} bytes, are at most {@code most}. How many. */

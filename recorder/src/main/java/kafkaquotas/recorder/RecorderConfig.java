@@ -1,5 +1,6 @@
 package kafkaquotas.recorder;
 
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.Collections;
@@ -52,7 +53,13 @@ final class RecorderConfig {
 
     /** Raises {@link ConfigException} for a setting that is missing or out of range. */
     static RecorderConfig of(Map<String, ?> brokerSettings) {
-        return new RecorderConfig(new AbstractConfig(DEFINITION, own(brokerSettings), false));
+        RecorderConfig config = new RecorderConfig(new AbstractConfig(DEFINITION, own(brokerSettings), false));
+        try {
+            config.folder();
+        } catch (InvalidPathException error) {
+            throw new ConfigException(FOLDER, config.values.getString(FOLDER), "This is not a path: " + error.getReason());
+        }
+        return config;
     }
 
     /** The settings that a running broker may change: all but the folder. */

@@ -1,6 +1,7 @@
 package kafkaquotas.recorder;
 
 import java.io.IOException;
+import java.time.Instant;
 import java.util.BitSet;
 import java.util.List;
 import java.util.function.LongSupplier;
@@ -11,6 +12,8 @@ import org.slf4j.LoggerFactory;
 /** Writes samples to files, and drops what cannot be written. Only the writing thread calls it, but for the figures. */
 final class SampleWriter {
     private static final Logger LOG = LoggerFactory.getLogger(SampleWriter.class);
+    /** A second is given to the writer one to two seconds after its end. */
+    private static final long SECONDS_UNTIL_FINAL = 2L;
     private static final int MOST_BUFFERED = 4 * 1024 * 1024;
 
     private final Supplier<RecorderConfig> config;
@@ -98,12 +101,15 @@ final class SampleWriter {
         if (buffered == 0) {
             return;
         }
-        List<DroppedSeconds.Range> ranges = dropped.take();
+        List<DroppedSeconds.Range> ranges = List.of();
         try {
             if (!swept) {
-                folder.completeLeftovers();
+                for (RecordFolder.Leftover leftover : folder.completeLeftovers()) {
+                    lose(leftover);
+                }
                 swept = true;
             }
+            ranges = dropped.take();
             int deleted = folder.deleteOldest(config.get().totalBytes(), (file == null ? 0L : file.bytes()) + lines.length() / 4);
             if (deleted > 0) {
                 LOG.info("Deleted the {} oldest files of the quota recorder: {} is reached", deleted, RecorderConfig.TOTAL_BYTES);
@@ -130,6 +136,19 @@ final class SampleWriter {
         } catch (IOException | RuntimeException error) {
             dropped.putBack(ranges);
             drop(error);
+        }
+    }
+
+    /** The end of a file that was not closed: seconds that were still in memory when the broker ended. Later ones it did not run. */
+    private void lose(RecordFolder.Leftover leftover) {
+        long first = leftover.lastSecond + 1;
+        long inMemory = config.get().flushMillis() / 1000L + SECONDS_UNTIL_FINAL;
+        String until = Instant.ofEpochSecond(firstBuffered).toString();
+        LOG.warn("{} was not closed: the broker ended without warning. Nothing is recorded from {} to {}", leftover.name,
+            Instant.ofEpochSecond(first), until);
+        if (first < firstBuffered) {
+            String reason = leftover.name + " was not closed, and nothing is recorded until " + until;
+            dropped.add(first, Math.min(firstBuffered - 1, first + inMemory - 1), reason);
         }
     }
 

@@ -173,8 +173,30 @@ class QuotaRecorderTest {
     }
 
     @Test
+    void aWrongSettingSwitchesItOffAndTheBrokerGoesOn() throws IOException {
+        List<Map<String, String>> wrong = List.of(
+            Map.of(),
+            Map.of(RecorderConfig.FOLDER, ""),
+            Map.of(RecorderConfig.FOLDER, "a\0b"),
+            Map.of(RecorderConfig.FOLDER, folder.toString(), RecorderConfig.FILE_BYTES, "12"),
+            Map.of(RecorderConfig.FOLDER, folder.toString(), RecorderConfig.FILE_BYTES, "1e999"),
+            Map.of(RecorderConfig.FOLDER, folder.toString(), RecorderConfig.KINDS, "nonsense"),
+            Map.of(RecorderConfig.FOLDER, folder.toString(), RecorderConfig.FLUSH_SECONDS, "601"));
+        for (Map<String, String> settings : wrong) {
+            QuotaRecorder recorder = new QuotaRecorder();
+            recorder.configure(settings);
+            recorder.contextChange(new KafkaMetricsContext("kafka.server", Map.of("kafka.cluster.id", "abc")));
+            metrics.addReporter(recorder);
+            recorders.add(recorder);
+        }
+        quotaSensor("alice", "app").record(5.0, System.currentTimeMillis(), false);
+        assertEquals(Map.of(), recorded());
+        QuotaRecorder right = add();
+        right.close();
+    }
+
+    @Test
     void settingsAreCheckedAndMayChange() {
-        assertThrows(ConfigException.class, () -> new QuotaRecorder().configure(Map.of()));
         QuotaRecorder recorder = add();
         assertTrue(recorder.reconfigurableConfigs().contains(RecorderConfig.TOTAL_BYTES));
         Map<String, String> wrong = Map.of(RecorderConfig.FOLDER, "x", RecorderConfig.FILE_BYTES, "12");

@@ -201,4 +201,32 @@ class SampleWriterTest {
         assertEquals(2, names.size());
         assertEquals("quota-recorder-7-20200101T000000000Z.jsonl.gz", names.get(0));
     }
+
+    @Test
+    void theEndOfAFileThatWasNotClosedIsNamedHoweverShortTheHoleIs() throws IOException {
+        settings.put(RecorderConfig.FLUSH_SECONDS, "3");
+        SampleWriter killed = writer();
+        write(killed, START, 11);
+        Path open = files().get(0);
+        assertTrue(open.toString().endsWith(".open"));
+        List<String> before = lines(open);
+        long last = Long.parseLong(before.get(before.size() - 1).split(",")[1]);
+        assertTrue(last < START + 10, "the last seconds are in memory alone");
+        String name = open.getFileName().toString().replace(".open", "");
+
+        for (int hole : new int[] {1, 24}) {
+            Files.move(files().get(0), folder.resolve(name + ".open"));
+            SampleWriter next = writer();
+            long again = last + 1 + hole;
+            write(next, again, 1);
+            next.close();
+            List<String> after = lines(files().get(1));
+            String until = java.time.Instant.ofEpochSecond(again).toString();
+            assertTrue(after.contains("[\"d\"," + (last + 1) + "," + (last + Math.min(hole, 5)) + ",\"" + name
+                + " was not closed, and nothing is recorded until " + until + "\"]"), after.toString());
+            assertEquals(before, lines(files().get(0)));
+            Files.delete(files().get(1));
+        }
+        assertEquals(6L, dropped.total());
+    }
 }
