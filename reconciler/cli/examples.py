@@ -84,7 +84,7 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
     "sandbox stop": CommandExamples(
         page="tutorial.md",
         lines=(
-            ("Stop the local Kafka and delete its folder", "sandbox stop"),
+            ("Stop the local Kafka", "sandbox stop"),
             ("Stop it and log each step", "sandbox stop -v"),
         ),
     ),

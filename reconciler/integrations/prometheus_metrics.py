@@ -59,7 +59,7 @@ class RunMetrics:
             "kafka_quotas_consecutive_failures", "Passes without success since the last one.", registry=registry
         )
         self._valid = Gauge(
-            "kafka_quotas_manifests_valid", "1 when the manifests were last read without error.", registry=registry
+            "kafka_quotas_manifests_valid", "1 when the manifests of all owners were last read without error.", registry=registry
         )
         self._drift = Gauge(
             "kafka_quotas_drift_entities", "Entities by class of drift, when last seen.", ["class"], registry=registry

@@ -287,6 +287,8 @@ def _number_or_default(node: YamlMapping | None, name: str, built_in: float) -> 
 _HOURS: Final = re.compile(r"([01][0-9]|2[0-3]):([0-5][0-9]) ?- ?(?:([01][0-9]|2[0-3]):([0-5][0-9])|24:00)")
 _ONCE: Final = ("from", "to")
 _WEEKLY: Final = ("days", "hours", "timeZone")
+_OF_A_WINDOW: Final = frozenset({"kind", "reason"})
+"""Fields of both. With any further one, which the schema refuses, the window may be a misspelt one."""
 
 
 def freeze_windows(spec: YamlMapping | None, out: Collector) -> tuple[FreezeWindow, ...]:
@@ -296,7 +298,8 @@ def freeze_windows(spec: YamlMapping | None, out: Collector) -> tuple[FreezeWind
 
 def _windows(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[FreezeWindow]:
     for node in nodes:
-        if not isinstance(node, YamlMapping):
+        if not isinstance(node, YamlMapping) or not node.items:
+            # An error of the schema already.
             continue
         when = _recurrence(node, out)
         if when is not None:
@@ -309,8 +312,9 @@ def _recurrence(node: YamlMapping, out: Collector) -> Recurrence | None:
     if once and weekly:
         out.add("invalid-freeze-window", "a window has from and to, or days, hours and timeZone, not both", node)
         return None
-    if not once and not weekly:
+    if not once and not weekly and node.items.keys() <= _OF_A_WINDOW:
         out.add("invalid-freeze-window", "a window needs from or to (once), or days (every week)", node)
+    if not once and not weekly:
         return None
     return _once(node, out) if once else _weekly(node, out)
 
@@ -339,7 +343,9 @@ def _once(node: YamlMapping, out: Collector) -> Once | None:
 def _weekly(node: YamlMapping, out: Collector) -> Weekly | None:
     days = frozenset(WEEKDAYS.index(day) for day in texts(node, "days") if day in WEEKDAYS)
     if not days:
-        out.add("invalid-freeze-window", "a weekly window needs days, such as [sat, sun]", node)
+        # Days that are given and none of which is known are an error of the schema already.
+        if "days" not in node.items:
+            out.add("invalid-freeze-window", "a weekly window needs days, such as [sat, sun]", node)
         return None
     start, end = 0, 1440
     hours = scalar(node, "hours")

@@ -8,7 +8,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -79,11 +79,17 @@ def start_sandbox(
                 raise SandboxError("a sandbox with other settings is running. Stop it first with: kafka-quotas sandbox stop")
             return now.sandbox, False
         chosen = folder or Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
-        return cluster.start(spec, chosen, progress=progress, record=lambda sandbox: write_record(sandbox, file)), True
+        keeps = folder is not None
+        sandbox = cluster.start(
+            spec, chosen, progress=progress, record=lambda made: write_record(replace(made, keeps_folder=keeps), file)
+        )
+        return replace(sandbox, keeps_folder=keeps), True
 
 
 def stop_sandbox(cache: Path | None = None) -> Status:
-    """Ends what ``start`` started, whole or half, and removes its folder and its record; returns how it was before.
+    """End what ``start`` started, whole or half, and remove its record, and its folder unless the user chose it.
+
+    Returns how it was before.
 
     Raises ``SandboxError`` for a damaged record, and when a process could not be ended (the record stays).
     """
@@ -203,6 +209,7 @@ def _to_json(sandbox: Sandbox) -> dict[str, object]:
         "kafka_version": sandbox.kafka_version,
         "folder": str(sandbox.folder),
         "groups": sandbox.groups,
+        "keeps_folder": sandbox.keeps_folder,
         "users": [{"name": user.name, "password": user.password} for user in sandbox.users],
         "nodes": [
             {
@@ -248,6 +255,7 @@ def _from_json(value: Mapping[str, Any]) -> Sandbox:
         folder=Path(value["folder"]),
         # A record of an earlier release has no such line.
         groups=value.get("groups", False),
+        keeps_folder=value.get("keeps_folder", False),
         users=tuple(Login(name=user["name"], password=user["password"]) for user in value["users"]),
         nodes=tuple(
             SandboxNode(

@@ -92,7 +92,7 @@ def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
 
 
 def stop(sandbox: Sandbox) -> None:
-    """Ends the sandbox's processes (and never another that has one of their numbers now) and removes its folder."""
+    """End the processes, and never another that has one of their numbers now. Remove the folder unless the user chose it."""
     try:
         # ZooKeeper last: a broker that cannot reach it takes long to end.
         folders = [NodeFiles(id=node.id, sandbox_folder=sandbox.folder).folder for node in sandbox.nodes]
@@ -102,7 +102,8 @@ def stop(sandbox: Sandbox) -> None:
             keep_classes(folder)
         process.end(sandbox.processes, grace_s=_STOP_GRACE_S)
     finally:
-        _remove(sandbox.folder)
+        if not sandbox.keeps_folder:
+            _remove(sandbox.folder)
 
 
 def _remove(folder: Path) -> None:
@@ -117,7 +118,7 @@ def _claim(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise SandboxError(f"{folder} is not empty. A sandbox needs a folder of its own, which stop removes")
+            raise SandboxError(f"{folder} is not empty. Delete what is there, or choose another folder")
         folder.chmod(0o700)
     except OSError as error:
         raise SandboxError(f"cannot use {folder} for a sandbox: {error.strerror}") from error

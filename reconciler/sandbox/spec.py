@@ -184,6 +184,8 @@ class Sandbox:
     listeners: Mapping[str, str] = field(default_factory=_no_properties)
     """Bootstrap strings of the further listeners, by name."""
     zookeeper_server: SandboxZooKeeper | None = None
+    keeps_folder: bool = False
+    """Whether the folder, which the user chose, stays after it stops."""
 
     @property
     def zookeeper(self) -> str | None:

@@ -91,7 +91,7 @@ class Observers:
             seconds=outcome.seconds,
             at=self._clock.now().timestamp(),
             failures=failures,
-            valid=outcome.result.manifests_are_good,
+            valid=outcome.result.manifests_are_good and not (outcome.counts is not None and outcome.counts.with_errors),
         )
         if outcome.counts is not None:
             self._metrics.set_counts(

@@ -89,6 +89,8 @@ class EntityCounts:
     held_back: int = 0
     withheld: int = 0
     """Owners whose changes are withheld."""
+    with_errors: int = 0
+    """Owners whose manifests have errors, and are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -339,6 +341,7 @@ def _counts(observation: Observation) -> EntityCounts:
         + tuple(sorted({guard.id for guard in observation.plan.withholding_guards})),
         held_back=observation.withheld_prunes,
         withheld=len(observation.plan.withheld),
+        with_errors=sum(1 for owner in observation.plan.withheld if owner.findings),
     )
 
 

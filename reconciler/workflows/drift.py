@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.logs import log_event
-from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches, compose, display_name
+from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches
 from reconciler.planning import (
     compare,
     forgotten_entities,
@@ -21,8 +21,8 @@ from reconciler.planning import (
 )
 from reconciler.ports import QuotaReader
 from reconciler.resolution import callback_notes
-from reconciler.text import list_some
 from reconciler.workflows.baselines import GivenBaseline
+from reconciler.workflows.owners import unread_owners
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.units import at_brokers, read_for
 
@@ -94,9 +94,7 @@ def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> 
     yield from callback_notes(current.cluster)
     yield from (node.message for node in current.unreadable)
     yield from unalterable_notes(unalterable_entities(intent.desired, current.entities, intent.spec.scope))
-    if intent.errors:
-        names = list_some(sorted(display_name(owner) for owner in intent.errors if owner is not None), _MOST_NAMED)
-        yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=names)
+    yield from unread_owners(intent.errors)
     if baseline is None:
         yield _NO_BASELINE
         return

@@ -8,7 +8,18 @@ from dataclasses import dataclass, replace
 
 from reconciler.errors import UsageError
 from reconciler.manifest import Owner, owner_of_entity, owners_of_file
-from reconciler.model import ClusterSpec, DesiredState, Entity, Finding, Isolation, Message, Severity, compose, name_part
+from reconciler.model import (
+    ClusterSpec,
+    DesiredState,
+    Entity,
+    Finding,
+    Isolation,
+    Message,
+    Severity,
+    compose,
+    display_name,
+    name_part,
+)
 from reconciler.text import count_of, did_you_mean, list_some, shown
 from reconciler.workflows.load import LoadedManifests, desired_for, stop_on
 from reconciler.workflows.validate import lint_offline
@@ -164,6 +175,13 @@ def withheld_in_stage(cluster: str) -> Finding:
         "The changes of this owner are withheld on cluster {cluster}, in an earlier stage.", cluster=name_part(cluster)
     )
     return Finding(id=WITHHELD_IN_STAGE, severity=Severity.ERROR, message=message)
+
+
+def unread_owners(errors: Collection[str | None]) -> Iterator[Message]:
+    """What a comparison leaves out when manifests of these owners have errors."""
+    if names := sorted(display_name(owner) for owner in errors if owner is not None):
+        shown_names = name_part(list_some(names, _MOST_NAMED))
+        yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=shown_names)
 
 
 def isolation_notes(*, unread: Iterable[str], chosen: frozenset[str] | None, unselected: int) -> Iterator[Message]:

@@ -44,6 +44,7 @@ from reconciler.workflows.changed_clusters import PLACEHOLDER
 from reconciler.workflows.connect import Access, quota_reader
 from reconciler.workflows.every_cluster import for_every, load_every_intent
 from reconciler.workflows.git_repository import source_of
+from reconciler.workflows.owners import unread_owners
 from reconciler.workflows.plan import Intent, load_intent
 from reconciler.workflows.references import References
 from reconciler.workflows.resolve import current_view
@@ -102,8 +103,9 @@ def load_report_intents(asked: ReportRequest) -> tuple[Intent | ClusterFailure, 
     """The manifests' intent for each cluster. Raises ``ManifestError``, ``UsageError``, ``GitError`` or ``UntrustedError``."""
     references = References(trusted=asked.trusted_ref)
     if asked.one:
-        return (load_intent(asked.paths, cluster=asked.cluster, fail_on=asked.fail_on, references=references),)
-    return load_every_intent(asked.paths, fail_on=asked.fail_on, references=references, if_none=_NO_CLUSTER)
+        intent = load_intent(asked.paths, cluster=asked.cluster, fail_on=asked.fail_on, references=references, by_owner=True)
+        return (intent,)
+    return load_every_intent(asked.paths, fail_on=asked.fail_on, references=references, if_none=_NO_CLUSTER, by_owner=True)
 
 
 def make_report(
@@ -206,8 +208,8 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
         entities=tuple(_entities(intent, state.entities, given, classes)),
         callback=_WITH_GROUPS if view.caveats.groups else view.caveats.callback,
         static_defaults=view.caveats.static_defaults,
-        notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes))),
-        findings=intent.all_findings,
+        notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes, *unread_owners(intent.errors)))),
+        findings=(*intent.all_findings, *intent.owner_errors),
         budgets=_budgets(intent),
     )
 
@@ -275,8 +277,8 @@ def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
         prune=intent.spec.prune.value,
         complete=intent.desired.complete,
         entities=tuple(_entities(intent, None, None, {})),
-        notes=intent.notes,
-        findings=intent.all_findings,
+        notes=(*intent.notes, *unread_owners(intent.errors)),
+        findings=(*intent.all_findings, *intent.owner_errors),
         failure=failure,
     )
 

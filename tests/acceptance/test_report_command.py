@@ -17,7 +17,7 @@ from tests.builders import DEFAULT, client, declared, desired, user
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
-from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.manifests import cluster, quotas, repository, snapshot
 from tests.support.report_world import BACKTEST
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "report.v2.schema.json").read_text("utf-8"))
@@ -278,3 +278,21 @@ def test_a_real_broker_is_shown_with_what_was_applied_and_changed_by_hand(tmp_pa
     (ran,) = document(done)["runs"]
     assert (ran["result"], ran["verified"], ran["cluster"]["id"]) == ("done", True, live["cluster"]["id"])
     assert ">1 changed by hand<" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_a_broken_file_of_one_isolated_owner_is_named_and_the_page_shows_the_others(tmp_path: Path) -> None:
+    owners = {team: {"paths": [f"{team}.yaml"], "entities": [{"user": {"prefix": team}}]} for team in ("a", "b")}
+    (tmp_path / "kafka-quotas.yaml").write_text(repository(owners=owners, clusterPaths=["cluster.yaml"]))
+    (tmp_path / "cluster.yaml").write_text(cluster("prod", prune="never", isolate="owner"))
+    (tmp_path / "a.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: [\n")
+    (tmp_path / "b.yaml").write_text(quotas(({"user": "b1"}, {"producer_byte_rate": 1}), owner="b"))
+    (tmp_path / "live.json").write_text(snapshot({user("b1"): {"producer_byte_rate": 2.0}}))
+    current = ("--current", "live.json")
+
+    for options in (("--cluster", "prod"), ()):
+        found = document(invoke("report", *options, *current, "--format", "json", "--out", "html=page.html", cwd=tmp_path))
+        (one,) = found["clusters"]
+        assert one["summary"]["declared"] == 1
+        assert [finding["file"] for finding in one["findings"] if finding["severity"] == "error"] == ["a.yaml"]
+        assert "Manifests of a have errors. Entities that only these declare are not compared." in one["notes"]
+        assert "user=b1" in (tmp_path / "page.html").read_text("utf-8")

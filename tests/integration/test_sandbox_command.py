@@ -211,8 +211,11 @@ def test_a_sandbox_that_was_killed_is_reported_and_cleared_away(sandbox: Run, en
     assert (broken["status"], broken["sandbox"]["nodes"][0]["alive"]) == ("broken", False)
     refused = sandbox("start")
     assert (refused.returncode, "kafka.log" in refused.stderr) == (1, True)
-    assert sandbox("stop").returncode == 0
-    assert (left_over(environ), folder.exists()) == ([], False)
+    stopped = sandbox("stop")
+    assert (stopped.returncode, left_over(environ)) == (0, [])
+    assert (folder / "node-1" / "kafka.log").is_file()
+    refused = sandbox("start", "--folder", str(folder))
+    assert (refused.returncode, "Delete what is there, or choose another folder" in refused.stderr) == (1, True)
 
 
 def test_a_folder_with_something_in_it_is_refused_and_left_as_it_is(sandbox: Run, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _ACTIONS: Final = {
         "Start a Kafka that runs in the background until 'sandbox stop'. Print its address when it runs already.",
     ),
     "status": ("Print addresses and log files", "Print where the Kafka runs. Exit 0 when it runs, else 1."),
-    "stop": ("Stop the Kafka", "Stop the Kafka of 'sandbox start', and delete its folder."),
+    "stop": ("Stop the Kafka", "Stop the Kafka of 'sandbox start'. A temporary folder is deleted, one of --folder stays."),
     "run": (
         "Run a command beside a Kafka",
         "Start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code.",
@@ -175,7 +175,8 @@ def stopped_lines(before: Status) -> list[Line]:
         return [
             line(f"stopped what was left of Kafka {before.sandbox.kafka_version} ({gone} of its processes had ended already)")
         ]
-    return [line(f"stopped Kafka {before.sandbox.kafka_version} and removed {escaped(str(before.sandbox.folder))}")]
+    done = "kept" if before.sandbox.keeps_folder else "removed"
+    return [line(f"stopped Kafka {before.sandbox.kafka_version} and {done} {escaped(str(before.sandbox.folder))}")]
 
 
 def _headline(status: Status, sandbox: Sandbox) -> Line:

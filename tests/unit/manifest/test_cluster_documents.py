@@ -139,10 +139,15 @@ def test_freeze_windows_are_once_or_weekly():
         ("{days: []}", "wrong-value"),
         ("{kind: maybe, days: [mon]}", "wrong-value"),
         ("{day: [mon]}", "unknown-field"),
+        ("{days: [Sunday]}", "wrong-value"),
+        ("{days: [sun, Sunday]}", "wrong-value"),
+        ("{days: sun}", "wrong-type"),
+        ("{}", "wrong-value"),
+        ("5", "wrong-type"),
     ],
 )
-def test_a_freeze_window_that_cannot_be_understood_is_an_error(window, rule):
-    assert rule in ids(f"{CLUSTER}  prune: never\n  freeze: [{window}]\n")
+def test_a_freeze_window_that_cannot_be_understood_is_one_error(window, rule):
+    assert [rule] == ids(f"{CLUSTER}  prune: never\n  freeze: [{window}]\n")
 
 
 def test_a_cluster_needs_no_more_than_prune():

@@ -44,6 +44,7 @@ def test_a_value_is_put_back_while_removals_of_another_team_wait(tmp_path: Path)
     assert rates_of(world.cluster) == {"user=a1": 1, "user=a2": 1, "user=a3": 1, "user=b1": 8}
     assert world.metric("withheld_owners") == 1
     assert world.metric("guard_tripped", guard="too-many-removals") == 1
+    assert world.metric("manifests_valid") == 1
     assert world.metric("consecutive_failures") == 0
     assert any("withheld: owner a (2 changes)" in line for line in world.log)
     assert any("too-many-removals" in line for line in world.log)
@@ -63,7 +64,9 @@ def test_a_broken_file_of_one_team_stops_no_other(tmp_path: Path) -> None:
     assert world.results == ["withheld"]
     assert rates_of(world.cluster) == {"user=a1": 1, "user=a2": 1, "user=b1": 8}
     assert any("a.yaml" in line for line in world.log)
+    assert world.metric("manifests_valid") == 0
     write(tmp_path, a1="1MiB", a2="1MiB", b1="8MiB")
     world.run(100)
     assert world.results[-1] == "in_sync"
     assert world.metric("withheld_owners") == 0
+    assert world.metric("manifests_valid") == 1
