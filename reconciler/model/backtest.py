@@ -277,8 +277,8 @@ class Coverage:
             return None
         if self.is_moved:
             return (
-                f"{_minutes(self.minutes_missing)} of {_minutes(self.minutes)} are not known for broker {self.broker}, since a "
-                f"broker whose traffic it takes over was not recorded then, first from {self.first_missing:%Y-%m-%d %H:%M} UTC on"
+                f"broker {self.broker} takes over traffic that was not recorded for {_minutes(self.minutes_missing)} of "
+                f"{_minutes(self.minutes)}, first from {self.first_missing:%Y-%m-%d %H:%M} UTC on"
             )
         return (
             f"broker {self.broker} has no lines for {_minutes(self.minutes_missing)} of {_minutes(self.minutes)}, first from "

@@ -198,7 +198,8 @@ def _timelines(
             request_of(proposal),
             since=part.begin,
             until=part.end,
-            lead=part.lead,
+            # A sample of a rate has the time before it in itself.
+            lead=part.lead if recorded.series else datetime.timedelta(0),
             is_asked=lambda verdict: _has_client(verdict, quotas, client),
         )
     except TrafficError:

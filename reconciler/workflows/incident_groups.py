@@ -36,6 +36,8 @@ _MOST_UNLOGGED: Final = 10.0
 """A broker counts several times the thread time that a log shows. More than that is not known to have happened."""
 _LEAST_SHARE: Final = 0.3
 """A group that reaches less of its limit than this did not throttle anything."""
+_REACHED: Final = 0.9
+"""A fetch that is throttled is taken back, so its rate stays just below the limit."""
 _LATE_S: Final = 3.0
 _OF_ONE_KEY: Final = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
 
@@ -95,7 +97,26 @@ def mark_recorded_causes(groups: Sequence[PartGroup], evidences: Sequence[Source
     the limit before, unless nothing else explains them.
     """
     causes = _causes(groups, evidences, chosen, _LATE_S) or _causes(groups, evidences, chosen, 0.0)
+    reached = {_place(item.group) for item in groups if id(item.group) in causes and _is_reached(item.group)}
+    # Where one limit of a group was reached, one that was not is of a time in which another was in effect.
+    causes -= {id(item.group) for item in groups if _place(item.group) in reached and not _is_reached(item.group)}
     return [replace(item, group=replace(item.group, is_cause=id(item.group) in causes)) for item in groups]
+
+
+def unexplained_parts(
+    groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch
+) -> Iterator[MissingEvidence]:
+    """Parts of an incident in which throttles are recorded that no limit of that time explains, though one of another does."""
+    explained = {id(item.part) for item in groups if item.group.is_cause}
+    parts = {id(item.part): item.part for item in groups if explained and id(item.part) not in explained}
+    for part in parts.values():
+        begin, end = part.begin.timestamp() + _LATE_S, part.end.timestamp()
+        if any(_throttles_in(evidence, begin, end, chosen) for evidence in evidences):
+            yield MissingEvidence(
+                what=f"which limit throttled the client until {part.end:%Y-%m-%d %H:%M:%S} UTC",
+                because="the quotas known of that time do not explain the recorded throttles: another one was in effect",
+                remedy="kafka-quotas drift shows changes beside the manifests, and --audit FILE when a commit was applied",
+            )
 
 
 def _causes(groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch, late_s: float) -> set[int]:
@@ -150,6 +171,16 @@ def _explaining(
     if longest_ms > _LONGEST_REQUEST_MS:
         near = [group for group in near if group.key != _REQUEST] or near
     yield from over or (near if len({group.key for group in near}) == 1 else ())
+
+
+def _place(group: IncidentGroup) -> tuple[object, ...]:
+    return group.key, group.name, group.broker
+
+
+def _is_reached(group: IncidentGroup) -> bool:
+    """Whether the rate came to the limit. A verdict of samples may rest on reported throttles, whatever the rate is."""
+    of_tokens = group.key == _MUTATION and group.verdict is Verdict.THROTTLED
+    return of_tokens or group.last is not None or (group.share_of_limit or 0.0) >= _REACHED
 
 
 def _is_on(group: IncidentGroup, broker: int) -> bool:

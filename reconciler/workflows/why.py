@@ -35,9 +35,17 @@ from reconciler.workflows.incident_evidence import (
     SourceFailure,
     read_evidence,
 )
-from reconciler.workflows.incident_groups import PartGroup, add_origins, groups_in, mark_recorded_causes, plain_groups
+from reconciler.workflows.incident_groups import (
+    PartGroup,
+    add_origins,
+    groups_in,
+    mark_recorded_causes,
+    plain_groups,
+    unexplained_parts,
+)
 from reconciler.workflows.incident_records import recorded_in
 from reconciler.workflows.incident_times import (
+    SHOWN_S,
     Stretch,
     computed_stretches,
     join_stretches,
@@ -112,6 +120,7 @@ def _finding(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> _
     recorded = join_stretches(
         stretch for evidence in evidences for stretch in recorded_stretches(evidence.throttles or (), since, until)
     )
+    recorded = recorded or join_stretches(_shown_over(evidences, since, until))
     if (chosen := nearest_stretch(recorded, request.at)) is not None:
         return _Finding(answer=IncidentAnswer.THROTTLED, chosen=chosen, others=len(recorded) - 1)
     for possible, answer in ((False, IncidentAnswer.COMPUTED), (True, IncidentAnswer.POSSIBLE)):
@@ -136,6 +145,15 @@ def _computed(evidences: Sequence[SourceEvidence], since: float, until: float, *
             for stretch in computed_stretches(timeline.line, possible=possible):
                 if (within := stretch.within(begin, end)) is not None:
                     yield within
+
+
+def _shown_over(evidences: Sequence[SourceEvidence], since: float, until: float) -> Iterator[Stretch]:
+    """Rates over a limit whose samples show a throttle. Alone they may show one from before ``since``, for up to a minute."""
+    for evidence in evidences:
+        moments = [throttle.begin_us / 1e6 for throttle in evidence.throttles or () if throttle.of_samples]
+        for stretch in _computed([evidence], since, until, possible=False):
+            if any(stretch.begin <= moment <= stretch.end + SHOWN_S for moment in moments):
+                yield stretch
 
 
 def _undecided(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> Iterator[MissingEvidence]:
@@ -216,6 +234,7 @@ def _groups(
     if is_recorded:
         groups = mark_recorded_causes(groups, evidences, finding.chosen)
     made, missing = add_origins(request.quotas, then, groups)
+    missing += unexplained_parts(groups, evidences, finding.chosen) if is_recorded else ()
     if not any(group.is_cause for group in made):
         missing.append(_which_limit(request, then, made))
     return made, missing

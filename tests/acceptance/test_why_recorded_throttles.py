@@ -214,10 +214,10 @@ def test_the_recorder_proves_a_throttle_of_a_group_above_the_client(tmp_path: Pa
     assert before["answer"] == "unknown"
 
 
-def gauges(path: Path, *, throttled: range) -> Path:
+def gauges(path: Path, *, throttled: range, amount: int = 9_000) -> Path:
     """Samples of the group of alice each 15 s; a throttle time shows for a minute."""
     common = {"broker": 1, "user": "alice", "client_id": None, "kind": "produce", "semantics": "gauge", "interval_ms": 15_000}
-    table = [{**common, "ts": at(second), "amount": 9_000, "throttled": second in throttled} for second in range(0, 600, 15)]
+    table = [{**common, "ts": at(second), "amount": amount, "throttled": second in throttled} for second in range(0, 600, 15)]
     pq.write_table(pa.Table.from_pylist(table, schema=SCHEMA), path)
     return path
 
@@ -235,8 +235,24 @@ def test_samples_prove_a_throttle_only_where_it_rose_or_lasted(tmp_path: Path) -
     assert (whole["answer"], whole["recorded"]["samples"]) == ("throttled", 12)
     assert (whole["begin"], whole["end"]) == ("2026-11-21T13:04:00Z", "2026-11-21T13:05:45Z")
     assert [group["limit"] for group in whole["groups"] if group["cause"]] == [10_000]
-    # A sample of 13:06:45 may show a throttle from before 13:06:45.
+    # A sample of 13:06:45 may show a throttle from before 13:06:45, unless the rate is over the limit.
+    gauges(tmp_path / "samples.parquet", throttled=range(240, 420), amount=20_000)
+    over = between(405, 500)
+    assert (over["answer"], over["begin"]) == ("throttled", "2026-11-21T13:06:45Z")
     assert (decay["answer"], calm["answer"]) == ("unknown", "unknown")
+
+
+def test_a_throttle_from_before_the_commit_blames_no_other_limit(tmp_path: Path) -> None:
+    """The limit was lowered on the brokers at 300 s, and the commit came at 400 s."""
+    made = repository(tmp_path / "repository", (-3600, "20KB"), (400, "8KB"))
+    gauges(tmp_path / "samples.parquet", throttled=range(300, 600))
+
+    answer = report(made, *ALICE, *SINCE, "--traffic", "../samples.parquet")
+
+    (cause,) = [group for group in answer["groups"] if group["cause"]]
+    assert (answer["begin"], cause["limit"], cause["origin"]["subject"]) == ("2026-11-21T13:05:00Z", 8_000, "Change 1")
+    assert cause["since"] == "2026-11-21T13:06:40Z"
+    assert "which limit throttled the client until 2026-11-21 13:06:40 UTC" in {gap["what"] for gap in answer["missing"]}
 
 
 def test_lines_that_cannot_be_read_leave_it_open(tmp_path: Path) -> None:

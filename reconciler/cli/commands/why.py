@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],
         metavar="PATH",
-        help="manifests in git, for the quotas of that time and the commits that set them [default: ., if it has manifests]",
+        help="manifests in git, for the quotas of that time and the commits that set them [default: ., if it has manifests, and "
+        "none with --bootstrap-server or --zookeeper]",
     )
     parser.add_argument(
         "--at", metavar="TIME", help='explain the incident at or nearest to this time, such as "14:03" or 2026-11-22T14:03:00Z'
@@ -88,7 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_broker_model_options(parser)
     options.add_cluster_options(parser)
     options.add_current_option(parser, "take quotas beside the manifests from this snapshot instead of the live cluster")
-    options.add_detailed_exitcode_option(parser, "exit 2 when the client was throttled, or possibly was")
+    options.add_detailed_exitcode_option(parser, "exit 2 when the client was throttled, or by computation would have been")
     options.add_output_options(parser)
 
 
