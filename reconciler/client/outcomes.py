@@ -29,7 +29,7 @@ from reconciler.model import (
 )
 from reconciler.render import row_over_text, who
 from reconciler.resolution import ViewKind
-from reconciler.text import amount, count_of
+from reconciler.text import amount, count_of, recommended_text
 from reconciler.workflows import Approval
 
 Cell: TypeAlias = EntityName | str | float | bool | None
@@ -312,7 +312,7 @@ class JudgedTraffic:
                 "unlimited" if row.limit_after is None else amount(row.key, row.limit_after),
                 amount(row.key, row.peak),
                 row_over_text(row),
-                None if row.recommended is None else amount(row.key, row.recommended),
+                recommended_text(row),
             )
             for row in self.report.verdicts
         ]

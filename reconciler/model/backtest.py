@@ -198,6 +198,8 @@ class BucketVerdict:
     """The same for 99.9 % of the active seconds of each broker. ``None``: too few seconds for such a share."""
     margin: float = 0.0
     """What ``recommended`` adds to the peak, as a share: for the shortness of the history, and for the loss of a broker."""
+    margin_reason: str | None = None
+    """The parts of the margin. ``None``: there is none, or nothing is recommended."""
     regrouped: Regrouped = Regrouped.SAME
     entities_before: tuple[Entity, ...] = ()
     """Other entities that set earlier limits of the members: some of many, sorted."""
@@ -236,6 +238,11 @@ class BucketVerdict:
     def group(self) -> tuple[object, ...]:
         """What identifies the quota group, which has a row for each broker."""
         return self.key, self.user, self.client_id, self.tags, self.undecided
+
+    @property
+    def keeps_limit(self) -> bool:
+        """Whether the present limit is recommended."""
+        return self.recommended is not None and self.limits_before == (self.recommended,)
 
     @property
     def share_over(self) -> float:

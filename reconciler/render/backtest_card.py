@@ -22,7 +22,7 @@ from reconciler.render.html_page import amount_html, chip, folded, name, place_h
 from reconciler.render.metric_sentences import has_only_metrics, metrics_words
 from reconciler.render.over_limit_words import before_text, over_text, range_text
 from reconciler.render.repository_links import RepositoryLinks
-from reconciler.text import amount, duration, factor
+from reconciler.text import amount, duration, factor, recommended_text, safe_text
 
 VERDICT_STYLES: Final = {
     Verdict.THROTTLED: "bad",
@@ -101,15 +101,16 @@ def _facts(group: GroupRows, report: BacktestReport) -> Iterator[tuple[str, str]
     if first is not None and worst.verdict is Verdict.THROTTLED:
         yield "First over", f'<span class="amount">{first:%m-%d %H:%M} UTC</span>'
     if worst.limit_after is not None and worst.safe is not None:
-        safe = f'<span class="good">{amount_html(worst.key, worst.safe)}</span>'
+        style = "" if worst.censored else ' class="good"'
+        safe = f"<span{style}>{unbroken(safe_text(worst) or '')}</span>"
         p999 = worst.safe_p999
-        if p999 is not None and p999 < worst.safe:
+        if p999 is not None and p999 < worst.safe and not worst.censored:
             safe += f" <small>({unbroken(amount(worst.key, p999))} for 99.9 % of the time)</small>"
         yield "Safe from", safe
     if worst.limit_after is not None and worst.recommended is not None:
         base = "highest sample" if has_only_metrics(worst) else "safe"
         margin = f" <small>({base} and {100 * worst.margin:.0f} %)</small>" if worst.margin else ""
-        yield "Recommended", amount_html(worst.key, worst.recommended) + margin
+        yield "Recommended", unbroken(recommended_text(worst) or "") + margin
 
 
 def _limit(bucket_verdict: BucketVerdict, report: BacktestReport) -> str:

@@ -36,7 +36,6 @@ from reconciler.render.html_page import (
     Masthead,
     PageSection,
     Tile,
-    amount_html,
     chip,
     commit_words,
     filter_form,
@@ -54,7 +53,7 @@ from reconciler.render.html_page import (
 )
 from reconciler.render.over_limit_words import over_text
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
-from reconciler.text import count_of, duration
+from reconciler.text import count_of, duration, recommended_text, safe_text
 
 _CARDS: Final = 40
 """Quota groups with a card; the others have a row of the table."""
@@ -175,8 +174,8 @@ def _row(group: GroupRows, *, linked: bool) -> FoundRow:
         f"<strong>{after}</strong>" if worst.changed else after,
         unbroken(_bound(peak_text(peak))),
         f'<span class="amount">{text(_bound(over_text(group)))}</span>',
-        amount_html(worst.key, worst.safe) if advised and worst.safe is not None else "",
-        amount_html(worst.key, worst.recommended) if advised and worst.recommended is not None else "",
+        _advised(safe_text(worst)) if advised else "",
+        _advised(recommended_text(worst)) if advised else "",
     )
     order = list(VERDICT_STYLES).index(worst.verdict)
     sort = (
@@ -191,6 +190,10 @@ def _row(group: GroupRows, *, linked: bool) -> FoundRow:
         worst.recommended or 0.0,
     )
     return FoundRow(kind=worst.verdict.value, cells=cells, sort=sort)
+
+
+def _advised(words: str | None) -> str:
+    return "" if words is None else unbroken(_bound(words))
 
 
 def _bound(words: str) -> str:

@@ -39,7 +39,7 @@ from reconciler.render.metric_sentences import (
     sample_text,
 )
 from reconciler.render.over_limit_words import NEVER, before_text, over_text, range_text
-from reconciler.text import amount, count_of, duration, length_text, list_some, rate
+from reconciler.text import amount, count_of, duration, length_text, list_some, rate, recommended_text, safe_text
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""
@@ -187,23 +187,31 @@ def longest_words(verdict: BucketVerdict) -> str | None:
 
 
 def safe_words(verdict: BucketVerdict) -> str | None:
-    """The limit that throttles nothing in this history, and the limit that throttles hardly anything."""
-    if verdict.safe is None:
+    """What a limit must be at least, for this history and for hardly less of it."""
+    words = safe_text(verdict)
+    if words is None:
         return None
-    words = f"{amount(verdict.key, verdict.safe)}: no request of this history is over it, on any broker"
-    if verdict.safe_p999 is None or verdict.safe_p999 >= verdict.safe:
-        return words
-    return f"{words}. {amount(verdict.key, verdict.safe_p999)}: 1 of 1000 seconds at most"
+    if verdict.censored:
+        return f"{words}: quotas throttled these clients when they were recorded"
+    if verdict.safe_p999 is None or verdict.safe_p999 >= (verdict.safe or 0.0):
+        return f"{words} or more: no request of this history is over it, on any broker"
+    least = amount(verdict.key, verdict.safe_p999)
+    return f"{words} or more: no request of this history is over it, on any broker. {least}: 1 of 1000 seconds at most"
 
 
 def advice_words(verdict: BucketVerdict) -> str | None:
     """The value to write, or why there is none."""
-    if has_only_metrics(verdict):
+    if has_only_metrics(verdict) or verdict.recommended is None:
         return verdict.recommended_reason
-    if verdict.recommended is None:
-        return None
-    margin = f": a margin of {100 * verdict.margin:.0f} % over what was safe" if verdict.margin else ""
-    return f"{amount(verdict.key, verdict.recommended)}{margin}"
+    words = recommended_text(verdict)
+    return f"{words}, which throttled no recorded request" if verdict.keeps_limit and not verdict.censored else words
+
+
+def margin_words(verdict: BucketVerdict) -> str | None:
+    """What the recommended value has more than the safe one, and why."""
+    if verdict.margin_reason is None or ", and " not in verdict.margin_reason:
+        return verdict.margin_reason
+    return f"{100 * verdict.margin:.0f} %: {verdict.margin_reason}"
 
 
 def regrouped_words(verdict: BucketVerdict) -> str | None:

@@ -32,6 +32,7 @@ from reconciler.render.backtest_sentences import (
     limit_text,
     limit_words,
     longest_words,
+    margin_words,
     members_words,
     over_words,
     peak_share,
@@ -45,7 +46,7 @@ from reconciler.render.backtest_sentences import (
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
 from reconciler.render.metric_sentences import has_only_metrics, metrics_words
 from reconciler.render.over_limit_words import over_text, row_over_text
-from reconciler.text import amount, count_of
+from reconciler.text import count_of, recommended_text
 
 _SHOWN_GROUPS: Final = 30
 _SHOWN_NOTES: Final = 20
@@ -149,7 +150,7 @@ def _row(group: GroupRows, *, current_known: bool) -> tuple[tuple[str, Style] | 
         after,
         peak_text(group.highest),
         over_text(group) if over else "",
-        amount(worst.key, worst.recommended) if worst.recommended is not None and (over or has_only_metrics(worst)) else "",
+        (recommended_text(worst) or "") if over or has_only_metrics(worst) else "",
     )
 
 
@@ -164,6 +165,7 @@ def _group(group: GroupRows, *, current_known: bool) -> Iterator[Block]:
         ("safe", safe_words(worst) if over else None),
         ("samples", metrics_words(worst)),
         ("recommended", advice_words(worst) if over or has_only_metrics(worst) else None),
+        ("margin", margin_words(worst) if over else None),
         ("clients", members_words(worst.members, shares=not has_only_metrics(worst)) if worst.members else None),
     ):
         if words is not None:

@@ -384,7 +384,8 @@ def _of_groups(groups: Sequence[GroupRows]) -> str:
 
 def _of_group(group: GroupRows) -> str:
     worst = group.worst
-    safe = f", safe from {unbroken(rate(worst.key, worst.safe))}" if worst.safe is not None else ""
+    before = "needs at least" if worst.censored else "safe from"
+    safe = f", {before} {unbroken(rate(worst.key, worst.safe))}" if worst.safe is not None else ""
     if worst.metrics is not None and has_only_metrics(worst) and group.verdict is not Verdict.CLEAR:
         advised = f", recommended {amount_markdown(worst.key, worst.recommended)}" if worst.recommended is not None else ""
         return f"{group.verdict.value}: {over_markdown(group)}{advised}"

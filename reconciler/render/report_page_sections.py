@@ -41,7 +41,7 @@ from reconciler.render.html_page import (
 )
 from reconciler.render.metric_sentences import metric_rows_words
 from reconciler.render.over_limit_words import over_text
-from reconciler.text import count_of, expiry_text, rate, unit_text
+from reconciler.text import count_of, expiry_text, rate, recommended_text, safe_text, unit_text
 
 DRIFT_WORDS: Final = {
     DriftClass.IN_SYNC: ("in sync", "good"),
@@ -342,8 +342,8 @@ def _group(group: GroupRows, *, before_known: bool) -> tuple[str, ...]:
         unbroken(peak_text(group.highest)),
         limit,
         text(over_text(group)),
-        amount_html(worst.key, worst.safe) if worst.safe is not None else "",
-        amount_html(worst.key, worst.recommended) if worst.recommended is not None else "",
+        unbroken(words) if (words := safe_text(worst)) is not None else "",
+        unbroken(words) if (words := recommended_text(worst)) is not None else "",
         f"{worst.broker}, the worst of {len(group.rows):,}" if len(group.rows) > 1 else f"{worst.broker}",
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
+    from reconciler.text.advice import recommended_text, safe_text
     from reconciler.text.amounts import (
         amount,
         amount_part,
@@ -58,6 +59,8 @@ __all__ = [
     "rate",
     "rate_part",
     "rebalance_text",
+    "recommended_text",
+    "safe_text",
     "shares_text",
     "shown",
     "shown_part",

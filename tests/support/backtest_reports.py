@@ -95,6 +95,7 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
         safe_p999=204_800.0,
         recommended=307_200.0,
         margin=0.5,
+        margin_reason="50 % because the history is 8 h long (15 % or more)",
         members=(member(name, client), member(None, None)),
         regrouped=Regrouped.MERGED,
         buckets_before=(BucketName(user=name, client_id=client), BucketName(user="", client_id="", other=((name, client),))),

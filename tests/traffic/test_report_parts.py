@@ -22,6 +22,7 @@ from reconciler.model.finding import Severity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.resolution.resolver import Resolver
+from reconciler.text import recommended_text, safe_text
 from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.by_seconds import (
     Grid,
@@ -155,6 +156,44 @@ def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not(
     assert found.margin == pytest.approx(0.725)
     assert "50 % because the traffic of a lost broker moves to the other 2" in str(found.recommended_reason)
     assert advice(key="controller_mutation_rate", peak=100.0).recommended == 120.0
+
+
+MIB = 1024.0**2
+
+
+def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_would_be_recommended() -> None:
+    def advice(*, regrouped: bool = False, **given: Any) -> BucketVerdict:
+        one = verdict(
+            **{"limits_before": (8 * MIB,), "limit_before": 8 * MIB, "peak": 6.2 * MIB, "p999": 6.0 * MIB, **given},
+        )
+        (found,) = advised([one], days=1, brokers=3, regrouped=[one.group] if regrouped else [])
+        return found
+
+    for after in (8 * MIB, 4 * MIB, 16 * MIB):
+        kept = advice(limit_after=after)
+        assert (kept.safe, kept.recommended, kept.margin_reason) == (6.25 * MIB, 8 * MIB, None)
+        assert (recommended_text(kept), safe_text(kept)) == ("keep 8 MiB/s", "6.25 MiB/s")
+        assert str(kept.recommended_reason).startswith(
+            "keep 8 MiB/s, which throttled no recorded request. 6.25MiB is the smallest round value"
+        )
+        assert "14MiB adds 50 % because the history is 24 h long (15 % or more), and 50 % because" in str(kept.recommended_reason)
+    assert advice(peak=7.9 * MIB).safe == 8 * MIB, "a rounded value above a limit that throttled nobody is not the least"
+    changes: list[dict[str, Any]] = [
+        {"limits_before": (6 * MIB,), "limit_before": 6 * MIB},
+        {"limits_before": (4 * MIB, 8 * MIB)},
+        {"limits_before": (None,)},
+        {"limits_before": ()},
+        {"throttled_then": 1},
+        {"regrouped": True},
+    ]
+    for changed in changes:
+        raised = advice(**changed)
+        assert (raised.recommended, recommended_text(raised)) == (14 * MIB, "14 MiB/s"), changed
+        assert str(raised.margin_reason).startswith("50 % because the history is 24 h long (15 % or more), and 50 % because")
+    below = advice(limits_before=(100 * MIB,), limit_before=100 * MIB)
+    assert (below.recommended, recommended_text(below)) == (14 * MIB, "14 MiB/s"), "a lower value than the present one is advice"
+    held = advice(censored=True)
+    assert (recommended_text(held), safe_text(held)) == ("at least 14 MiB/s", "at least 6.25 MiB/s")
 
 
 def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_that_throttles_nothing() -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import decimal
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reconciler.formats import BINARY_UNITS
 from reconciler.model import BucketName, BucketVerdict, CapacityUse, Entity, Fit, QuotaFit, QuotaKey, ValueType, Verdict
 from reconciler.resolution import Bucket
-from reconciler.text import length_text
+from reconciler.text import amount, length_text
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import NO_NETWORK_TIME, lacks_network_time
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
@@ -53,52 +53,99 @@ def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
 
 
 def recommended_fields(
-    verdicts: Sequence[BucketVerdict], *, days: float, brokers: int = 1, source: str = ""
+    verdicts: Sequence[BucketVerdict],
+    *,
+    days: float,
+    brokers: int = 1,
+    source: str = "",
+    regrouped: Collection[tuple[object, ...]] = (),
 ) -> Iterator[Mapping[str, Any]]:
-    """For each verdict ``safe``, ``safe_p999``, ``recommended`` and the reason: one value a bucket, good for all of its brokers.
+    """For each verdict ``safe``, ``safe_p999``, ``recommended`` and the reasons: one value a bucket, good for all of its brokers.
 
-    ``days``: the length of the history. ``brokers``: how many there are. ``source``: as ``Provenance`` has it.
+    ``days``: the length of the history. ``brokers``: how many there are. ``source``: as ``Provenance`` has it. ``regrouped``: the
+    buckets that had other clients before.
     """
     groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
     for verdict in verdicts:
         groups.setdefault(verdict.group, []).append(verdict)
-    advice = {group: _advice(everywhere, days, brokers, source) for group, everywhere in groups.items()}
+    history = _History(days=days, brokers=brokers, source=source)
+    advice = {
+        group: _advice(everywhere, history, None if group in regrouped else _working_limit(everywhere))
+        for group, everywhere in groups.items()
+    }
     return (advice[verdict.group] for verdict in verdicts)
 
 
-def _advice(everywhere: Sequence[BucketVerdict], days: float, brokers: int, source: str) -> dict[str, Any]:
-    """The recommendation fields, equal in all verdicts of a bucket, by name; none where recorded rows were not charged."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _History:
+    days: float
+    brokers: int
+    source: str
+
+    def margin_reason(self, margin: float, loss: float) -> str:
+        """``50 % because the history is 24 h long (15 % or more), and 50 % because ...``."""
+        reason = (
+            f"{100 * margin:.0f} % because the history is {length_text(self.days * DAY_S)} long "
+            f"({100 * SMALLEST_MARGIN:.0f} % or more)"
+        )
+        if loss <= 1:
+            return reason
+        return (
+            f"{reason}, and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {self.brokers - 1}"
+        )
+
+
+def _working_limit(everywhere: Sequence[BucketVerdict]) -> float | None:
+    """The present limit of a bucket, if it has one, and it throttled no recorded request."""
+    limits = {verdict.limits_before for verdict in everywhere}
+    if len(limits) > 1 or any(verdict.throttled_then or verdict.censored or verdict.undecided for verdict in everywhere):
+        return None
+    known = limits.pop()
+    return known[0] if len(known) == 1 else None
+
+
+def _advice(everywhere: Sequence[BucketVerdict], history: _History, present: float | None) -> dict[str, Any]:
+    """The recommendation fields, equal in all verdicts of a bucket, by name; none where recorded rows were not charged.
+
+    ``present``: a limit that throttled none of this traffic. No higher one is needed.
+    """
     key = QuotaKey(everywhere[0].key)
     if any(verdict.uncharged for verdict in everywhere):
         # A value for a part of the traffic throttles the rest.
         return {}
-    if lacks_network_time(key.value, source):
+    if lacks_network_time(key.value, history.source):
         return {"recommended": None, "recommended_reason": f"no value is recommended: {NO_NETWORK_TIME}"}
-    loss = broker_loss_factor(key, brokers)
-    least, margin = max(map(_least_safe, everywhere)), margin_of(days)
+    loss, least, margin = broker_loss_factor(key, history.brokers), max(map(_least_safe, everywhere)), margin_of(history.days)
     safe, safe_text = safe_limit(key, least)
     wanted = safe_limit(key, least * (1 + margin) * loss)
     value, text = max(wanted, SMALLEST[key])
     enough = all(verdict.active_seconds >= ENOUGH_SECONDS for verdict in everywhere)
     most = max(min(verdict.p999, _least_safe(verdict)) for verdict in everywhere)
+    why = history.margin_reason(margin, loss)
+    fields = {
+        "safe": safe,
+        "safe_p999": safe_limit(key, most)[0] if enough else None,
+        "recommended": value,
+        "margin": round((1 + margin) * loss - 1, 6),
+        "margin_reason": why,
+    }
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker. "
-        f"{text} adds {100 * margin:.0f} % because the history is {length_text(days * DAY_S)} long "
-        f"({100 * SMALLEST_MARGIN:.0f} % or more)"
+        f"{text} adds {why}"
     )
-    if loss > 1:
-        reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"
     if value > wanted[0]:
         reason += f". Recommended values are {text} or more"
     if any(verdict.censored for verdict in everywhere):
         reason += ". Quotas throttled these clients when they were recorded, so both are lower bounds"
-    return {
-        "safe": safe,
-        "safe_p999": safe_limit(key, most)[0] if enough else None,
-        "recommended": value,
-        "recommended_reason": reason,
-        "margin": round((1 + margin) * loss - 1, 6),
-    }
+    if present is not None and least <= present < value:
+        reason = f"keep {amount(key.value, present)}, which throttled no recorded request. {reason}"
+        fields |= {
+            "safe": min(safe, present),
+            "recommended": present,
+            "margin": round(present / least - 1, 6) if least else 0.0,
+            "margin_reason": None,
+        }
+    return {**fields, "recommended_reason": reason}
 
 
 def _least_safe(verdict: BucketVerdict) -> float:

@@ -344,6 +344,7 @@ def enrich_verdicts(
         days=days,
         brokers=sum(part.broker != CONTROLLER for part in provenance.coverage),
         source=provenance.source,
+        regrouped={verdicts[target].group for target in moved if target in verdicts},
     )
     rows = []
     for (target, verdict), recommended in zip(verdicts.items(), advice, strict=True):

@@ -51,8 +51,9 @@ def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> Non
         (
             "  throttled  user alice: producer_byte_rate\n",
             "shared       these clients had several buckets before: user alice, client-id app; alice app",
-            "safe         250 KiB/s: no request of this history is over it, on any broker. 200 KiB/s: 1 of 1000",
-            "recommended  300 KiB/s: a margin of 50 % over what was safe",
+            "safe         250 KiB/s or more: no request of this history is over it, on any broker. 200 KiB/s: 1 of 1000",
+            "recommended  300 KiB/s\n",
+            "margin       50 % because the history is 8 h long (15 % or more)",
             "broker 1  throttled  ",
             "15 min (22 %) of the time with traffic, 15 min to 16 min. Before: never. First at 2026-11-20 08:00:00 UTC",
             "60 s without a break, from 2026-11-20 08:00:00 UTC",
