@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from reconciler.errors import TrafficError
 from reconciler.traffic.kernels.sampled_rate import Flags, Integers
 from reconciler.traffic.sources.normal_form import CHARGED, are_known, integers
 
@@ -95,6 +96,7 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
     named = {name: (codes + 1, len(pool) + 1) for name, (codes, pool) in names.items() if len(pool)}
     of_client, of = _number_combinations([*named.values(), (kind * len(brokers) + number, len(kinds) * len(brokers))])
     place = dict(zip(named, of_client, strict=False))
+    _require_usual({name: (names[name][1], place[name]) for name in named}, len(of_client[0]))
     its_kind, its_broker = np.divmod(of_client[-1], max(1, len(brokers)))
 
     def names_of(name: str) -> pa.DictionaryArray:
@@ -114,6 +116,29 @@ def charged_rows(batch: pa.RecordBatch, status: str = CHARGED) -> ChargedRows:
         others=others,
         begins=begins,
     )
+
+
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_USUAL_BYTES: Final = 1000
+"""Of all names of one client, on average: names of real clients have a tenth of it."""
+
+
+def _require_usual(names: Mapping[str, tuple[pa.Array, Integers]], clients: int) -> None:
+    """Raise ``TrafficError`` when names of clients would fill the memory, although a file has each of them once.
+
+    ``names``: pools of names, and for each client the place of its name in the pool after one that is not known.
+    """
+    lengths = {name: np.asarray(pc.fill_null(pc.binary_length(pool), 0)).astype(np.int64) for name, (pool, _) in names.items()}
+    require_usual_names(sum(int(np.append(0, lengths[name])[place].sum()) for name, (_, place) in names.items()), clients)
+
+
+def require_usual_names(size: int, clients: int) -> None:
+    """Raise ``TrafficError`` for names of so many bytes in all, where they are too many and too long."""
+    if size > _MOST_BYTES and size > _USUAL_BYTES * clients:
+        raise TrafficError(
+            f"recorded traffic: the names of {clients:,} clients have {size // clients:,} bytes each, on average, and would fill "
+            "the memory. Usual names have less than 100: take out the rows with long names"
+        )
 
 
 _SHORTEST_RUN: Final = 8

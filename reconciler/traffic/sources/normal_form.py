@@ -83,6 +83,8 @@ END_US: Final = 4_102_444_800_000_000
 """The years 2000 to 2099, as microseconds since 1970: any other time comes from a damaged row or a wrong unit."""
 MOST_AMOUNT: Final = 2**42
 """Of one row: 4 TiB, or 73 minutes of a thread. Two million such rows can be added up in 64 bits."""
+LONGEST_NAME: Final = 32_767
+"""Bytes: no request of Kafka carries a longer name."""
 DEFAULT_MOST: Final = 0.01
 """One row in a hundred: what a few lines cut by rotation or a full disk never reach, and a wrong layout always does."""
 
@@ -105,11 +107,11 @@ _TYPES: Final = {
 
 
 def rows_of(batch: pa.RecordBatch, file: str | None = None) -> pa.RecordBatch:
-    """``ROWS``, and with a ``file`` that, of a batch in the normal form; every row has all columns, texts as texts.
+    """``ROWS``, and with a ``file`` that, of a batch in the normal form. Names are dictionaries: each is there once.
 
     For readers that add up seconds: a delta within one second is a charged row.
     """
-    rows = charge_second_sums(canonical_rows(batch)).cast(ROWS)
+    rows = charge_second_sums(canonical_rows(batch))
     return rows if file is None else rows.append_column(FILE, pa.repeat(file, batch.num_rows))
 
 
@@ -119,19 +121,22 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
     A row that is not a request has the reason as status. A connection has an ``ip``, and neither user nor client id; all other
     rows have no ``ip``. ``file_columns`` gives the columns that ``batch`` needs for this.
     """
-    kind, user, client_id = (_names(batch, name) for name in ("kind", "user", "client_id"))
+    kind = _names(batch, "kind")
+    (user, longer), (client_id, longest) = (_kafka_names(batch, name) for name in ("user", "client_id"))
     of_address = _one_of(kind, {Kind.CONNECTION})
     known, ip = np.ones(batch.num_rows, dtype=np.bool_), pa.nulls(batch.num_rows, _NAMES)
+    too_long = longer | longest
     if of_address.any():
         user, client_id = (_only_where(names, ~of_address) for names in (user, client_id))
-        ip = _only_where(_names(batch, "ip"), of_address)
+        ip, longer = _kafka_names(batch, "ip")
+        ip, too_long = _only_where(ip, of_address), np.where(of_address, longer, too_long)
         # A client without a known name may still be judged; of an address there is nothing else to know.
         known = ~of_address | are_known(ip)
     broker, ts_us = _column(batch, "broker", pa.int32()), times_of(batch)
     amount = _column(batch, "amount", pa.int64())
     counts = integers(amount)
     countable = are_known(amount) & (counts >= 0) & (counts <= MOST_AMOUNT)
-    usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind))
+    usable = are_known(ts_us) & countable & are_known(broker) & _one_of(kind, set(Kind)) & ~too_long
     semantics = _names(batch, "semantics")
     of_second = _one_of(semantics, {DELTA})
     if of_second.any():
@@ -312,6 +317,23 @@ def _names(batch: pa.RecordBatch, name: str) -> pa.DictionaryArray:
     return column.cast(_NAMES)
 
 
+def is_too_long(name: str | None) -> bool:
+    """Whether no request of Kafka can carry this name."""
+    return name is not None and 4 * len(name) > LONGEST_NAME and len(name.encode("utf-8", "surrogatepass")) > LONGEST_NAME
+
+
+def _kafka_names(batch: pa.RecordBatch, name: str) -> tuple[pa.DictionaryArray, Flags]:
+    """A column of names, and which of its rows have one that is longer than any of Kafka; those are null."""
+    names = _names(batch, name)
+    long = np.asarray(pc.fill_null(pc.binary_length(names.dictionary), 0)) > LONGEST_NAME
+    if not long.any():
+        return names, np.zeros(len(names), dtype=np.bool_)
+    # Not only the rows: the dictionary would keep the text.
+    kept = pa.DictionaryArray.from_arrays(names.indices, pc.if_else(pa.array(long), "", names.dictionary))
+    rows = np.append(long, False)[integers(pc.fill_null(names.indices, len(long)))]
+    return _only_where(kept, ~rows), rows
+
+
 def _only_where(names: pa.DictionaryArray, rows: Flags) -> pa.DictionaryArray:
     """The names of some rows; the others are null."""
     return pa.DictionaryArray.from_arrays(pc.if_else(pa.array(rows), names.indices, None), names.dictionary)
@@ -328,7 +350,7 @@ def _one_of(names: pa.DictionaryArray, wanted: Collection[str]) -> Flags:
 
 def _name_hashes(batch: pa.RecordBatch, name: str) -> Hashes:
     """Of each name; of one that is not known, 0."""
-    encoded = _column(batch, name, pa.string()).dictionary_encode()
+    encoded = _names(batch, name)
     hashes = [zlib.crc32(text.encode("utf-8", "surrogatepass")) + 1 for text in encoded.dictionary.to_pylist()]
     places = integers(pc.fill_null(encoded.indices, len(hashes)))
     return np.asarray([*hashes, 0], dtype=np.uint64)[places]

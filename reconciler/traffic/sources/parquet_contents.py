@@ -22,7 +22,14 @@ from reconciler.model import escaped
 from reconciler.traffic.shuffle.on_spark import FrameRows
 from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, canonical_rows, file_columns, with_required_columns
-from reconciler.traffic.sources.parquet_parts import DICTIONARIES, ROWS_A_BATCH, Between, excludes_value, span_us
+from reconciler.traffic.sources.parquet_parts import (
+    DICTIONARIES,
+    ROWS_A_BATCH,
+    Between,
+    excludes_value,
+    require_short_names,
+    span_us,
+)
 
 LARGEST_FILE: Final = 128 * 1024 * 1024
 """Bytes. Spark puts as many into one task, too, and a worker gets all files of a task at once."""
@@ -69,13 +76,15 @@ def _is_set(spark: SparkSession, name: str, value: str | None) -> bool:
 def _decode_files(batch: pa.RecordBatch, columns: Sequence[str], between: Between | None) -> Iterator[pa.RecordBatch]:
     for path, content in zip(batch.column("path").to_pylist(), batch.column("content"), strict=True):
         try:
-            yield from decode_file(content.as_buffer(), columns, between)
+            yield from decode_file(content.as_buffer(), columns, between, path)
         except (pa.ArrowInvalid, OSError) as error:
             message = f"recorded traffic {escaped(path)} is not a Parquet file, or was not finished"
             raise TrafficError(message) from error
 
 
-def decode_file(content: pa.Buffer, columns: Sequence[str], between: Between | None = None) -> Iterator[pa.RecordBatch]:
+def decode_file(
+    content: pa.Buffer, columns: Sequence[str], between: Between | None = None, path: str = ""
+) -> Iterator[pa.RecordBatch]:
     """Some columns of the canonical traffic schema of one file. Columns that it lacks are null, as Spark's reader has them.
 
     Raises ``pyarrow.ArrowInvalid`` or ``OSError`` for what is not a Parquet file.
@@ -91,6 +100,7 @@ def decode_file(content: pa.Buffer, columns: Sequence[str], between: Between | N
         coerce_int96_timestamp_unit="us",
     ) as file:
         present = [name for name in needed if name in names]
+        require_short_names(footer, path, groups, present)
         for batch in file.iter_batches(ROWS_A_BATCH, row_groups=groups, columns=present, use_threads=False):
             rows = with_required_columns(batch)
             yield canonical_rows(rows if between is None else between.rows_of(rows), columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reconciler.errors import TrafficError
+from reconciler.model import escaped
 from reconciler.traffic.sources.normal_form import DELTA, EVENT, canonical_rows, file_columns
 
 ROWS_A_PART: Final = 2_000_000
@@ -103,8 +104,27 @@ class Part:
         names = [name for name in DICTIONARIES if name in self.columns]
         with pq.ParquetFile(self.path, read_dictionary=names, coerce_int96_timestamp_unit="us") as file:
             groups = list(range(self.first, self.end))
+            require_short_names(file.metadata, self.path, groups, present)
             batches = file.iter_batches(ROWS_A_BATCH, row_groups=groups, columns=present, use_threads=False)
             yield from batches if self.between is None else map(self.between.rows_of, batches)
+
+
+LARGEST_NAMES: Final = 128 * 1024 * 1024
+"""Bytes of the names of one row group, unpacked: more than whole row groups of usual writers have. A page may be as large."""
+
+
+def require_short_names(footer: pq.FileMetaData, path: str, groups: Iterable[int], columns: Collection[str]) -> None:
+    """Raise ``TrafficError`` for text that would fill the memory before a row of it can be looked at."""
+    places = [place for place, name in enumerate(footer.schema.names) if name in columns]
+    for group in map(footer.row_group, groups):
+        for column in map(group.column, places):
+            size = column.total_uncompressed_size
+            if column.physical_type == "BYTE_ARRAY" and size > LARGEST_NAMES:
+                raise TrafficError(
+                    f"recorded traffic {escaped(path)}: the column {column.path_in_schema!r} has {size:,} bytes of text in a row "
+                    f"group of {group.num_rows:,} rows, and at most {LARGEST_NAMES:,} are read. Write smaller row groups, or "
+                    "take out rows with long names"
+                )
 
 
 def read_part(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
