@@ -33,6 +33,8 @@ class CommentState(enum.StrEnum):
     """Changes of some owners were withheld, all others are written."""
     FAILED = "failed"
     OUTDATED = "outdated"
+    PLAN_FAILED = "plan-failed"
+    """No plan of the newest commit could be made."""
 
 
 _STATES: Final = frozenset(state.value for state in CommentState)
@@ -190,6 +192,13 @@ _WORDS: Final = {
         lead="A newer commit was pushed",
         more="The plan of that commit will be shown here.",
     ),
+    CommentState.PLAN_FAILED: _StateWords(
+        sign="❌",
+        heading="no plan",
+        alert="CAUTION",
+        lead="**No plan of this commit could be made**",
+        more="The log has the reason. A plan below is of an earlier commit.",
+    ),
 }
 _EDITED: Final = "**A user had edited this comment. It was written anew.**"
 _LOST: Final = "**A user had edited this comment, so its plan was not kept.** `kafka-quotas plan` prints the plan."
@@ -308,7 +317,9 @@ def _kept(content: Content, status: CommentStatus) -> Sequence[str]:
     if not content.lines:
         return ()
     kept = (_BEGIN, "", *content.lines, "", _END)
-    return (*kept, "") if status.state is CommentState.PLANNED else fold("The plan", kept)
+    if status.state is CommentState.PLANNED:
+        return (*kept, "")
+    return fold("The plan of an earlier commit" if status.state is CommentState.PLAN_FAILED else "The plan", kept)
 
 
 def _foot(marker: Marker, status: CommentStatus) -> Iterator[str]:

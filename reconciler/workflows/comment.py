@@ -367,7 +367,11 @@ def _status_now(request: CommentRequest) -> CommentStatus:
     """A plan of a commit that is no longer the newest is outdated before it is posted."""
     status = request.status
     known = status.commit is not None and request.newest is not None
-    late = status.state is CommentState.PLANNED and known and not str(request.newest).startswith(str(status.commit).lower())
+    late = (
+        status.state in (CommentState.PLANNED, CommentState.PLAN_FAILED)
+        and known
+        and not str(request.newest).startswith(str(status.commit).lower())
+    )
     return dataclasses.replace(status, state=CommentState.OUTDATED) if late else status
 
 

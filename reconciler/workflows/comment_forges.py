@@ -249,7 +249,7 @@ def _keep_with_overlaps(
 
 def _is_planned(status: CommentStatus, known: str | None) -> bool:
     """Whether to compare with the newest commit; one that was pushed to a branch is not one of the pull request."""
-    return status.state is CommentState.PLANNED and known is not None
+    return status.state in (CommentState.PLANNED, CommentState.PLAN_FAILED) and known is not None
 
 
 def _no_request(target: CommentTarget, repository: str, commit: str | None) -> PullRequestOutcome:

@@ -254,6 +254,45 @@ def test_a_snapshot_that_no_run_of_the_default_branch_stored_is_never_planned_wi
     assert forge.github.comments == {}
 
 
+def test_a_plan_that_cannot_be_made_takes_the_place_of_an_older_one(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    assert only(forge.on_pull_request(*forge.propose(), server_check="none")["plan"]).result == "success"
+    assert "Kafka quotas for prod: needs acceptance" in comment(forge)
+    forged(forge, "no run")
+    forge.work.git("checkout", "-q", "change")
+    forge.work.write("teams/payments.yaml", declares(1200))
+    head, merge = forge.propose()
+    ran = only(forge.on_pull_request(head, merge, server_check="none")["plan"])
+    assert ran.result == "failure"
+    text = comment(forge)
+    assert "Kafka quotas for prod: no plan" in text, ran.log
+    assert "No plan of this commit could be made" in text
+    assert head[:7] in text
+    (posted,) = forge.github.comments.values()
+    assert "<summary>The plan of an earlier commit</summary>" in str(posted["body"])
+
+
+def test_manifests_whose_clusters_cannot_be_found_leave_no_older_plan_standing(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    forge.on_pull_request(*forge.propose(), server_check="none")
+    forge.work.git("checkout", "-q", "change")
+    forge.work.write("clusters/prod.yaml", cluster("prod").replace("kind: Cluster", "kind: [Cluster"))
+    ran = forge.on_pull_request(*forge.propose(), server_check="none")
+    assert ([one.result for one in ran["clusters"]], [one.result for one in ran["plan"]]) == (["failure"], ["skipped"])
+    assert "Kafka quotas for prod: no plan" in comment(forge)
+
+
+def test_a_fork_that_can_no_longer_be_merged_leaves_no_older_plan_standing(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    head, _ = forge.propose(label="fork:change")
+    assert only(forge.on_fork_run(head, server_check="none")["comment"]).result == "success"
+    forge.work.write("teams/payments.yaml", declares(1200))
+    forge.push()
+    ran = forge.on_fork_run(head, server_check="none")["clusters"][0]
+    assert ran.result == "failure"
+    assert "Kafka quotas for prod: no plan" in comment(forge), ran.log
+
+
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from reconciler.render import CommentStatus, Content, Line
     from reconciler.workflows import CommentTarget, PullRequestOutcome
 
-_STATES: Final = ("planned", "applying", "applied", "failed", "outdated")
+_STATES: Final = ("planned", "plan-failed", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
 _COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
 _LONGEST_WAIT: Final = 3600.0
