@@ -66,12 +66,14 @@ class SourceEvidence:
     named_brokers: tuple[int, ...]
     unread: int = 0
     """Lines that could not be read or placed in time."""
+    holes: tuple[str, ...] = ()
+    """Of a log, times without any line that are longer than its usual pauses, as clauses."""
     notes: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
         """Whether no throttle of the client on its brokers and in its time is missing."""
-        return self.is_log and not self.unread
+        return self.is_log and not self.unread and not self.holes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,15 @@ def _evidence(
     source: str,
     notes: tuple[str, ...],
 ) -> SourceEvidence | SourceFailure:
-    from reconciler.traffic import Source, between, has_requests, is_request_log, recorded_throttles, unread_lines
+    from reconciler.traffic import (
+        Source,
+        between,
+        has_requests,
+        is_request_log,
+        recorded_coverage,
+        recorded_throttles,
+        unread_lines,
+    )
 
     facts = recorded.facts
     of_violations = facts.source == Source.VIOLATIONS.value
@@ -164,18 +174,23 @@ def _evidence(
         reason = _not_logged(asked.client) if of_violations else _unknown_client(asked.client, in_time)
         return SourceFailure(source=source, reason=reason)
     coverage = in_time.facts.coverage
+    is_log = is_request_log(recorded) and bool(asked.names) and has_requests(in_time, asked.names)
+    # What one broker logged after the end of another's log does not clear the other.
+    starts, ends = [part.start for part in coverage], [part.end for part in coverage]
+    holes = (part.gap_words for part in recorded_coverage(in_time)) if is_log else ()
     return SourceEvidence(
         source=source,
         recorded=recorded,
         request_of=request_of,
         throttles=throttles,
         timelines=timelines,
-        is_log=is_request_log(recorded) and bool(asked.names) and has_requests(in_time, asked.names),
+        is_log=is_log,
         counts_requests=facts.source not in (Source.RECORDER.value, Source.CELLS.value),
         names_groups=all(any(getattr(throttle, column) is None for column, _ in asked.names) for throttle in throttles or ()),
         of_violations=of_violations,
-        start=max(asked.since, min(part.start for part in coverage)),
-        end=min(asked.until, max(part.end for part in coverage)),
+        start=max(asked.since, max(starts) if is_log else min(starts)),
+        end=min(asked.until, min(ends) if is_log else max(ends)),
+        holes=tuple(words for words in holes if words is not None),
         brokers=tuple(part.broker for part in coverage if part.broker != CONTROLLER),
         named_brokers=facts.named_brokers,
         unread=unread_lines(recorded),

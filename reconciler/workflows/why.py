@@ -164,7 +164,8 @@ def _undecided(request: IncidentRequest, evidences: Sequence[SourceEvidence]) ->
             because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
             remedy = "give traffic of this time"
         elif evidence.is_log:
-            because = f"the log has no throttle of {request.client}, and {evidence.unread:,} of its lines cannot be read"
+            lack = f"{evidence.unread:,} of its lines cannot be read" if evidence.unread else evidence.holes[0]
+            because = f"the log has no throttle of {request.client}, and {lack}"
         elif evidence.throttles is None:
             because = f"the traffic ({evidence.source}) has no throttle times, and is over no limit that is known here"
             remedy = None if EntityType.IP.value in request.client.types else remedy

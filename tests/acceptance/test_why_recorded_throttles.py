@@ -268,6 +268,20 @@ def test_lines_that_cannot_be_read_leave_it_open(tmp_path: Path) -> None:
     assert "1 of its lines cannot be read" in cut["missing"][0]["because"]
 
 
+def test_the_log_of_one_broker_clears_no_time_of_another(tmp_path: Path) -> None:
+    made = repository(tmp_path / "repository", (-3600, "10MB"))
+    for broker, end in ((1, 300), (2, 100)):
+        sender = Sender(user="alice", client_id="app", size=100, every_s=0.5, begin_s=broker / 10, end_s=end)
+        write_log(tmp_path / f"{broker}.log", [sender], {})
+    traffic = ("--traffic", "1=../1.log", "--traffic", "2=../2.log")
+
+    clear = report(made, *ALICE, *SINCE, *traffic)
+    late = report(made, *ALICE, "--at", at(200).isoformat(), *traffic)
+
+    assert (clear["answer"], clear["asked"]["until"][:18]) == ("clear", "2026-11-21T13:01:3")
+    assert late["answer"] == "unknown"
+
+
 def test_a_named_broker_is_not_that_of_the_manifests_of_the_working_directory(tmp_path: Path) -> None:
     made = repository(tmp_path / "repository", (-3600, "10KB"))
     rows(tmp_path / "traffic.parquet", size=30_000, seconds=range(100, 160))
