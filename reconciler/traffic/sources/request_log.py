@@ -22,6 +22,7 @@ from reconciler.errors import TrafficError
 from reconciler.model import CONTROLLER, escaped
 from reconciler.text import list_some
 from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.sources.foreign_lines import foreign_form
 from reconciler.traffic.sources.line_charges import MUTATING, Entry, LineReader, is_strict
 from reconciler.traffic.sources.line_time import LineClock
 from reconciler.traffic.sources.log_documents import MARKER, LogLine, answered_throttle_ms, api_key, document_of
@@ -87,7 +88,6 @@ _LEAST_LINES: Final = 50
 _LINES_PASSED_OVER: Final = 5_000
 """Other lines of each part that are passed over while looking for request lines."""
 _BUFFER: Final = 1 << 20
-_DETAILS_SHOWN: Final = 3
 
 
 class _Request(NamedTuple):
@@ -223,7 +223,7 @@ class _RowReader:
         self._add(request, [entry])
 
     def _add_unreadable(self, api: int | None, raw: bytes) -> None:
-        detail = f"{self._file}: {raw[: 4 * _SHOWN].decode('utf-8', 'replace')[:_SHOWN]}"
+        detail = _beginning(self._file, raw)
         self._add(_Request(self._broker, detail=detail), [self._reader.unusable(api, UNREADABLE)])
 
     def _add(self, request: _Request, entries: Sequence[Entry]) -> None:
@@ -294,6 +294,11 @@ _OF_REQUEST: Final[Mapping[str, Callable[[Mapping[str, Any]], pa.Array]]] = {
 """Columns that several values of a request decide."""
 
 
+def _beginning(file: str, raw: bytes) -> str:
+    """The first part of a line."""
+    return f"{file}: {raw[: 4 * _SHOWN].decode('utf-8', 'replace')[:_SHOWN].rstrip()}"
+
+
 def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
     """Raise ``TrafficError`` when no line of any file is of a request, or when all that are looked at cannot be read.
 
@@ -304,19 +309,21 @@ def require_request_lines(logs: Sequence[BrokerFiles], zone: str) -> None:
     if not any(has_text(file, MARKER) for file in files):
         raise TrafficError(f"recorded traffic {where}: {NOT_A_LOG}")
     parts = log_parts(logs, _PARTS_CUT)
-    rows, details = 0, list[str]()
+    rows, samples = 0, list[tuple[str, bytes]]()
     for part in parts[:: max(1, len(parts) // _PARTS_LOOKED_AT)]:
-        for batch in parse_lines(_request_lines(part), broker=part.broker, file=part.uri, zone=zone):
-            unreadable = batch.column("status").to_pylist()
-            if any(status != UNREADABLE for status in unreadable):
+        lines = list(_request_lines(part))
+        for batch in parse_lines(lines, broker=part.broker, file=part.uri, zone=zone):
+            if any(status != UNREADABLE for status in batch.column("status").to_pylist()):
                 return
             rows += batch.num_rows
-            details += [detail for detail in batch.column("detail").to_pylist() if detail]
-    if rows >= _LEAST_LINES:
-        shown = "".join(f"\n  {escaped(detail)}" for detail in details[:_DETAILS_SHOWN])
+        samples += ((part.uri, raw) for raw in lines[:1])
+    forms = {foreign_form(raw, zone) for _, raw in samples}
+    form = forms.pop() if len(forms) == 1 else None
+    if form is not None or rows >= _LEAST_LINES:
+        why = "" if form is None else f" {form.what}. {form.serves}."
         raise TrafficError(
-            f"recorded traffic {where}: none of the {rows} request lines looked at can be read "
-            f"(no time stamp before the message, or JSON cut short), for instance:{shown}"
+            f"recorded traffic {where}: none of the {rows} request lines looked at can be read.{why} For instance, "
+            f"{escaped(_beginning(*samples[0]))}"
         )
 
 
