@@ -32,6 +32,7 @@ _LONGEST_LINE: Final = 1 << 20
 _TAIL: Final = 16
 _MOST_SAMPLES: Final = 300_000
 """Of quotas: no broker has as many, and each takes about a kilobyte."""
+_MOST_OTHERS: Final = 2000
 _MOST_NAMES: Final = 64
 """Labels of one series; one with more cannot be read."""
 _MOST_LABELS: Final = 1 << 26
@@ -44,6 +45,7 @@ _ADVICE: Final = {
     404: "This address has no metrics page. Check the path.",
 }
 _FIRST_LINE: Final = re.compile(rb"\s*+(?:#|[a-zA-Z_:][a-zA-Z0-9_:]*+[ \t{])")
+_METRIC_NAME: Final = re.compile(rb"^([a-zA-Z_:][a-zA-Z0-9_:]{0,199})[ \t{]", re.MULTILINE)
 _LABEL: Final = re.compile(r'[ \t]*+([a-zA-Z_][a-zA-Z0-9_]*+)[ \t]*+=[ \t]*+"((?:[^"\\\n]|\\.)*+)"[ \t]*+(?:,|$)')
 _ESCAPED: Final = re.compile(r'\\([\\"n])')
 _NUMBER: Final = re.compile(rb"[-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+(?:[eE][-+]?[0-9]+)?|[iI]nf|[nN]a[nN])")
@@ -73,6 +75,8 @@ class PageRead:
     """Lines of wanted metrics that are not in the exposition format."""
     bytes: int
     """Of the page, unpacked."""
+    others: tuple[str, ...] = ()
+    """Of a page without a wanted metric, the names of some that it has."""
 
 
 class PageParser:
@@ -213,6 +217,7 @@ class ExporterPage:
 
     def _read_body(self, response: urllib3.BaseHTTPResponse, at_s: float, deadline: float) -> PageRead:
         samples: list[PageSample] = []
+        others: dict[str, None] = {}
         unreadable = size = 0
         line = tail = b""
         known_form = False
@@ -226,6 +231,8 @@ class ExporterPage:
             more, wrong = self._parser.parse(text)
             samples += more
             unreadable += wrong
+            if not samples and len(others) < _MOST_OTHERS:
+                others |= dict.fromkeys(name.decode() for name in _METRIC_NAME.findall(text))
             self._require_bounds(size, len(line), len(samples))
         if not size:
             raise self._foreign("the page is empty")
@@ -236,7 +243,8 @@ class ExporterPage:
         if (line.strip() and not ends) or (kind == _OPEN_METRICS and not ends):
             raise self._foreign("the page is not complete")
         self._parser.forget_others(samples)
-        return PageRead(at_s=at_s, samples=tuple(samples), unreadable=unreadable, bytes=size)
+        names = () if samples else tuple(others)
+        return PageRead(at_s=at_s, samples=tuple(samples), unreadable=unreadable, bytes=size, others=names)
 
     def _require_form(self, text: bytes) -> None:
         if not _FIRST_LINE.match(text):

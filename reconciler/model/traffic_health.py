@@ -16,7 +16,8 @@ _RULES: Final = (
         severity=Severity.ERROR,
         explanation="The metrics server has no series of quota sensors in this time. Brokers have these MBeans only while a "
         "quota exists, and exporters show them only when their rules let them through. Set the default pair quota that doctor "
-        "prints, or check the rules and the targets of the server.",
+        "prints, or check the rules and the targets of the server. Pages of other programs, such as Redpanda, have no rates of "
+        "clients at all: the message names the program and what serves.",
     ),
     Rule(
         id="exporter-unreadable",
@@ -48,7 +49,8 @@ _RULES: Final = (
         id="series-without-broker",
         severity=Severity.WARNING,
         explanation="Each broker limits its own traffic, so that a series without a broker id is of no use. Add a label broker "
-        "to the targets in the scrape configuration, or let names of pods and hosts end with the broker id.",
+        "to the targets in the scrape configuration, or let names of pods and hosts end with the broker id. For a page, name the "
+        "broker before its address.",
     ),
     Rule(
         id="broker-without-series",

@@ -57,6 +57,8 @@ class Poller:
     """The clock of the machine was set, by so many seconds."""
     wall: Callable[[], float] = time.time
     counts: PollCounts = field(default_factory=PollCounts)
+    others: tuple[str, ...] = ()
+    """Of the last page, where it has no metric of quotas: the names of other metrics."""
     _stop: threading.Event = field(default_factory=threading.Event)
     _gap: tuple[float, str] | None = None
     _missed: int = 0
@@ -111,7 +113,7 @@ class Poller:
         if self._stop.is_set():
             return
         self.counts.scrapes += 1
-        self.counts.unreadable = read.unreadable
+        self.counts.unreadable, self.others = read.unreadable, read.others
         self._end_gap(read.at_s)
         self._good_s = read.at_s
         self.on_rows(self.columns.rows(read.samples, at_s=read.at_s, monotonic_s=begun))

@@ -145,6 +145,8 @@ class _Recorder:
         self._disk_problem: str | None = None
         self._skipped: dict[int, int] = {}
         self._unknown: dict[tuple[int, str], int] = {}
+        self._foreign: set[int] = set()
+        """Brokers whose pages are those of another program, once the log names it."""
         self._notes: list[str] = []
         self.last_reason = ""
         login = read_login(settings.http_config) if settings.http_config else None
@@ -318,9 +320,13 @@ class _Recorder:
 
     def _note_unknown(self) -> None:
         """Name the first series of each reason whose client is not known. Later ones are counted."""
-        from reconciler.traffic import series_text
+        from reconciler.traffic import foreign_page, series_text
 
         for broker, poller in self._pollers.items():
+            foreign = foreign_page(poller.page.address, poller.others)
+            if foreign is not None and broker not in self._foreign:
+                self._log.write(logging.WARNING, "foreign", f"broker {broker}: {foreign}", {"broker": broker})
+                self._foreign.add(broker)
             for reason, unknown in poller.columns.unattributed.items():
                 place = broker, reason.value
                 if place not in self._unknown:

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.last_moment import last_rates, last_totals
     from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
+    from reconciler.traffic.metric_servers import foreign_page, foreign_selector
     from reconciler.traffic.metric_targets import MetricTargets
     from reconciler.traffic.moved_traffic import move_traffic
     from reconciler.traffic.opened_traffic import keep_rows, look_first, open_traffic, read_batches
@@ -182,6 +183,8 @@ __all__ = [
     "examine_metrics",
     "find_traffic",
     "follow",
+    "foreign_page",
+    "foreign_selector",
     "frame_of",
     "frames_of_report",
     "group_timelines",

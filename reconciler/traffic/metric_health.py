@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from reconciler.model import (
@@ -28,6 +28,7 @@ from reconciler.resolution import overridden_by_default_pair
 from reconciler.text import count_of, duration, list_some
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.metric_repairs import default_pair_repair, rule_order_repair
+from reconciler.traffic.metric_servers import foreign_page
 from reconciler.traffic.metric_targets import MetricTargets, ScrapeTarget
 from reconciler.traffic.sources.metric_layouts import Layout, Measure, Unattributed
 
@@ -62,6 +63,8 @@ class HealthQuestion:
     form: SourceForm = SourceForm.PROMETHEUS
     unreadable: tuple[str, ...] = ()
     """Why pages of exporters cannot be read."""
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By source without a series of quotas, the names of other metrics that it has."""
 
 
 def examine_metrics(scraped: MetricTargets, question: HealthQuestion) -> TrafficHealth:
@@ -124,7 +127,7 @@ def _brokers(targets: Sequence[ScrapeTarget], question: HealthQuestion) -> Itera
             series=len(keys),
             clients=len({(key.user, key.client_id, key.ip) for key in of_clients}),
             rows=sum(target.samples for target in exporters),
-            kinds=tuple(kind.value for kind in Kind if any(key.kind is kind for key in of_clients)),
+            kinds=tuple(kind.value for kind in Kind if any(key.kind is kind and key.measure is Measure.RATE for key in keys)),
             measures=tuple(measure.value for measure in Measure if any(key.measure is measure for key in keys)),
             start=_at(int(times[0])) if len(times) else None,
             end=_at(int(times[-1])) if len(times) else None,
@@ -172,20 +175,26 @@ class _Examination:
                 Severity.WARNING,
                 compose("The server warns that its answers are incomplete: {warnings}.", warnings=shown),
             )
-        if not self._targets:
+        for message in self._foreign:
+            yield _finding("no-client-series", Severity.ERROR, message)
+        if not self._targets and not self._foreign:
             yield _finding(
                 "no-client-series",
                 Severity.ERROR,
-                compose("{source} has no series of quota sensors in this time.", source=name_part(self._question.source)),
+                compose(
+                    "{source} has no series of quota sensors{when}.", source=name_part(self._question.source), when=self._when
+                ),
             )
+        if not self._targets:
             return
         if not self._keys and not self._unattributed:
             yield _finding(
                 "no-client-series",
                 Severity.ERROR,
                 compose(
-                    "{source} has queue sizes of brokers, and no series of a client in this time.",
+                    "{source} has queue sizes of brokers, and no series of a client{when}.",
                     source=name_part(self._question.source),
+                    when=self._when,
                 ),
             )
         else:
@@ -200,11 +209,26 @@ class _Examination:
         """What to paste."""
         if self._layouts & {Layout.NAME_ONLY, Layout.OLD_RULE_ORDER}:
             yield rule_order_repair()
-        needed = set(self._silent_kinds())
+        if self._foreign and not self._keys:
+            # What makes a broker of Kafka show its clients changes nothing about another program.
+            return
+        needed = set(self._silent_kinds()) - self._measured
         if not self._has_pairs():
             needed |= {key.kind for key in self._keys} & set(_CLIENT_KINDS)
         if not self._unattributed or self._keys or not self._targets:
             yield from default_pair_repair(needed, self._question.quotas)
+
+    @property
+    def _of_pages(self) -> bool:
+        return self._question.form is SourceForm.EXPORTERS
+
+    @property
+    def _when(self) -> str:
+        return "" if self._of_pages else " in this time"
+
+    @property
+    def _foreign(self) -> tuple[Message, ...]:
+        return tuple(message for source, names in self._question.others.items() if (message := foreign_page(source, names)))
 
     @property
     def _layouts(self) -> set[Layout]:
@@ -237,10 +261,12 @@ class _Examination:
                 "series-without-broker",
                 Severity.WARNING,
                 compose(
-                    "{count} have no broker id, for example {example}. Add a label broker to the targets of the scrape "
-                    "configuration.",
+                    "{count} have no broker id, for example {example}. {advice}.",
                     count=count_of(len(series), "series", "series"),
                     example=name_part(series_text(series[0])),
+                    advice="Name the broker before the address: --traffic 1=metrics+http://..."
+                    if self._of_pages
+                    else "Add a label broker to the targets of the scrape configuration",
                 ),
             )
 
@@ -248,6 +274,10 @@ class _Examination:
         for kind in self._silent_kinds():
             key = KEY_OF_KIND[kind].value
             quotas = self._question.quotas
+            if kind in self._measured:
+                text = f"No series shows {_WORDS[kind]} ({key}), but other attributes of the same sensors. Let the exporter show "
+                yield _finding("kind-without-series", Severity.WARNING, f"{text}their rates, too.")
+                continue
             if quotas is not None and any(key in values for values in quotas.values()):
                 reason = "Quotas with this key exist, so either no client has used it, or the exporter leaves its MBeans out."
             else:
@@ -261,8 +291,12 @@ class _Examination:
                     f"A default pair quota with {key} would override {shown}. Give these clients pair quotas instead.",
                 )
 
+    @property
+    def _measured(self) -> set[Kind]:
+        return {key.kind for key in self._keys}
+
     def _silent_kinds(self) -> Iterator[Kind]:
-        present = {key.kind for key in self._keys}
+        present = {key.kind for key in self._keys if key.measure is Measure.RATE}
         unknown = {
             name for series in self._unattributed.values() for labels in series for name in [labels.get("__name__", "").lower()]
         }

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 _MOST_JOBS: Final = 50
 _MOST_TIME: Final = datetime.timedelta(days=31)
+_RECENT_S: Final = 300
 _US: Final = 1_000_000
 
 
@@ -129,6 +130,7 @@ def _examine_server(
             about = (f'job=~"{"|".join(map(_pattern, jobs))}"', *map(str, server.match))
             states = f'{{__name__=~"up|process_start_time_seconds",{",".join(about)}}}'
             _read_series(targets, PieceReader(api, states), piece, server)
+        others = {} if targets.targets else {server.address: _other_names(api, until)}
     finally:
         api.close()
     question = HealthQuestion(
@@ -138,8 +140,17 @@ def _examine_server(
         now=now,
         brokers=request.current.brokers if request.current is not None else (),
         quotas=request.quotas(),
+        others=others,
     )
     return examine_metrics(targets, question)
+
+
+def _other_names(api: PrometheusApi, until: datetime.datetime) -> tuple[str, ...]:
+    """Names of metrics of other programs, of the last minutes."""
+    from reconciler.traffic import AnswerReader, foreign_selector
+
+    answer = AnswerReader().read(api.range_samples(foreign_selector(), end_s=until.timestamp(), length_s=_RECENT_S))
+    return tuple(dict.fromkeys(series.label_values().get("__name__", "") for series in answer.series))
 
 
 def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHealth:
@@ -150,7 +161,7 @@ def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHea
         raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
     rules, login = request.rules("an exporter"), request.login(request.http_config)
     targets, unreadable = MetricTargets(SeriesReader(request.names(), rules)), []
-    addresses = []
+    addresses, others = [], {}
     for broker, address in map(split_page, request.traffic):
         page = open_page(address, broker, rules=rules, login=login)
         addresses.append(page.address)
@@ -161,6 +172,8 @@ def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHea
             continue
         finally:
             page.close()
+        if not read.samples:
+            others[page.address] = read.others
         targets.add_page((series.labels for series, _ in read.samples), at_s=read.at_s)
     question = HealthQuestion(
         source=list_some(addresses, 3),
@@ -171,6 +184,7 @@ def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHea
         quotas=request.quotas(),
         form=SourceForm.EXPORTERS,
         unreadable=tuple(unreadable),
+        others=others,
     )
     return examine_metrics(targets, question)
 

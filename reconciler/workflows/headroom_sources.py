@@ -240,9 +240,15 @@ class _PageLoad:
         self._kept: dict[MetricSeries, list[tuple[float, float]]] = {}
 
     def read(self) -> LoadReading:
-        """Every page; one that does not answer is named, and the others count. Raises ``TrafficError`` when none answers."""
+        """Every page; one that does not answer is named, and the others count.
+
+        Raises ``TrafficError`` when none answers, or all are those of another program.
+        """
+        from reconciler.traffic import foreign_page
+
         reasons: Counter[str] = Counter()
         errors: list[TrafficError] = []
+        foreign: list[Message] = []
         newest = 0.0
         for page in self._pages:
             try:
@@ -251,6 +257,8 @@ class _PageLoad:
                 errors.append(error)
                 continue
             newest = max(newest, read.at_s)
+            if not read.samples and (message := foreign_page(page.address, read.others)) is not None:
+                foreign.append(message)
             for labelled, value in read.samples:
                 series = self._series.of(labelled.labels)
                 if isinstance(series, str):
@@ -259,8 +267,10 @@ class _PageLoad:
                     self._kept.setdefault(series, []).append((read.at_s, value))
         if len(errors) == len(self._pages):
             raise errors[0]
+        if len(errors) + len(foreign) == len(self._pages):
+            raise TrafficError(foreign[0])
         self._forget(newest - WINDOW_S)
-        notes = (*(compose("{problem}", problem=str(error)) for error in errors), *_notes(reasons))
+        notes = (*(compose("{problem}", problem=str(error)) for error in errors), *foreign, *_notes(reasons))
         series_samples = [SeriesSamples(series=series, samples=tuple(samples)) for series, samples in self._kept.items()]
         return LoadReading(series=series_samples, brokers=self._series.brokers, notes=notes)
 

@@ -12,18 +12,13 @@ from typing import Final
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
 from reconciler.traffic.sources.metric_answers import CLUSTER_LABELS, AnsweredSeries
-from reconciler.traffic.sources.metric_layouts import MetricSeries
+from reconciler.traffic.sources.metric_layouts import MetricSeries, is_identity_label
 
 _REPLICA_LABELS: Final = frozenset(
     {"replica", "__replica__", "prometheus_replica", "prometheus", "receive_replica", "receive", "ruler_replica", "monitor",
      "instance", "pod", "kubernetes_pod_name", "pod_name", "pod_ip", "container", "endpoint", "node", "host", "hostname", "uid"}
 )  # fmt: skip
 """They differ between two servers that scrape one broker, or between two exporters beside it."""
-_IDENTITY_LABELS: Final = frozenset(
-    {"__name__", "resource", "type", "quota_type", "quota_kind", "quota_scope", "user", "principal_name", "client", "client_id",
-     "clientId", "clientid", "client-id", "client_name", "ip"}
-)  # fmt: skip
-"""They differ where two exporters of one broker have different layouts."""
 
 
 class SeveralClustersError(TrafficError):
@@ -101,7 +96,7 @@ def _span(series: Iterable[AnsweredSeries]) -> _Shown:
 
 def _require_replica(broker: int, first: Mapping[str, str], second: Mapping[str, str], among: Sequence[str] = ()) -> None:
     names = [name for name in among or sorted({*first, *second}) if first.get(name) != second.get(name)]
-    telling = [name for name in names if name not in _REPLICA_LABELS | _IDENTITY_LABELS]
+    telling = [name for name in names if name not in _REPLICA_LABELS and not is_identity_label(name)]
     if not telling:
         return
     name = min(telling, key=lambda name: CLUSTER_LABELS.index(name) if name in CLUSTER_LABELS else len(CLUSTER_LABELS))

@@ -106,8 +106,8 @@ class MetricRule:
     """Whether users and client-ids are in the labels as they are: neither percent-encoded nor quoted."""
 
 
-_SENSORS: Final = "(byte_rate|request_time|mutation_rate|throttle_time|throttle_time_ms|tokens|queue_size)"
-_GENERIC: Final = re.compile(f"kafka_server_quota_{_SENSORS}")
+_SENSORS: Final = "(byte_?rate|request_?time|mutation_?rate|throttle_?time|throttle_?time_?ms|tokens|queue_?size)(?:_value)?"
+_GENERIC: Final = re.compile(f"kafka_server_quota_{_SENSORS}", re.IGNORECASE)
 _OF_KIND: Final = re.compile(f"kafka_server_(produce|fetch|request|controller_?mutation)_{_SENSORS}", re.IGNORECASE)
 _NAME_ONLY: Final = re.compile(
     f"kafka_server_(produce|fetch|request|controllermutation)_((?:user|client_id)_(?:.*_)?){_SENSORS}", re.IGNORECASE | re.DOTALL
@@ -120,20 +120,22 @@ _KINDS: Final = {
     "controllermutation": Kind.MUTATION,
 }
 _RATES: Final = {
-    Kind.PRODUCE: "byte_rate",
-    Kind.FETCH: "byte_rate",
-    Kind.REQUEST: "request_time",
-    Kind.MUTATION: "mutation_rate",
+    Kind.PRODUCE: "byterate",
+    Kind.FETCH: "byterate",
+    Kind.REQUEST: "requesttime",
+    Kind.MUTATION: "mutationrate",
 }
 _MEASURES: Final = {
-    "throttle_time": Measure.THROTTLE_TIME,
-    "throttle_time_ms": Measure.THROTTLE_TIME,
-    "queue_size": Measure.QUEUE_SIZE,
+    "throttletime": Measure.THROTTLE_TIME,
+    "throttletimems": Measure.THROTTLE_TIME,
+    "queuesize": Measure.QUEUE_SIZE,
 }
-_KIND_LABELS: Final = ("resource", "quota_type", "quota_kind", "type")
-_USER_LABELS: Final = ("user", "principal_name")
-_CLIENT_LABELS: Final = ("client_id", "clientId", "clientid", "client-id", "client", "client_name")
-_BROKER_LABELS: Final = ("broker", "broker_id", "kafka_broker_id", "kafka_node_id", "node_id", "node")
+_KIND_LABELS: Final = ("resource", "quotatype", "quotakind", "type", "kind", "quota")
+_USER_LABELS: Final = ("user", "principalname", "principal", "username", "quotauser")
+_CLIENT_LABELS: Final = ("clientid", "client", "clientname", "quotaclientid")
+"""Of users, client-ids and kinds: without case, ``_`` and ``-``, which exporters spell in all ways."""
+_OF_GROUPS: Final = frozenset((*_KIND_LABELS, *_USER_LABELS, *_CLIENT_LABELS, "quotascope", "ip"))
+_BROKER_LABELS: Final = ("broker", "brokerid", "kafkabrokerid", "kafkanodeid", "nodeid", "node")
 _HOST_LABELS: Final = ("pod", "kubernetes_pod_name", "broker", "instance")
 """Not ``node``: on Kubernetes that is the machine, whose number is not a broker's."""
 _ABSENT: Final = frozenset({"", "not_applicable"})
@@ -160,12 +162,13 @@ def read_series(
     if name == _CONNECTIONS:
         ip = unquote_client_id(labels.get("ip", ""))
         return _located(labels, Kind.CONNECTION, Measure.RATE, ip=ip) if ip else None
-    user, client_id = _first(labels, _USER_LABELS), _first(labels, _CLIENT_LABELS)
+    spelled = _spelled(labels)
+    user, client_id = _first(spelled, _USER_LABELS), _first(spelled, _CLIENT_LABELS)
     if match := _GENERIC.fullmatch(name):
-        resource, user, client_id = _joined_tags(_first(labels, _KIND_LABELS) or "", user, client_id)
-        kind, sensor = _KINDS.get(resource.lower()), match[1]
+        resource, user, client_id = _joined_tags(_kind_label(spelled) or "", user, client_id)
+        kind, sensor = _KINDS.get(_folded(resource)), match[1]
     elif match := _OF_KIND.fullmatch(name):
-        kind, sensor = _KINDS.get(match[1].lower().replace("_", "")), match[2].lower()
+        kind, sensor = _KINDS.get(_folded(match[1])), match[2]
     elif match := _NAME_ONLY.fullmatch(name):
         return _named_only(labels, match, known)
     else:
@@ -204,11 +207,12 @@ def layout_of(labels: Mapping[str, str], rules: Sequence[MetricRule] = ()) -> La
     if any(glob_pattern(rule.name).fullmatch(name) for rule in rules):
         return Layout.MAPPED
     if _GENERIC.fullmatch(name):
-        if _first(labels, _KIND_LABELS) is None:
+        spelled = _spelled(labels)
+        if _kind_label(spelled) is None:
             return None
-        if any(", " in labels.get(label, "") for label in ("resource", "user")):
+        if any(", " in spelled.get(label, "") for label in ("resource", "user")):
             return Layout.OLD_RULE_ORDER
-        return Layout.CONTRACT if "quota_type" in labels else Layout.QUOTA_LABELS
+        return Layout.CONTRACT if "quotatype" in spelled else Layout.QUOTA_LABELS
     if match := _OF_KIND.fullmatch(name):
         return Layout.LOWER_CASE if match[1].islower() else Layout.DEFAULT_FORMAT
     return Layout.NAME_ONLY if _NAME_ONLY.fullmatch(name) else None
@@ -232,11 +236,17 @@ def glob_pattern(text: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(text.replace("[", "[[]")), re.DOTALL)
 
 
+def is_identity_label(label: str) -> bool:
+    """Whether a label is of the quota group or the sensor, so that it differs between layouts of one broker."""
+    return label == "__name__" or _folded(label) in _OF_GROUPS
+
+
 def broker_of(labels: Mapping[str, str]) -> int | None:
     """The broker id: a label of it, else the number at the end of a pod's or host's name (``kafka-3:7071``)."""
+    spelled = _spelled(labels)
     for label in _BROKER_LABELS:
-        if _BROKER.fullmatch(labels.get(label, "")):
-            return int(labels[label])
+        if _BROKER.fullmatch(spelled.get(label, "")):
+            return int(spelled[label])
     for label in _HOST_LABELS:
         host = labels.get(label, "")
         if (match := _ORDINAL.fullmatch(host)) and not _ADDRESS_AS_NAME.fullmatch(host):
@@ -244,8 +254,29 @@ def broker_of(labels: Mapping[str, str]) -> int | None:
     return None
 
 
+def _folded(text: str) -> str:
+    return text.lower().replace("_", "").replace("-", "")
+
+
+def _spelled(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels by their names without case, ``_`` and ``-``. Of two that are alike then, one with a value counts."""
+    spelled: dict[str, str] = {}
+    for label, value in labels.items():
+        folded = _folded(label)
+        if folded not in spelled or spelled[folded] in _ABSENT:
+            spelled[folded] = value
+    return spelled
+
+
 def _first(labels: Mapping[str, str], spellings: Sequence[str]) -> str | None:
     return next((labels[label] for label in spellings if labels.get(label, "") not in _ABSENT), None)
+
+
+def _kind_label(spelled: Mapping[str, str]) -> str | None:
+    """The label that names a kind of quota, alone or with other tags behind it; else the first that may."""
+    values = [spelled[label] for label in _KIND_LABELS if spelled.get(label, "") not in _ABSENT]
+    named = (value for value in values if _folded(value.partition(",")[0]) in _KINDS)
+    return next(named, values[0] if values else None)
 
 
 def _joined_tags(resource: str, user: str | None, client_id: str | None) -> tuple[str, str | None, str | None]:
@@ -261,6 +292,7 @@ def _joined_tags(resource: str, user: str | None, client_id: str | None) -> tupl
 
 
 def _measure_of(kind: Kind | None, sensor: str) -> Measure | None:
+    sensor = _folded(sensor)
     if kind is not None and sensor == _RATES[kind]:
         return Measure.RATE
     if sensor == "tokens":
@@ -285,7 +317,7 @@ def _located(
 
 def _named_only(labels: Mapping[str, str], match: re.Match[str], known: NameIndex | None) -> MetricSeries | Unattributed | None:
     kind = _KINDS[match[1].lower()]
-    measure = _measure_of(kind, match[3].lower())
+    measure = _measure_of(kind, match[3])
     if measure is None or measure is Measure.QUEUE_SIZE:
         return None
     candidates = known.candidates(match[2].removesuffix("_")) if known is not None else ()
@@ -296,8 +328,9 @@ def _named_only(labels: Mapping[str, str], match: re.Match[str], known: NameInde
 
 
 def _mapped(rule: MetricRule, labels: Mapping[str, str]) -> MetricSeries | Unattributed | None:
-    user = _first(labels, _USER_LABELS if rule.user is None else (rule.user,))
-    client_id = _first(labels, _CLIENT_LABELS if rule.client_id is None else (rule.client_id,))
+    spelled = _spelled(labels)
+    user = _first(spelled, _USER_LABELS) if rule.user is None else _first(labels, (rule.user,))
+    client_id = _first(spelled, _CLIENT_LABELS) if rule.client_id is None else _first(labels, (rule.client_id,))
     if not rule.is_plain:
         user = None if user is None else decode_user(user)
         client_id = None if client_id is None else unquote_client_id(client_id)

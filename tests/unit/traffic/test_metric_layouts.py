@@ -228,3 +228,41 @@ def test_the_selector_asks_for_every_name_that_is_read() -> None:
         '{__name__=~"kafka_server_(quota|[Pp]roduce|[Ff]etch|[Rr]equest|[Cc]ontroller_?[Mm]utation)_.+'
         '|kafka_server_socket_server_metrics_connection_accept_rate"}'
     )
+
+
+@pytest.mark.parametrize("user", ["user", "User", "USER", "user_name", "userName", "principal", "principal_name", "quota_user"])
+@pytest.mark.parametrize(
+    "client_id", ["clientId", "clientid", "client_id", "client-id", "ClientID", "CLIENT_ID", "client", "clientName"]
+)
+@pytest.mark.parametrize("kind", ["resource", "Resource", "type", "kind", "quota", "quota_type", "quotaKind"])
+def test_labels_count_in_each_spelling(user: str, client_id: str, kind: str) -> None:
+    labels = {"__name__": "kafka_server_quota_byte_rate", kind: "produce", user: "alice", client_id: "App", **BROKER}
+    assert read_series(labels) == series(Kind.PRODUCE, "alice", "App")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "measure"),
+    [
+        ("kafka_server_produce_byterate", Kind.PRODUCE, Measure.RATE),
+        ("kafka_server_Fetch_byte_rate_value", Kind.FETCH, Measure.RATE),
+        ("kafka_server_request_requesttime", Kind.REQUEST, Measure.RATE),
+        ("kafka_server_request_throttletime_ms", Kind.REQUEST, Measure.THROTTLE_TIME),
+        ("kafka_server_Controller_Mutation_mutation_rate", Kind.MUTATION, Measure.RATE),
+    ],
+)
+def test_attributes_count_in_each_spelling(name: str, kind: Kind, measure: Measure) -> None:
+    labels = {"__name__": name, "user": "alice", **BROKER}
+    assert read_series(labels) == series(kind, "alice", None, measure)
+    assert re.fullmatch(selector_of().removeprefix('{__name__=~"').removesuffix('"}'), name)
+
+
+@pytest.mark.parametrize("resource", ["Produce", "produce", "PRODUCE", "Controller-Mutation", "controller_mutation"])
+def test_a_kind_is_found_among_labels_that_mean_something_else(resource: str) -> None:
+    kind, name = (Kind.PRODUCE, "byte_rate") if resource.lower() == "produce" else (Kind.MUTATION, "mutation_rate")
+    labels = {"__name__": f"kafka_server_quota_{name}", "type": "kafka", "kind": resource, "user": "alice", **BROKER}
+    assert read_series(labels) == series(kind, "alice", None)
+
+
+def test_of_two_spellings_of_one_label_the_one_with_a_value_counts() -> None:
+    labels = {"__name__": "kafka_server_produce_byte_rate", "user": "alice", "clientId": "", "client_id": "app", **BROKER}
+    assert read_series(labels) == series(Kind.PRODUCE, "alice", "app")

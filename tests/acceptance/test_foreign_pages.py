@@ -1,0 +1,85 @@
+"""Pages without quota sensors: what they are is named, with what was seen, and no page of another program gets Kafka's advice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.model.entity import Entity
+from reconciler.traffic import foreign_page
+from tests.support.command import Done, invoke
+from tests.support.manifests import snapshot
+from tests.support.metrics_exporter import served
+
+REDPANDA = (
+    "# TYPE redpanda_application_build gauge\n"
+    'redpanda_application_build{redpanda_version="v24.2.7"} 1\n'
+    'redpanda_kafka_quotas_client_quota_throttle_time_sum{redpanda_quota_rule="kafka_client_id"} 3.5\n'
+)
+INTERNAL = 'vectorized_kafka_quotas_client_quota_throughput_sum{quota_rule="kafka_client_id",quota_type="produce_quota"} 5\n'
+BROKER = 'kafka_server_brokertopicmetrics_bytesin_total{topic="t"} 12\njvm_threads_current 5\n'
+MACHINE = "# HELP node_cpu_seconds_total x\nnode_cpu_seconds_total 5\ngo_goroutines 7\nacme_orders 3\n"
+PAGES = {
+    "Redpanda": (REDPANDA, ("is a page of Redpanda, for example redpanda_application_build. ", "no rate of a client")),
+    "Redpanda inside": (INTERNAL, ("is a page of Redpanda, for example vectorized_kafka_quotas_client_quota_throughput_sum. ",)),
+    "Confluent Cloud": ('confluent_kafka_server_request_bytes{principal_id="u-1"} 1\n', ("is a page of Confluent Cloud, ",)),
+    "kafka_exporter": ("kafka_exporter_build_info 1\nkafka_brokers 3\n", ("is a page of kafka_exporter, ", "jmx_exporter")),
+    "KMinion": ("kminion_exporter_up 1\n", ("is a page of KMinion, ",)),
+    "a worker": ("kafka_connect_worker_task_count 1\n", ("is a page of a client or worker of Kafka, ",)),
+    "a machine": (MACHINE, ("has no metric of a Kafka broker. It has acme_orders. ",)),
+}
+
+
+def doctor(folder: Path, text: str, broker: str = "1=") -> Done:
+    with served(lambda *_: (200, "text/plain", text.encode())) as port:
+        return invoke("doctor", "--traffic", f"{broker}metrics+http://127.0.0.1:{port}/metrics", cwd=folder)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_doctor_names_a_page_of_another_program_and_gives_it_no_advice_of_kafka(name: str, tmp_path: Path) -> None:
+    text, words = PAGES[name]
+    done = doctor(tmp_path, text)
+    assert done.code == 1
+    assert all(part in done.out for part in words), done.out
+    assert "[no-client-series]" in done.out
+    for advice in ("expose-clients", "kafka-configs", "Brokers measure", "scrape configuration"):
+        assert advice not in done.out
+
+
+def test_a_broker_of_kafka_without_quotas_gets_the_advice_for_it(tmp_path: Path) -> None:
+    done = doctor(tmp_path, BROKER)
+    assert "has no series of quota sensors. [no-client-series]" in done.out
+    assert "--expose-clients" in done.out
+
+
+def test_headroom_of_another_programs_page_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "now.json").write_text(snapshot({Entity.of({"user": "alice"}): {"producer_byte_rate": 1000.0}}))
+    with served(lambda *_: (200, "text/plain", REDPANDA.encode())) as port:
+        address = f"1=metrics+http://127.0.0.1:{port}/metrics"
+        done = invoke("headroom", "--current", "now.json", "--traffic", address, cwd=tmp_path)
+    assert (done.code, "is a page of Redpanda, for example redpanda_application_build" in done.err) == (1, True)
+
+
+def test_a_metric_name_is_the_text_of_a_stranger() -> None:
+    words = foreign_page("http://b1:9644/metrics", ("redpanda_a\x1b[31m",))
+    assert words is not None
+    assert "\x1b" not in str(words)
+    assert foreign_page("http://b1:9644/metrics", ()) is None
+
+
+def test_a_page_with_throttle_times_alone_shows_no_traffic(tmp_path: Path) -> None:
+    done = doctor(tmp_path, 'kafka_server_Produce_throttle_time{user="alice",} 12.0\n')
+    assert (
+        "No series shows produced bytes (producer_byte_rate), but other attributes of the same sensors. Let the exporter show "
+        "their rates, too. [kind-without-series]" in done.out
+    )
+    (line,) = (line for line in done.out.splitlines() if line.strip().startswith("1  "))
+    assert "throttle-time" in line
+    assert "produce" not in line
+
+
+def test_a_page_whose_broker_is_not_known_is_told_to_name_it_and_nothing_of_scrapes(tmp_path: Path) -> None:
+    done = doctor(tmp_path, 'kafka_server_Produce_byte_rate{user="alice",} 12.0\n', broker="")
+    assert "Name the broker before the address: --traffic 1=metrics+http://" in done.out
+    assert "scrape configuration" not in done.out
