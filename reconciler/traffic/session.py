@@ -55,8 +55,9 @@ _JVM_END_S: Final = 10.0
 _JVM_WRITING_S: Final = 120.0
 """Until a JVM that writes its classes has ended."""
 _LISTENER_S: Final = 20.0
-_REMOTE_PORT: Final = 15002
-"""Of Spark Connect, where the address names none."""
+_PORTS: Final = {"sc": 15002, "spark": 7077, "https": 443, "http": 80}
+"""Where the address names none, by its scheme."""
+_LONGEST_REASON: Final = 300
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """In the environment of what ``spark-submit`` started: its JVM runs, and knows its master."""
 _ENVIRONMENT_PATHS: Final = {
@@ -154,9 +155,10 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
         return
     if options.remote is not None:
         require_remote_packages()
-        _require_listener(options.remote)
+        _require_listener(options.remote, [options.remote], what="server")
     elif not options.submitted:
         require_java()
+        _require_listener(options.where, _masters(options.where), what="master")
     archive = _archive_for(options)
     exit_code = None
     with spark_folder() as folder:
@@ -214,13 +216,28 @@ def _session_beside(running: SparkSession, options: SessionOptions) -> SparkSess
     return session
 
 
-def _require_listener(remote: str) -> None:
-    """Spark's own client would try for ten minutes."""
-    address = urllib.parse.urlsplit(remote)
-    try:
-        socket.create_connection((address.hostname or "", address.port or _REMOTE_PORT), _LISTENER_S).close()
-    except (OSError, ValueError) as error:
-        raise TrafficError(f"Spark does not start on {remote}: no server answers there ({error})") from error
+def _require_listener(where: str, addresses: Sequence[str], *, what: str) -> None:
+    """Raise ``TrafficError`` where nothing listens at any address. Spark would try for minutes, and print Java's errors."""
+    reasons: list[str] = []
+    for text in addresses:
+        try:
+            address = urllib.parse.urlsplit(text)
+            port = address.port or _PORTS.get(address.scheme, 0)
+            socket.create_connection((address.hostname or "", port), _LISTENER_S).close()
+        except (OSError, ValueError) as error:
+            reasons.append(str(error))
+        else:
+            return
+    if reasons:
+        raise TrafficError(f"Spark does not start on {where}: no {what} answers there ({', '.join(dict.fromkeys(reasons))})")
+
+
+def _masters(where: str) -> list[str]:
+    """The addresses of the masters of ``spark://host:7077,other:7077`` and ``k8s://https://host``; of others there are none."""
+    scheme, _, rest = where.partition("://")
+    if scheme == "spark":
+        return [f"spark://{host}" for host in rest.split(",")]
+    return [rest if "://" in rest else f"https://{rest}"] if scheme == "k8s" else []
 
 
 def _archive_for(options: SessionOptions) -> ClassArchive:
@@ -272,7 +289,9 @@ def _start(options: SessionOptions, folder: str, archive: ClassArchive) -> Spark
     except (PySparkException, OSError, RuntimeError) as error:
         lines = [*start_log.read_text(errors="replace").splitlines(), *str(error).splitlines()]
         reason = next((line for line in lines if "rror" in line or "xception" in line), lines[-1] if lines else repr(error))
-        raise TrafficError(f"Spark does not start on {options.where}: {_THROWN.sub('', reason.strip())}") from error
+        raise TrafficError(
+            f"Spark does not start on {options.where}: {_THROWN.sub('', reason.strip())[:_LONGEST_REASON]}"
+        ) from error
 
 
 def _started(options: SessionOptions, folder: str, archive: ClassArchive) -> SparkSession:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support.bad_servers import refusing_port
 from tests.support.command import COMMAND, Command, Done, environment, run
 from tests.support.manifests import quotas
 from tests.support.polling import wait_until
@@ -388,6 +389,19 @@ def test_a_server_that_is_not_there_is_a_sentence(folder: Path) -> None:
 
     assert done.code == 1
     assert "Spark does not start on sc://127.0.0.1:1" in done.err
+
+
+@pytest.mark.parametrize(
+    "master", ["spark://127.0.0.1:{0}", "spark://127.0.0.1:{0},localhost:{0}", "k8s://https://127.0.0.1:{0}"]
+)
+def test_a_master_that_is_not_there_is_a_sentence(folder: Path, master: str) -> None:
+    where = master.format(refusing_port())
+    done = run("backtest", "quotas", "--traffic", LOG, "--master", where, cwd=folder)
+
+    assert done.code == 1
+    assert (
+        done.err == f"kafka-quotas: Spark does not start on {where}: no master answers there ([Errno 111] Connection refused)\n"
+    )
 
 
 def test_yarn_without_the_settings_of_hadoop_is_a_sentence_that_names_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
