@@ -211,5 +211,5 @@ NO_NETWORK_TIME: Final = (
 
 
 def lacks_network_time(key: str, source: str) -> bool:
-    """Whether the recorded rates of ``key`` are short by a part that nobody knows. ``source``: as ``Provenance`` has it."""
+    """Whether the recorded rates of ``key`` are short by an unknown part. ``source``: as ``Provenance`` has it."""
     return key == QuotaKey.REQUEST_PERCENTAGE.value and source in _LOGGED
