@@ -23,7 +23,7 @@ SHARE_FETCH: Final = 78
 """API keys."""
 
 _API_KEY: Final = b'"requestApiKey":'
-_REQUEST, _RESPONSE, _CONNECTION = b',"request":', b',"response":', b',"connection":'
+_REQUEST, _CONNECTION = b',"request":', b',"connection":'
 _THROTTLE: Final = b'"throttleTimeMs":'
 _LONGEST_THROTTLE_MS: Final = 2**31 - 1
 _LONGEST_KEY: Final = 8
@@ -267,13 +267,12 @@ def _number(beginning: bytes) -> int | None:
 def answered_throttle_ms(raw: bytes, start: int) -> int:
     """The throttle that the answer states, whatever the line's own ``throttleTimeMs`` is; 0 for none.
 
-    The two differ: of a refused mutation, only the answer has the time. Behind an answer without the field comes the line's own.
+    The two differ: of a refused mutation, only the answer has the time. No request has such a field. So the first one of a line
+    is the answer's, or of an answer without it the line's own.
     """
-    answer = raw.find(_RESPONSE, start)
-    at = raw.find(_THROTTLE, answer) if answer >= 0 else -1
-    if at < 0:
+    begin = raw.find(_THROTTLE, start) + len(_THROTTLE)
+    if begin < len(_THROTTLE) or raw[begin : begin + 1] == b"0":
         return 0
-    begin = at + len(_THROTTLE)
     milliseconds = _number(raw[begin : begin + _LONGEST_NUMBER]) or 0
     return milliseconds if milliseconds <= _LONGEST_THROTTLE_MS else 0
 

@@ -180,7 +180,8 @@ class _RowReader:
         if not colon or not FIRST_US <= ts_us < END_US or is_too_long(user) or is_too_long(line.request_header.client_id):
             self._add_unreadable(api, raw)
             return
-        line.throttle_time_ms = max(line.throttle_time_ms or 0.0, float(answered_throttle_ms(raw, start)))
+        if answered := answered_throttle_ms(raw, start):
+            line.throttle_time_ms = max(line.throttle_time_ms or 0.0, float(answered))
         header = line.request_header
         request = _Request(
             self._broker,
