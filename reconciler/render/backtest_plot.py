@@ -96,7 +96,7 @@ def limit_lines(verdict: BucketVerdict) -> tuple[LimitLine, ...]:
         lines.append(
             LimitLine(style=style, value=verdict.limit_after, words=f"{words} {amount(verdict.key, verdict.limit_after)}")
         )
-    if verdict.safe is not None and verdict.safe != verdict.limit_after:
+    if verdict.safe is not None and not verdict.censored and verdict.safe != verdict.limit_after:
         lines.append(LimitLine(style="safe", value=verdict.safe, words=f"safe {amount(verdict.key, verdict.safe)}"))
     return tuple(LimitLine(style=line.style, value=line.value, words=line.words.partition(" (")[0]) for line in lines)
 
