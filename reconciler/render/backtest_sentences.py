@@ -326,9 +326,20 @@ def kept_words(report: BacktestReport) -> str | None:
         kept = sum(report.group_counts.unchanged[verdict] for verdict in (Verdict.CLEAR, Verdict.INCONCLUSIVE))
     if not kept:
         return None
+    return f"The change does not touch {count_of(kept, 'more quota group')}. {_of_kept(report)}"
+
+
+def _of_kept(report: BacktestReport) -> str:
+    """What is known of quota groups that stay, and are not seen to be over."""
+    shown = {verdict.group for verdict in telling(report)}
+    throttled = {verdict.group for verdict in report.verdicts if verdict.censored} - shown
+    if throttled:
+        return f"Quotas throttled {len(throttled):,} of them when they were recorded."
     seen = any(observations.semantics in OF_METRICS for observations in report.provenance.observations)
-    over = "None was seen over a limit." if seen else "No recorded client there is over a limit."
-    return f"The change does not touch {count_of(kept, 'more quota group')}. {over}"
+    # Of a report with the worst rows only, the others may have been throttled.
+    if seen or (report.group_counts is not None and report.provenance.throttled_then):
+        return "None was seen over a limit."
+    return "No recorded client there is over a limit."
 
 
 def count_groups(verdicts: Sequence[BucketVerdict]) -> int:

@@ -108,3 +108,13 @@ def test_no_row_is_wider_than_the_terminal(width: int) -> None:
     for details in (False, True):
         rows = plain(backtest_lines(full("名前" * 40, "🙂" * 30), details=details), width=width).splitlines()
         assert all(cells(row) <= width for row in rows)
+
+
+def test_groups_that_stay_are_not_said_to_be_under_their_limits_where_quotas_throttled_them() -> None:
+    quiet = verdict(user="quiet", changed=False)
+    throttled = verdict(user="admin", changed=False, verdict=Verdict.INCONCLUSIVE, censored=True)
+    begin = "The change does not touch"
+    assert f"{begin} 1 more quota group. No recorded client there is over a limit." in plain(backtest_lines(report_of(quiet)))
+    both = plain(backtest_lines(report_of(quiet, throttled)))
+    assert f"{begin} 2 more quota groups. Quotas throttled 1 of them when they were recorded." in both
+    assert "No recorded client there" not in both
