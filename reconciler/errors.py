@@ -124,7 +124,7 @@ class BackendError(ReconcilerError):
 class UnreachableError(BackendError):
     """No connection: refused, timed out, unknown host, or the other side does not speak Kafka. Nothing was sent.
 
-    ``remedy``: what to check, where the reason decides it; it is not part of the message.
+    ``remedy``: what to check, where the reason decides it. It is not part of the message.
     """
 
     failure_reason = "unreachable"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,6 +26,7 @@ from reconciler.model import (
 )
 from reconciler.text import count_of, list_some, moment_text, shown
 from reconciler.workflows.alter import AlterRequest, AlterTarget
+from reconciler.workflows.cluster_overrides import with_override
 from reconciler.workflows.load import LoadedManifests, adjusted, desired_for, stop_on
 from reconciler.workflows.propose import clusters_of_values, read_manifest, revise_file
 from reconciler.yaml import ScalarEdit, expand_scalars
@@ -72,15 +73,34 @@ def temporary_values(request: AlterRequest, target: AlterTarget, *, until: datet
     until = _whole_second(until)
     places = {key: _place(QuotaKey(key), request.entity, target) for key in request.add}
     edits: dict[str, list[ScalarEdit]] = {}
+    overrides: dict[str, dict[str, str]] = {}
     notes = []
+    sharing = clusters_of_values(target.loaded, leave_out=target.spec.name)
     for key, quota in places.items():
         value = value_text(QuotaKey(key), request.add[key])
+        if others := sharing.get(quota.source):
+            _require_no_override(key, request.entity, target, others)
+            # Without then, an override falls back to the value of the entry.
+            overrides.setdefault(quota.source.file, {})[key] = f"{{value: {value}, until: {until:%Y-%m-%dT%H:%M:%SZ}}}"
+            notes.append(_note(key, quota, value, until, only=target.spec.name))
+            continue
         new = f"{{value: {value}, until: {until:%Y-%m-%dT%H:%M:%SZ}, then: {quota.text}}}"
         place = quota.source
         edits.setdefault(place.file, []).append(ScalarEdit(line=place.line, column=place.column, old=quota.text, new=new))
         notes.append(_note(key, quota, value, until))
+    sources = {quota.source.file: quota.source for quota in places.values() if quota.source in sharing}
+
+    def edited(file: str) -> Callable[[bytes, Sequence[ScalarEdit]], bytes]:
+        def edit(content: bytes, some: Sequence[ScalarEdit]) -> bytes:
+            content = expand_scalars(content, some) if some else content
+            values = overrides.get(file)
+            return with_override(content, sources[file], target.spec.name or "", values) if values else content
+
+        return edit
+
+    files = sorted({*edits, *overrides})
     revisions = tuple(
-        revise_file(file, read_manifest(file), some, expand_scalars, paths=target.paths) for file, some in sorted(edits.items())
+        revise_file(file, read_manifest(file), edits.get(file, ()), edited(file), paths=target.paths) for file in files
     )
     _require_valid(revisions, target.loaded, target.spec.name)
     return TemporaryValues(revisions=revisions, notes=tuple(notes))
@@ -108,14 +128,17 @@ def _whole_second(moment: datetime.datetime) -> datetime.datetime:
     return moment.astimezone(datetime.UTC).replace(microsecond=0)
 
 
-def _note(key: str, quota: DesiredQuota, value: str, until: datetime.datetime) -> Message:
+def _note(key: str, quota: DesiredQuota, value: str, until: datetime.datetime, *, only: str | None = None) -> Message:
+    where = compose(" for cluster {cluster} alone", cluster=name_part(only)) if only is not None else ""
     return compose(
-        "{place} declares {key} as {value} until {when}, then {then}. Commit the file, so that {run} or {apply} takes it back.",
+        "{place} declares {key} as {value} until {when}, then {then}{where}. Commit the file, so that {run} or {apply} takes it "
+        "back.",
         place=quota.source,
         key=key_part(key),
         value=name_part(value),
         when=name_part(moment_text(until)),
         then=name_part(quota.text),
+        where=where,
         run=flag_part("run --apply"),
         apply=flag_part("apply"),
     )
@@ -150,9 +173,19 @@ def _obstacles(key: QuotaKey, entity: Entity, target: AlterTarget, quota: object
     if others:
         names = list_some([str(each) for each in others], _NAMED)
         yield f"{count_of(len(others), 'other entity shares', 'other entities share')} the value: {names}. Give {entity} its own"
-    clusters = clusters_of_values(target.loaded, leave_out=target.spec.name).get(quota.source) if target.loaded else None
-    if clusters:
-        yield f"the value is also that of {list_some(clusters, _NAMED)}. Add an override for this cluster by hand"
+
+
+def _require_no_override(key: str, entity: Entity, target: AlterTarget, others: Sequence[str]) -> None:
+    """Raise ``UsageError`` when the entry has an override for this cluster already: two of them must not match."""
+    documents = target.loaded.documents if target.loaded is not None else ()
+    entries = [entry for document in documents for entry in document.entries if entry.declared.entity == entity]
+    existing = [override for entry in entries for override in entry.overrides if override.clusters.chooses(target.spec)]
+    if existing:
+        names = list_some(others, _NAMED)
+        raise UsageError(
+            f"{existing[0].span}: {entity} has an override for this cluster already, and {key} is also that of {names}. "
+            "Add the value to this override by hand"
+        )
 
 
 def _is_plain(key: QuotaKey, quota: DesiredQuota) -> bool:

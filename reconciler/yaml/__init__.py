@@ -8,11 +8,13 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.yaml.editing import ScalarEdit, ScalarEditError, edit_scalars, expand_scalars
+    from reconciler.yaml.inserting import Insertion, field_before, insert, item_first
     from reconciler.yaml.nodes import Plain, YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence
     from reconciler.yaml.reading import read_yaml
     from reconciler.yaml.writing import scalar_text
 
 __all__ = [
+    "Insertion",
     "Plain",
     "ScalarEdit",
     "ScalarEditError",
@@ -23,6 +25,9 @@ __all__ = [
     "YamlSequence",
     "edit_scalars",
     "expand_scalars",
+    "field_before",
+    "insert",
+    "item_first",
     "read_yaml",
     "scalar_text",
 ]

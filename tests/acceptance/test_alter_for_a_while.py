@@ -142,3 +142,94 @@ def test_a_value_above_the_limit_of_the_repository_is_refused(team: Team) -> Non
 
     assert (done.code, "above-limit" in done.out) == (1, True), done
     assert (team.file.read_text(), team.live()) == (TEXT, None)
+
+
+SHARED = """\
+# The quotas of the team.
+apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+spec:
+  quotas:
+    - match: {user: bob}
+      quotas: {producer_byte_rate: 3MiB}
+ALICE
+    - match: {user: carol}
+      quotas: {producer_byte_rate: 3MiB}
+"""
+OVERRIDE = r"{clusters: [prod], quotas: {producer_byte_rate: {value: 40MiB, until: UNTIL}}}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (
+            "    - match: {user: alice}   # the batch\n      quotas:\n        producer_byte_rate: 10MiB   # agreed",
+            (
+                "    - match: {user: alice}   # the batch\n      overrides: [NEW]\n      quotas:\n"
+                "        producer_byte_rate: 10MiB   # agreed"
+            ),
+        ),
+        (
+            "    - quotas: {producer_byte_rate: 10MiB}\n      match: {user: alice}",
+            "    - overrides: [NEW]\n      quotas: {producer_byte_rate: 10MiB}\n      match: {user: alice}",
+        ),
+        (
+            "    - {match: {user: alice}, quotas: {producer_byte_rate: 10MiB}}",
+            "    - {match: {user: alice}, overrides: [NEW], quotas: {producer_byte_rate: 10MiB}}",
+        ),
+        (
+            (
+                "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n      overrides:\n"
+                "        - clusters: [staging]\n          quotas: {consumer_byte_rate: 1MiB}"
+            ),
+            (
+                "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n      overrides:\n"
+                "        - NEW\n        - clusters: [staging]\n          quotas: {consumer_byte_rate: 1MiB}"
+            ),
+        ),
+        (
+            (
+                "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
+                "      overrides: [{clusters: [staging], quotas: {consumer_byte_rate: 1MiB}}]"
+            ),
+            (
+                "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
+                "      overrides: [NEW, {clusters: [staging], quotas: {consumer_byte_rate: 1MiB}}]"
+            ),
+        ),
+    ],
+)
+def test_a_value_that_several_clusters_share_gets_an_override_for_this_one(team: Team, entry: str, expected: str) -> None:
+    (team.file.parent / "staging.yaml").write_text(cluster("staging", prune="never"))
+    (team.file.parent / "test.yaml").write_text(cluster("test", prune="never"))
+    team.file.write_text(SHARED.replace("ALICE", entry))
+
+    done = team.alter("--cluster", "prod", "--add", "producer_byte_rate=40MiB")
+
+    assert (done.code, team.live()) == (0, 40 * MIB), done
+    written = team.file.read_text()
+    (until,) = re.findall(r"until: ([^}]+)\}", written)
+    assert written == SHARED.replace("ALICE", expected.replace("NEW", OVERRIDE.replace("UNTIL", until)))
+    assert f"declares producer_byte_rate as 40MiB until {until[:10]}" in done.err
+    assert "then 10MiB for cluster prod alone" in done.err
+    assert invoke("validate", "quotas", cwd=team.folder).code == 0
+    for name, rate in (("prod", 40 * MIB), ("test", 10 * MIB)):
+        plan = ("plan", "quotas", "--cluster", name, "--bootstrap-server", team.server, "--format", "json")
+        changed = {row["entity"].get("user"): row for row in invoke(*plan, cwd=team.folder).json()["changes"]}
+        assert ("alice" in changed) is (rate != 40 * MIB)
+    team.file.write_text(written.replace(until, "2020-12-01"))
+    applied = ("apply", "quotas", "--cluster", "prod", "--bootstrap-server", team.server, "--auto-approve")
+    assert invoke(*applied, cwd=team.folder).code == 0
+    assert team.live() == 10 * MIB
+
+
+def test_an_override_for_this_cluster_that_does_not_have_the_key_is_left_to_a_person(team: Team) -> None:
+    (team.file.parent / "staging.yaml").write_text(cluster("staging", prune="never"))
+    entry = "    - match: {user: alice}\n      quotas: {producer_byte_rate: 10MiB}\n"
+    entry += "      overrides: [{clusters: [prod], quotas: {consumer_byte_rate: 1MiB}}]"
+    team.file.write_text(SHARED.replace("ALICE", entry))
+
+    done = team.alter("--cluster", "prod", "--add", "producer_byte_rate=40MiB")
+
+    assert (done.code, team.live()) == (64, None), done
+    assert "user=alice has an override for this cluster already, and producer_byte_rate is also that of staging" in done.err
