@@ -296,6 +296,8 @@ def _worse_of(at_once: BacktestReport, after_apply: BacktestReport) -> BacktestR
     """The report after the apply, with each quota group that is worse before it, and what is found then."""
     groups = {group.worst.group: group for group in group_verdicts(after_apply.verdicts)}
     for group in group_verdicts(at_once.verdicts):
+        if group.worst.limit_after is None:
+            continue
         known = groups.get(group.worst.group)
         if known is None or _badness(group.worst) > _badness(known.worst):
             groups[group.worst.group] = group
