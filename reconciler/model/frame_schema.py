@@ -75,7 +75,7 @@ TRAFFIC_SCHEMA: Final = FrameSchema(
         _always("kind", "string", "produce, fetch, request, mutation or connection"),
         _always("amount", "bigint", "bytes, nanoseconds of a thread, partitions or connections"),
         _always("semantics", "string", "event, delta, gauge or mean"),
-        _optional("throttled", "boolean", "quotas throttled this when it was recorded"),
+        _optional("throttled", "boolean", "quotas throttled this when it was recorded. Null or no column: not known"),
         _optional("overhead", "bigint", "the part of amount that is not records. A fetch quota does not cut it"),
         _optional("tie", "bigint", "orders requests of one microsecond"),
         _optional("ip", "string", "for connections, which have neither user nor client_id"),
