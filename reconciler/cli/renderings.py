@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -261,4 +262,11 @@ def places() -> RepoPaths:
     root = (
         Path(workspace) if workspace else next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
     )
-    return RepoPaths(working_folder=here.as_posix(), root=root.absolute().as_posix())
+    return RepoPaths(working_folder=here.as_posix(), root=root.absolute().as_posix(), others=tuple(_work_trees(root)))
+
+
+def _work_trees(root: Path) -> Iterator[str]:
+    """The other work trees that git has noted: a job may plan the files of a pull request in one of its own."""
+    for note in sorted((root / ".git" / "worktrees").glob("*/gitdir")):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            yield Path(note.read_text(encoding="utf-8").strip()).parent.as_posix()

@@ -187,5 +187,3 @@ def _notes(
                 where=where,
                 day=acceptance.until.isoformat(),
             )
-        elif not seen.entities:
-            yield compose("Guard {guard} is accepted in the manifest{where} but did not trip.", guard=guard, where=where)

@@ -18,6 +18,7 @@ import hashlib
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
@@ -128,8 +129,17 @@ def _issue(finding: Finding, print_of: str, places: RepoPaths) -> dict[str, Json
 
 
 def plan_annotations(plan: Plan, *, places: RepoPaths | None = None) -> WorkflowCommands:
-    """The findings of a plan, and its guards: one that needs acceptance is an error, an accepted one a notice."""
-    return findings_annotations((*findings_of_guards(plan), *plan.findings), places=places)
+    """The findings of a plan, and its guards: one that needs acceptance is a warning, an accepted one a notice.
+
+    A plan whose guards trip is a good plan, and its job succeeds: an error beside it would contradict that.
+    """
+    guards = (
+        replace(finding, severity=Severity.WARNING)
+        if finding.id.startswith(GUARD_PREFIX) and finding.severity is Severity.ERROR
+        else finding
+        for finding in findings_of_guards(plan)
+    )
+    return findings_annotations((*guards, *plan.findings), places=places)
 
 
 def findings_annotations(findings: Sequence[Finding], *, places: RepoPaths | None = None) -> WorkflowCommands:

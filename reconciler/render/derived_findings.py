@@ -40,12 +40,23 @@ def findings_of_guards(plan: Plan) -> tuple[Finding, ...]:
             id=f"{GUARD_PREFIX}{guard.id}",
             severity=_SEVERITIES[guard.status],
             message=guard_sentence(guard),
-            span=_place(guard.set_in),
+            span=_span(guard, plan),
         )
         for guard in (*plan.guards, *plan.withholding_guards)
         if guard.status in _SEVERITIES
     )
     return (*guards, *plan.owner_errors)
+
+
+def _span(guard: GuardResult, plan: Plan) -> Span | None:
+    """The proposed line that the guard is about, else where its limit is set, unless that is a file of another commit."""
+    changes = (*plan.changes, *(change for each in plan.withheld for change in each.changes))
+    about = [change for change in changes if change.entity in guard.entities]
+    if guard.status is GuardStatus.NEEDS_ACCEPTANCE and not about:
+        about = list(changes)
+    source = next((key.source for change in about for key in change.keys if key.source is not None), None)
+    place = _place(guard.set_in)
+    return source or (None if place is None or ":" in place.file else place)
 
 
 def guard_sentence(guard: GuardResult) -> str:

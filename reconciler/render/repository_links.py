@@ -18,6 +18,8 @@ from reconciler.model import Finding, Span
 from reconciler.render.markdown_text import NAME_LIMIT, code
 
 _ADDRESS: Final = re.compile(r"https?://[A-Za-z0-9.:-]+/[A-Za-z0-9._~/%#?=&+-]*")
+_BRANCH: Final = re.compile(r"(?:refs/heads|refs/remotes/[^/:]+|origin)/(?P<branch>[^:]+):(?P<path>.+)", re.DOTALL)
+"""A file of a branch, as places of a trusted reference spell it."""
 _SHORT_COMMIT: Final = 7
 _SHORT_DIGEST: Final = 8
 
@@ -31,16 +33,20 @@ class RepoPaths:
 
     working_folder: str = "/"
     root: str = "/"
+    others: tuple[str, ...] = ()
+    """Roots of other work trees of the repository, absolute."""
 
     def relative(self, file: str) -> str:
         """The path from the root, with ``/``; a file outside the root keeps the path it was given."""
         tidy = posixpath.normpath(file)
         path = posixpath.normpath(posixpath.join(self.working_folder, file))
-        root = posixpath.normpath(self.root)
-        if path == root:
-            return "."
-        prefix = root if root.endswith("/") else f"{root}/"
-        return path.removeprefix(prefix) if path.startswith(prefix) and not self._bare(file) else tidy
+        for root in map(posixpath.normpath, (*self.others, self.root)):
+            if path == root:
+                return "."
+            prefix = root if root.endswith("/") else f"{root}/"
+            if path.startswith(prefix) and not self._bare(file):
+                return path.removeprefix(prefix)
+        return tidy
 
     def _bare(self, file: str) -> bool:
         """True for an absolute path when no root is known: it cannot be made relative to anything."""
@@ -67,7 +73,9 @@ class RepositoryLinks:
 
     def place(self, span: Span, *, limit: int = NAME_LIMIT) -> str:
         """``[`teams/payments.yaml:8`](...)``."""
-        return self.linked(code(f"{self.places.relative(span.file)}:{span.line}", limit=limit), span)
+        branch = _BRANCH.fullmatch(span.file)
+        path = f"{branch['branch']}:{branch['path']}" if branch else self.places.relative(span.file)
+        return self.linked(code(f"{path}:{span.line}", limit=limit), span)
 
     def explained(self, guard_id: str) -> str:
         """Where to read about a guard: its page, or the command that explains it."""
@@ -76,11 +84,16 @@ class RepositoryLinks:
 
     def line_address(self, span: Span) -> str | None:
         """The web address of a line; ``None`` for a file outside of the repository, too."""
-        path = self.places.relative(span.file)
+        branch = _BRANCH.fullmatch(span.file)
+        path = branch["path"] if branch else self.places.relative(span.file)
         if self.files is None or path.startswith(("/", "../")) or len(path) > NAME_LIMIT:
             return None
         quoted = urllib.parse.quote(path, safe="/", errors="surrogatepass")
-        return web_address(f"{self.files}/{quoted}#L{span.line}")
+        files = self.files
+        if branch:
+            # A file of the trusted branch may not be in the commit of the change, or have other lines there.
+            files = f"{files.rpartition('/')[0]}/{urllib.parse.quote(branch['branch'], safe='/')}"
+        return web_address(f"{files}/{quoted}#L{span.line}")
 
 
 def files_at(server: str | None, repository: str | None, commit: str | None) -> str | None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import user
 from tests.support.forge import WORKFLOWS, Forge
-from tests.support.github_server import BOT, NUMBER, Fault, github_server
+from tests.support.github_server import BOT, NUMBER, REPOSITORY, Fault, github_server
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.markdown_views import by_github
 from tests.support.workflow_runner import JobRun, Machine, run_action
@@ -54,6 +54,23 @@ def comment(forge: Forge) -> str:
     return by_github(str(posted["body"])).text()
 
 
+def links_of(forge: Forge) -> list[str]:
+    """Where the comment links to in the repository: ``blob/COMMIT/PATH#LINE``."""
+    (posted,) = forge.github.comments.values()
+    targets = [value for _, key, value in by_github(str(posted["body"])).attributes if key == "href"]
+    return [target.partition(f"/{REPOSITORY}/")[2] for target in targets if "/blob/" in target]
+
+
+def test_the_annotation_of_a_guard_is_at_the_proposed_line_and_no_error_of_a_green_job(forge: Forge) -> None:
+    forge.work.write("teams/payments.yaml", declares(1100))
+    ran = only(forge.on_pull_request(*forge.propose(), server_check="none")["plan"])
+    assert ran.result == "success"
+    assert not [one for one in ran.step("plan").annotations if one.startswith("::error")]
+    (guard,) = [one for one in ran.step("plan").annotations if "protected-entity" in one]
+    assert guard.startswith("::warning file=teams/payments.yaml,line=4,")
+    assert any(link.startswith("blob/main/clusters/prod.yaml#L") for link in links_of(forge))
+
+
 def test_the_run_of_a_fork_plans_and_says_nothing_on_the_pull_request(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
     head, merge = forge.propose(label="fork:change")
@@ -81,6 +98,13 @@ def test_the_trusted_run_comments_with_the_base_branch_s_settings(forge: Forge) 
     text = comment(forge)
     assert f"commit {head[:7]}" in text
     assert "payments-api" in text
+    # The change is linked in the commit of the fork, and the guard in the base branch. Both files are there.
+    links = links_of(forge)
+    assert f"blob/{head}/teams/payments.yaml#L4" in links
+    assert any(link.startswith("blob/main/clusters/prod.yaml#L") for link in links)
+    for link in links:
+        _, commit, path = link.partition("#")[0].split("/", 2)
+        assert forge.work.git("-C", str(forge.remote), "cat-file", "-t", f"{commit}:{path}") == "blob"
     # The protection that the fork takes away still holds, and its connection is not the one that counts.
     assert "protected-entity" in text
     assert "connection of the Cluster manifest prod differs" in text
@@ -373,7 +397,7 @@ def test_the_action_plans_with_outputs_annotations_and_a_summary(forge: Forge, m
     assert json.loads(Path(outputs["result"]).read_text(encoding="utf-8"))["digest"] == outputs["digest"]
     assert Path(outputs["comment"]).read_text(encoding="utf-8").startswith("<!-- kafka-quotas:plan")
     # The guard, and what lint says of the value.
-    assert [one.partition(" ")[0] for one in ran.step("run").annotations] == ["::error", "::warning"]
+    assert [one.partition(" ")[0] for one in ran.step("run").annotations] == ["::warning", "::warning"]
     assert "payments-api" in ran.summary
 
 

@@ -77,7 +77,7 @@ def test_guards_are_annotated_where_their_limit_is_set() -> None:
         for name, status in statuses.items()
     )
     assert plan_annotations(plan(guards=guards)) == (
-        "::error file=c.yaml,line=4,col=3,title=guard/prune::"
+        "::warning file=c.yaml,line=4,col=3,title=guard/prune::"
         "why To accept, pass --accept prune.\n"
         "::notice file=c.yaml,line=4,col=3,title=guard/default-entity::why\n"
     )
