@@ -37,6 +37,7 @@ _ORIGINS: Final = {
     ObservedFrom.ZOOKEEPER: "ZooKeeper",
 }
 _MOST_PARTS: Final = 200
+_AS_NOW: Final = "the manifests as they are now"
 WHICH_COMMIT: Final = "which commit set the limit"
 
 
@@ -156,7 +157,7 @@ def _declared_parts(
     except (GitError, UsageError) as error:
         remedy = "give PATH in a whole git repository"
         missing.append(MissingEvidence(what=WHICH_COMMIT, because=str(error), remedy=remedy))
-        now = replace(whole, words="the manifests as they are now")
+        now = replace(whole, words=_AS_NOW)
         return [(now, desired_for(loaded, sources.cluster)[1])], missing
     if len(chosen) > _MOST_PARTS:
         raise UsageError(f"The manifests changed {len(chosen):,} times between --since and --until: narrow it")
@@ -267,7 +268,9 @@ def _part_words(parts: Sequence[QuotaPart]) -> Iterator[str]:
 
 
 def _assumed(current: CurrentState | None, since: datetime.datetime, parts: Sequence[QuotaPart], client: Entity) -> str | None:
-    """Words for quotas beside the manifests that were read after the time began, where they may limit the client."""
+    """Words for quotas of a later time that may limit the client: of manifests without a history, or read from the cluster."""
+    if parts[0].words == _AS_NOW and parts[0].proposal is not None and _limits_of(parts[0].proposal, client):
+        return _AS_NOW
     if current is None or current.observed.at <= since:
         return None
     used = any(

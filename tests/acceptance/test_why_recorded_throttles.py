@@ -196,6 +196,16 @@ def test_a_later_snapshot_is_named_as_what_the_answer_depends_on(tmp_path: Path)
     assert "if they were in effect then (computed: " in " ".join(text.split())
 
 
+def test_manifests_without_a_history_are_named_as_what_the_answer_depends_on(tmp_path: Path) -> None:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / TEAM).write_text(manifests.quotas(({"user": "alice"}, {"producer_byte_rate": "10KB"})))
+    rows(tmp_path / "traffic.parquet", size=30_000, seconds=range(600))
+
+    text = " ".join(invoke("why", "quotas", *ALICE, *SINCE, "--traffic", "traffic.parquet", cwd=tmp_path).out.split())
+
+    assert "with the quotas of the manifests as they are now, if they were in effect then (computed: " in text
+
+
 def test_the_recorder_proves_a_throttle_of_a_group_above_the_client(tmp_path: Path) -> None:
     made = repository(tmp_path / "repository", (-3600, "10KB"))
     first = int(START.timestamp())
