@@ -7,7 +7,6 @@ import datetime
 import itertools
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import BucketName, BucketVerdict, Coverage, Fit, Regrouped, Verdict
+from reconciler.model.backtest import BucketName, Coverage, Regrouped, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
-from reconciler.model.quota import QuotaKey
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.resolution.resolver import Resolver
-from reconciler.text import recommended_text, safe_text
 from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.by_seconds import (
     Grid,
@@ -38,7 +35,7 @@ from reconciler.traffic.judging.findings import report_findings, throttle_findin
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of, may_have_gaps
 from reconciler.traffic.judging.judged_quotas import unjudged_changes, unjudged_findings, unused_quotas
-from reconciler.traffic.judging.recommendations import capacity_uses, margin_of, quota_fits, recommended_fields
+from reconciler.traffic.judging.recommendations import capacity_uses
 from reconciler.traffic.judging.verdicts import regroupings
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
@@ -114,162 +111,6 @@ def test_a_sum_above_the_capacity_is_a_finding() -> None:
     assert (found.id, found.severity) == ("limits-above-capacity", "info")
     assert "add up to 18 B/s, 1.8 times its capacity of 10 B/s." in found.message
     assert list(report_findings((), capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 18.0}))) == []
-
-
-def advised(verdicts: list[BucketVerdict], **history: Any) -> list[BucketVerdict]:
-    """``verdicts`` with their recommendations. ``history``: as ``recommended_fields`` takes it."""
-    fields = recommended_fields(verdicts, **history)
-    return [dataclasses.replace(one, **recommended) for one, recommended in zip(verdicts, fields, strict=True)]
-
-
-def used(share: float, **given: object) -> BucketVerdict:
-    return verdict(**{"limit_after": 100.0, "peak": 100 * share, "p999": 100 * share, **given})
-
-
-@pytest.mark.parametrize(
-    ("share", "fit"), [(0.81, Fit.NEAR), (1.0, Fit.NEAR), (0.8, None), (0.2, None), (0.19, Fit.LOOSE), (1.01, None)]
-)
-def test_a_quota_is_near_above_four_fifths_and_loose_below_one(share: float, fit: Fit | None) -> None:
-    assert [one.fit for one in quota_fits([used(share)])] == ([fit] if fit else [])
-
-
-def test_a_quota_is_as_full_as_its_fullest_bucket() -> None:
-    (fit,) = quota_fits([used(0.1, broker=1), used(0.9, broker=2), used(0.3, broker=3)])
-    assert (fit.fit, fit.broker, fit.buckets, fit.share) == (Fit.NEAR, 2, 3, 0.9)
-    assert quota_fits([used(0.9), used(0.9, broker=2, verdict=Verdict.THROTTLED)]) == ()
-    assert quota_fits([used(0.1, limit_after=None), used(0.1, active_seconds=0)]) == ()
-
-
-@pytest.mark.parametrize(("days", "margin"), [(0.01, 0.5), (2, 0.5), (4, 0.25), (7, 0.15), (30, 0.15)])
-def test_a_short_history_asks_for_a_larger_margin(days: float, margin: float) -> None:
-    assert margin_of(days) == margin
-
-
-def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not() -> None:
-    def advice(**given: object) -> BucketVerdict:
-        fields = {"peak": 1024.0 * 1024, "p999": 1024.0 * 1024, **given}
-        (found,) = advised([verdict(**fields)], days=100, brokers=3)
-        return found
-
-    found = advice()
-    assert (found.safe, found.recommended) == (1024.0 * 1024, 1.75 * 1024**2)
-    assert found.margin == pytest.approx(0.725)
-    assert "50 % because the traffic of a lost broker moves to the other 2" in str(found.recommended_reason)
-    assert advice(key="controller_mutation_rate", peak=100.0).recommended == 120.0
-
-
-MIB = 1024.0**2
-
-
-def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_would_be_recommended() -> None:
-    def advice(*, regrouped: bool = False, **given: Any) -> BucketVerdict:
-        one = verdict(
-            **{"limits_before": (8 * MIB,), "limit_before": 8 * MIB, "peak": 6.2 * MIB, "p999": 6.0 * MIB, **given},
-        )
-        (found,) = advised([one], days=1, brokers=3, regrouped=[one.group] if regrouped else [])
-        return found
-
-    for after in (8 * MIB, 4 * MIB, 16 * MIB):
-        kept = advice(limit_after=after)
-        assert (kept.safe, kept.recommended, kept.margin_reason) == (6.25 * MIB, 8 * MIB, None)
-        assert (recommended_text(kept), safe_text(kept)) == ("keep 8 MiB/s", "6.25 MiB/s")
-        assert str(kept.recommended_reason).startswith(
-            "keep 8 MiB/s, which throttled no recorded request. 6.25MiB is the smallest round value"
-        )
-        assert "14MiB adds 50 % because the history is 24 h long (15 % or more), and 50 % because" in str(kept.recommended_reason)
-    assert advice(peak=7.9 * MIB).safe == 8 * MIB, "a rounded value above a limit that throttled nobody is not the least"
-    changes: list[dict[str, Any]] = [
-        {"limits_before": (6 * MIB,), "limit_before": 6 * MIB},
-        {"limits_before": (4 * MIB, 8 * MIB)},
-        {"limits_before": (None,)},
-        {"limits_before": ()},
-        {"throttled_then": 1},
-        {"regrouped": True},
-    ]
-    for changed in changes:
-        raised = advice(**changed)
-        assert (raised.recommended, recommended_text(raised)) == (14 * MIB, "14 MiB/s"), changed
-        assert str(raised.margin_reason).startswith("50 % because the history is 24 h long (15 % or more), and 50 % because")
-    below = advice(limits_before=(100 * MIB,), limit_before=100 * MIB)
-    assert (below.recommended, recommended_text(below)) == (14 * MIB, "14 MiB/s"), "a lower value than the present one is advice"
-    held = advice(censored=True)
-    assert (recommended_text(held), safe_text(held)) == ("at least 14 MiB/s", "at least 6.25 MiB/s")
-
-
-def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_that_throttles_nothing() -> None:
-    one = verdict(key="controller_mutation_rate", peak=450.0, p999=450.0, least_safe=8.0)
-    (found,) = advised([one], days=100)
-    assert (found.safe, found.safe_p999, found.recommended) == (8.0, 8.0, 9.5)
-    (both, _) = advised([one, dataclasses.replace(one, broker=2, least_safe=None)], days=100)
-    assert both.safe == 450.0
-
-
-@pytest.mark.parametrize(
-    ("key", "smallest"),
-    [("producer_byte_rate", 16_384.0), ("request_percentage", 1.0), ("controller_mutation_rate", 1.0)],
-)
-def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest: float) -> None:
-    (found,) = advised([verdict(key=key, peak=0.02, p999=0.02)], days=100)
-    assert found.recommended == smallest
-    assert found.safe is not None
-    assert found.safe < smallest
-    assert "Recommended values are" in str(found.recommended_reason)
-    (large,) = advised([verdict(key=key, peak=1e6, p999=1e6)], days=100)
-    assert "Recommended values are" not in str(large.recommended_reason)
-
-
-@settings(max_examples=200)
-@given(st.sampled_from(list(QuotaKey)), st.floats(0.01, 1e12), st.integers(1, 9), st.floats(0.01, 400))
-def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margin(
-    key: QuotaKey, peak: float, brokers: int, days: float
-) -> None:
-    (found,) = advised([verdict(key=key.value, peak=peak)], days=days, brokers=brokers, source="recorder")
-    assert found.safe is not None
-    assert found.recommended is not None
-    assert peak <= found.safe
-    loss = brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
-    assert found.recommended >= peak * 1.15 * loss * (1 - 1e-12)
-
-
-@pytest.mark.parametrize(
-    ("source", "doubted"), [("request-log", True), ("cells", True), ("normal-form", False), ("recorder", False)]
-)
-def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, doubted: bool) -> None:
-    doubt = doubts_of(provenance(source=source), HistoryNeeds(hours=8))
-    for limit in (10.5, 1e6):
-        one = verdict(key="request_percentage", peak=10.0, limit_after=limit)
-        assert ("lacks the time of network threads" in str(doubt(one))) == (doubt(one) is not None) == doubted
-        assert ("the recorder, the broker plugin of docs/recorder.md" in str(doubt(one))) == doubted
-        (found,) = advised([one], days=100, source=source)
-        assert (found.safe is None, found.safe_p999 is None, found.recommended is None) == (doubted, doubted, doubted)
-        assert ("no value is recommended: a request log lacks" in str(found.recommended_reason)) == doubted
-        over = dataclasses.replace(found, verdict=Verdict.THROTTLED)
-        assert doubt(over) is None, "a throttle that was found stays one"
-        (finding,) = throttle_findings([over])
-        assert ("No safe value is known, because a request log lacks" in str(finding.message)) == doubted
-        loose = dataclasses.replace(one, entity=Entity.of({"user": "a"}), limit_after=1e6)
-        assert len(quota_fits([loose], source=source)) == (0 if doubted else 1)
-    # A byte rate may be clear above its limit, where the throttle overflows.
-    assert doubt(verdict(peak=1e9, limit_after=1.0)) is None
-
-
-def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
-    both = [verdict(peak=1000.0 * 1024, p999=600.0 * 1024, broker=1), verdict(peak=500.0, p999=400.0, broker=2)]
-    found = advised(both, days=10)
-    assert {(one.safe, one.safe_p999, one.recommended, one.margin) for one in found} == {
-        (1000.0 * 1024, 600.0 * 1024, 1.125 * 1024**2, 0.15)
-    }
-    assert "1.125MiB adds 15 % because the history is 10 days long (15 % or more)" in (found[0].recommended_reason or "")
-    assert "lower bound" not in (found[0].recommended_reason or "")
-
-
-def test_few_seconds_know_no_share_of_one_in_a_thousand_and_censored_ones_only_a_lower_bound() -> None:
-    both = [verdict(), verdict(broker=2, active_seconds=2999)]
-    found = advised([dataclasses.replace(one, censored=True) for one in both], days=10)
-    assert {one.safe_p999 for one in found} == {None}
-    assert "both are lower bounds" in (found[0].recommended_reason or "")
-    (finding,) = throttle_findings([dataclasses.replace(one, verdict=Verdict.THROTTLED) for one in found])
-    assert "is needed, since quotas throttled these clients when they were recorded" in finding.message
 
 
 def covered(broker: int, start: float, end: float) -> Coverage:
