@@ -11,7 +11,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 _NUMBERS: Final = tuple(
     number
@@ -27,7 +27,7 @@ class Interrupts:
         self._holds = 0
         self._noted = False
         self._breaks = False
-        self._before: dict[signal.Signals, object] = {}
+        self._before: dict[signal.Signals, Any] = {}
 
     def hold(self) -> None:
         """Note signals from now on, until the process ends."""
@@ -70,7 +70,7 @@ class Interrupts:
         self._holds -= 1
         if self._holds == 0:
             for number, handler in self._before.items():
-                signal.signal(number, handler)  # type: ignore[arg-type]  # what signal.signal gave
+                signal.signal(number, handler)
             self._before.clear()
 
     def _note(self, number: int, frame: FrameType | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import logging
 import math
 import os
 import sys
@@ -16,7 +15,6 @@ from reconciler.cli import options, output
 from reconciler.cli.arguments import LongRunArguments, WritingArguments
 from reconciler.cli.interrupts import INTERRUPTS
 from reconciler.errors import NotConfirmedError, UsageError
-from reconciler.logs import log_event
 
 if TYPE_CHECKING:
     from reconciler.apply import ApplySettings, StepDown
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from reconciler.ports import QuotaCluster
 
 _LONGEST_WAIT: Final = 86_400.0
-_log: Final = logging.getLogger(__name__)
 
 
 def add_writing_options(parser: argparse.ArgumentParser) -> None:
@@ -146,7 +143,5 @@ def given_back(cluster: QuotaCluster) -> Iterator[None]:
     except BaseException:
         cluster.close()
         raise
-    try:
+    with contextlib.suppress(Exception):  # whatever breaks, there is nothing to give back any more
         cluster.close()
-    except Exception as error:  # noqa: BLE001 - whatever breaks, there is nothing to give back any more
-        log_event(_log, "connection not closed", level=logging.WARNING, reason=f"{type(error).__name__}: {error}")

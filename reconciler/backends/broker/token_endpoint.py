@@ -154,8 +154,11 @@ def _answer_within(seconds: float, ask: Callable[[], _Answer]) -> _Answer:
     def run() -> None:
         try:
             future.set_result(ask())
-        except Exception as error:  # noqa: BLE001 - raised again by the thread that waits
+        except (OSError, ValueError, http.client.HTTPException) as error:
             future.set_exception(error)
+        finally:
+            if not future.done():
+                future.set_exception(RuntimeError("the request ended with an error of its own"))
 
     threading.Thread(target=run, name="token request", daemon=True).start()
     with contextlib.suppress(TimeoutError):
