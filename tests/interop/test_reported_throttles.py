@@ -29,7 +29,10 @@ def test_a_limit_that_throttles_is_convicted_beside_a_quota_of_another_user_and_
     with exported_cluster(tmp_path, rules=RULES["quota-labels"], spec=SandboxSpec(heap_mb=384)) as running:
         servers = running.sandbox.bootstrap_servers
         create_topic(servers, "orders")
-        entities = {frozenset(APP.items()): {KEY: LIMIT}, frozenset(ZOE.items()): {KEY: 5_000_000.0}}
+        entities: dict[raw_quotas.RawEntity, dict[str, float | None]] = {
+            frozenset(APP.items()): {KEY: LIMIT},
+            frozenset(ZOE.items()): {KEY: 5_000_000.0},
+        }
         raw_quotas.alter(servers, entities)
         job = ScrapeJob(name="kafka", ports={running.ports[1]: {"broker_id": "1"}}, interval_s=1)
         with prometheus(tmp_path, [job]) as server:
