@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
-from reconciler.model import MetricSemantics, Observations
+from reconciler.model import MetricSemantics, Observations, escaped
 from reconciler.text import list_some
 from reconciler.traffic.columns.charged import NEEDED, ChargedRows, charged_rows, fold_by_code, moments, number_codes
 from reconciler.traffic.judging.grouping import Series
@@ -222,7 +222,7 @@ def facts_of(
     """
     lines = statuses(counted)
     if not means:
-        require_charged(lines, files)
+        require_charged(lines, files, source, samples)
     of_means = (Covered(broker=m.series.broker, requests=0, start_us=m.start_us, end_us=m.end_us) for m in means)
     facts = Facts.of(
         source,
@@ -268,22 +268,25 @@ def throttled_then(counted: pa.Table) -> int:
     return int(pc.sum(counted.filter(pc.field("status") == CHARGED).column("throttled")).as_py() or 0)
 
 
-def require_charged(lines: Mapping[str, int], files: Sequence[str]) -> None:
-    """Raise ``TrafficError`` when no request can be used."""
+def require_charged(
+    lines: Mapping[str, int], files: Sequence[str], source: Source, samples: Callable[[], Sequence[str]] = tuple
+) -> None:
+    """Raise ``TrafficError`` when no request can be used. ``samples``: what is wrong with rows that cannot be read."""
     if lines.get(CHARGED):
         return
     whole, unreadable = sum(lines.values()), lines.get(UNREADABLE, 0)
-    where = list_some(files, 1)
+    where, rows = list_some(files, 1), "request lines" if source is Source.LOGS else "rows"
     if not whole:
-        why = "no rows, or no request lines"
+        why = f"there are no {rows}"
     elif unreadable:
-        why = f"{unreadable} of {whole} request lines cannot be read (no time stamp before the message, or JSON cut short)"
+        shown = list_some([escaped(sample) for sample in samples()], 1)
+        why = f"{unreadable} of {whole} {rows} cannot be read{': ' if shown else ''}{shown}"
     elif night := lines.get(UNCLEAR_TIME):
-        why = f"{night} of {whole} request lines are of the night of a clock change, and no other one is of a client"
+        why = f"{night} of {whole} {rows} are of the night of a clock change, and no other one is of a client"
     elif of_metrics := sum(lines.get(status, 0) for status in OF_METRICS):
         why = f"{of_metrics} of {whole} rows are of metrics, as deltas or means without an interval"
     else:
-        why = f"none of the {whole} request lines is a produce or fetch request of a client"
+        why = f"none of the {whole} {rows} is a produce or fetch request of a client"
     raise TrafficError(f"recorded traffic {where}: {why}")
 
 

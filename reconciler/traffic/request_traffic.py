@@ -65,9 +65,18 @@ from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
 from reconciler.traffic.shuffle.rows import ConvertedRows, GroupWork, Pieces, Rows, RowsBetween, Totals, add_up, whole_groups
-from reconciler.traffic.sources.log_evidence import CLUSTER, NAMED_BROKERS, REQUEST_NUMBER, require_one, usual_step
+from reconciler.traffic.sources.log_evidence import (
+    CLUSTER,
+    LINES_OF_BROKERS,
+    NAMED_BROKERS,
+    REQUEST_NUMBER,
+    require_one,
+    require_own_lines,
+    usual_step,
+)
 from reconciler.traffic.sources.normal_form import (
     CHARGED,
+    DUPLICATE,
     IDENTITY_COLUMNS,
     OF_METRICS,
     SECOND_SUM,
@@ -138,6 +147,8 @@ class SecondsTraffic:
             )
             clusters = {name: " and ".join(map(str, sorted(brokers))) for name, brokers in notes.get(CLUSTER, {}).items()}
             require_one({name: f"broker {brokers}" for name, brokers in clusters.items()})
+            if lines.get(DUPLICATE):
+                require_own_lines(rows.total(LINES_OF_BROKERS))
             self.series: tuple[Series, ...] = series_of(counted)
         except BaseException:
             self.close()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from reconciler.errors import TrafficError
 from reconciler.model.entity import Entity
 from tests.support.local_traffic import open_anywhere
 from tests.traffic.log_lines import line, produce_request
@@ -72,17 +73,19 @@ def test_lines_that_are_there_twice_are_counted_once(tmp_path: Path, *, exact: b
     )
 
 
-def test_one_file_given_for_two_brokers_is_counted_once(tmp_path: Path) -> None:
+def test_lines_of_another_broker_are_counted_once(tmp_path: Path) -> None:
     from reconciler.traffic.kinds import Kind
 
-    lines = list(requests(30))
+    lines, own = list(requests(30)), line(correlation_id=99)
     found = report(
         write(tmp_path / "broker-1", *lines),
-        write(tmp_path / "broker-2", *lines),
+        write(tmp_path / "broker-2", *lines, own),
         kinds=(Kind.PRODUCE, Kind.REQUEST),
     )
-    assert [(one.broker, one.requests) for one in found.provenance.coverage] == [(1, 60)]
+    assert [(one.broker, one.requests) for one in found.provenance.coverage] == [(1, 60), (2, 2)]
     assert dict(found.provenance.not_charged) == {"duplicate": 60}
+    with pytest.raises(TrafficError, match="every line that is given for broker 2 is also given for another broker"):
+        report(write(tmp_path / "broker-1", *lines), write(tmp_path / "broker-2", *lines))
 
 
 def test_requests_of_one_moment_on_other_connections_are_no_copies(tmp_path: Path) -> None:

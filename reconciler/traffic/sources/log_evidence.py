@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
 from reconciler.traffic.kernels.sampled_rate import Integers
+from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.normal_form import DUPLICATE
 
 CLUSTER: Final = "cluster"
@@ -66,6 +67,36 @@ def require_one(clusters: Mapping[str, str]) -> None:
         return
     names = ", ".join(f"{escaped(name)} ({whose})" for name, whose in sorted(clusters.items()))
     raise TrafficError(f"recorded traffic is of {len(clusters)} clusters, {names}: give --traffic of one cluster at a time")
+
+
+_LINES: Final = pa.schema([("broker", pa.int32()), ("own", pa.int64()), ("copies", pa.int64())])
+
+
+def _count_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        timed = batch.filter(pc.and_(batch.column("ts_us").is_valid(), pc.greater_equal(batch.column("broker"), 0)))
+        copies = pc.equal(timed.column("status").cast(pa.string()), DUPLICATE).cast(pa.int64())
+        yield pa.RecordBatch.from_arrays([timed.column("broker"), pc.subtract(1, copies), copies], schema=_LINES)
+
+
+LINES_OF_BROKERS: Final[Totals[pa.RecordBatch]] = Totals(
+    name="lines of brokers",
+    columns=("status", "broker", "ts_us"),
+    count=_count_lines,
+    schema=_LINES,
+    keys=("broker",),
+    folds={"own": "sum", "copies": "sum"},
+)
+
+
+def require_own_lines(lines: pa.Table) -> None:
+    """Raise ``TrafficError`` for a broker all of whose lines are in the log of another one. ``lines``: ``LINES_OF_BROKERS``."""
+    copied = sorted(row["broker"] for row in lines.to_pylist() if not row["own"])
+    if copied:
+        raise TrafficError(
+            f"recorded traffic: every line that is given for broker {copied[0]} is also given for another broker, so one of them "
+            "has the log of the other. Give each broker its own log: --traffic ID=PATH"
+        )
 
 
 def line_keys(batch: pa.RecordBatch) -> pa.RecordBatch:

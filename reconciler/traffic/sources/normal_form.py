@@ -163,13 +163,43 @@ def canonical_rows(batch: pa.RecordBatch, columns: Sequence[str] = ROWS.names) -
         "overhead": lambda: pa.array(more, mask=uncountable),
         "throttled": lambda: _column(batch, "throttled", pa.bool_()),
         "tie": lambda: ties_of(batch),
-        "detail": lambda: pa.nulls(batch.num_rows, pa.string()),
+        "detail": lambda: _details(batch, usable),
         "strict": lambda: _column(batch, "strict", pa.bool_()),
         "part": lambda: _column(batch, "part", pa.int32()),
         "interval_us": lambda: _interval_us(~_one_of(semantics, {EVENT}), _column(batch, "interval_ms", pa.int32())),
         "ip": lambda: ip,
     }
     return pa.RecordBatch.from_arrays([made[name]() for name in columns], names=list(columns))
+
+
+_DETAILS: Final = 5
+"""Of the rows of a batch that cannot be read, so many are described."""
+_LONGEST_SHOWN: Final = 80
+
+
+def _details(batch: pa.RecordBatch, usable: Flags) -> pa.Array:
+    """What is wrong with the first rows that are not usable: a column and its value."""
+    texts = {place: _detail(batch.slice(place, 1)) for place in np.flatnonzero(~usable)[:_DETAILS].tolist()}
+    return pa.array(map(texts.get, range(batch.num_rows)), pa.string()) if texts else pa.nulls(batch.num_rows, pa.string())
+
+
+def _detail(row: pa.RecordBatch) -> str | None:
+    broker, amount = _column(row, "broker", pa.int32()), _column(row, "amount", pa.int64())
+    checks = {
+        "kind": (_one_of(_names(row, "kind"), set(Kind))[0], f"is none of {', '.join(kind.value for kind in Kind)}"),
+        "ts": (are_known(times_of(row))[0], "is not a time of the years 2000 to 2099"),
+        "broker": (are_known(broker)[0], "is not the number of a broker"),
+        "amount": (are_known(amount)[0] and 0 <= integers(amount)[0] <= MOST_AMOUNT, f"is not a number from 0 to {MOST_AMOUNT}"),
+        **{
+            name: (not _kafka_names(row, name)[1][0], f"is longer than any name of Kafka ({LONGEST_NAME} bytes)")
+            for name in ("user", "client_id", "ip")
+        },
+    }
+    for name, (holds, words) in checks.items():
+        if not holds:
+            value = row.column(name).cast(pa.string())[0].as_py() if name in row.schema.names else None
+            return f"column {name!r} " + ("has no value" if value is None else f"has {value[:_LONGEST_SHOWN]!r}, which {words}")
+    return None
 
 
 def is_within_second(end_us: Integers, interval_us: Integers) -> Flags:

@@ -1,0 +1,65 @@
+"""What is wrong with recorded traffic is said of its own form: the column and its value, or the log that is given twice."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.command import invoke
+from tests.support.manifests import quotas
+from tests.traffic.log_lines import line
+
+MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"}))
+ROW: dict[str, Any] = {
+    "ts": datetime.datetime(2026, 11, 20, 8, tzinfo=datetime.UTC), "interval_ms": 0, "broker": 1, "user": "alice",
+    "client_id": "app", "kind": "produce", "amount": 5, "semantics": "event",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"kind": "PRODUCE"}, "column 'kind' has 'PRODUCE', which is none of produce, fetch, request, mutation, connection"),
+        ({"kind": None}, "column 'kind' has no value"),
+        ({"amount": -1}, "column 'amount' has '-1', which is not a number from 0"),
+        ({"ts": datetime.datetime(1999, 1, 1, tzinfo=datetime.UTC)}, "column 'ts' has '1999-01-01 00:00:00"),
+        ({"broker": None}, "column 'broker' has no value"),
+    ],
+)
+@pytest.mark.parametrize("good", [0, 1])
+def test_a_wrong_row_of_parquet_names_its_column_and_value(tmp_path: Path, wrong: dict[str, Any], words: str, good: int) -> None:
+    table = pa.Table.from_pylist([*([ROW] * good), ROW | wrong, ROW | wrong])
+    types = {"broker": pa.int32(), "interval_ms": pa.int32(), "kind": pa.string(), "ts": pa.timestamp("us", "UTC")}
+    table = table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
+    pq.write_table(table, tmp_path / "t.parquet")
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
+    done = invoke("backtest", "quotas.yaml", "--traffic", "t.parquet", cwd=tmp_path)
+    assert done.code == 1
+    assert words in done.err
+    assert f"2 of {2 + good} rows cannot be read" in done.err
+    assert "request line" not in done.err
+
+
+def test_one_log_under_two_brokers_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
+    (tmp_path / "a").mkdir()
+    lines = [line(correlation_id=number, at=f"2026-11-21 13:00:0{number},123") for number in range(5)]
+    (tmp_path / "a" / "kafka-request.log").write_text("\n".join(lines) + "\n", "utf-8")
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    done = invoke("backtest", "quotas.yaml", "--traffic", "1=a", "--traffic", "2=b", cwd=tmp_path)
+    assert done.code == 1
+    assert "every line that is given for broker 2 is also given for another broker" in done.err
+
+    # A copy of a file of the same broker counts once, as before.
+    done = invoke("backtest", "quotas.yaml", "--traffic", "1=a", "--traffic", "1=b", cwd=tmp_path)
+    assert done.code in {0, 3}, done.err
+    with (tmp_path / "b" / "kafka-request.log").open("a", encoding="utf-8") as log:
+        log.write(line(correlation_id=99, at="2026-11-21 13:00:09,123") + "\n")
+    done = invoke("backtest", "quotas.yaml", "--traffic", "1=a", "--traffic", "2=b", cwd=tmp_path)
+    assert done.code in {0, 3}, done.err
