@@ -62,9 +62,7 @@ def _quota(resource: Resource, out: Gatherer) -> None:
             out.refuse("import-left-out", f"this quota is left out: {why} ({mark})", annotations[mark])
             return
     for name, line, column in metadata_quotas(resource):
-        message = compose(
-            "{name} limits nothing here: a {kind} has its quotas in spec.configs", name=shown_part(name), kind=_QUOTA
-        )
+        message = compose("{name} is not read here: a {kind} has its quotas in spec.configs", name=shown_part(name), kind=_QUOTA)
         out.refuse("import-unsupported", message, out.at(line, column))
         return
     unknown = refuse_unknown(root, RESOURCE_FIELDS, out, what=f"a {_QUOTA}")

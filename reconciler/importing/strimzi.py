@@ -6,6 +6,7 @@ Operator sets the default user's when ``spec.kafka.quotas`` has the type ``kafka
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -92,7 +93,7 @@ def _misplaced(resource: Resource, parent: YamlNode | None, out: Gatherer, *, pl
     fields = [(name, at) for name, *at in stray_quotas(resource) if tuple(at) != own and not _WINDOWS.fullmatch(name)]
     for name, at in fields:
         message = compose(
-            "{name} limits nothing here: a {kind} has its quotas in {place}",
+            "{name} is not read here: a {kind} has its quotas in {place}",
             name=shown_part(name),
             kind=resource.kind,
             place=place,
@@ -179,9 +180,9 @@ def _refused_by_schema(fields: YamlMapping, most: float, entity: Entity, out: Ga
     before = len(out.findings)
     for name, node in fields.items.items():
         number = plain_number(field_text(node) or "") if name in _KEYS else None
-        if number is None:
+        if number is None or math.isinf(number):
             continue
-        takes = "a number" if name not in _WHOLE else f"a whole number up to {most}"
+        takes = "a number" if name not in _WHOLE else f"a whole number up to {most:.0f}"
         quoted = isinstance(node.data, str)
         if quoted or (name in _WHOLE and (not number.is_integer() or number > most)):
             message = compose(

@@ -14,6 +14,8 @@ from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 QUOTA_FIELD: Final = re.compile(r"quota|byte_?rate|request_?percentage|mutation_?rate|connection_?creation_?rate", re.IGNORECASE)
 """Names of fields that look as if they limited a client, in any spelling."""
 
+_NAMES_OF_USERS: Final = ("labels", "annotations")
+"""Fields whose keys are names of the user, and limit nothing."""
 _TEMPLATE: Final = re.compile(r"\{\{|\{%|\{#")
 
 
@@ -54,7 +56,7 @@ def quota_fields(node: YamlNode, pattern: re.Pattern[str] = QUOTA_FIELD) -> Iter
         for name, value in node.items.items():
             if pattern.search(name):
                 yield name, *node.keys[name]
-            else:
+            elif name not in _NAMES_OF_USERS:
                 yield from quota_fields(value, pattern)
 
 

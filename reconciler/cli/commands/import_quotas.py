@@ -32,7 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``import``."""
     parser.add_argument("files", nargs="+", metavar="FILE", help="files of that tool, or folders with such files")
     parser.add_argument(
-        "--from", dest="tool", required=True, choices=_TOOLS, metavar="TOOL", help=f"read the files of {', '.join(_TOOLS)}"
+        "--from",
+        dest="tool",
+        required=True,
+        choices=_TOOLS,
+        metavar="TOOL",
+        help=f"read the files of {', '.join(_TOOLS)}; for every other tool, export reads what the cluster has",
     )
     options.add_folder_option(parser, required=True, text="write the manifests into this folder")
     parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")

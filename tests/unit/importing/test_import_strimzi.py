@@ -86,6 +86,7 @@ def test_lists_as_kubectl_prints_them_are_read(as_json, kind, whole):
         (kafka_user("{connectionCreationRate: 5}"), ("import-unsupported", 6, 36)),
         (kafka_user("{producerByteRate: 1.5}"), ("import-ambiguous", 6, 30)),
         (kafka_user("{producerByteRate: 2147483648}"), ("import-ambiguous", 6, 30)),
+        (kafka_user("{controllerMutationRate: 1e400}"), ("value-not-finite", 6, 36)),
         (kafka_user("{producerByteRate: 10Mi}"), ("value-syntax", 6, 30)),
         (kafka_user("{producerByteRate: [1]}"), ("value-syntax", 6, 30)),
         (kafka_user("{producerByteRate: -1}"), ("value-not-positive", 6, 30)),
@@ -162,6 +163,19 @@ def test_what_declares_no_quota_is_mentioned(text, said):
     assert result.quotas == ()
     assert [one.message for one in result.findings] == said
     assert {one.severity.value for one in result.findings} <= {"info"}
+
+
+def test_labels_with_the_word_in_their_names_limit_nothing():
+    text = kafka_user() + "  template: {secret: {metadata: {labels: {quota-tier: gold}}}}\n"
+
+    assert [one.entity for one in read(text).quotas] == [user("CN=a")]
+    assert findings(text) == []
+
+
+def test_a_value_beyond_those_of_the_resource_names_the_largest():
+    (finding,) = read(kafka_user("{producerByteRate: 2147483648}")).findings
+
+    assert "takes a whole number up to 2147483647. Correct" in finding.message
 
 
 def test_long_rates_of_a_cluster_are_beyond_those_of_a_user():
