@@ -10,6 +10,7 @@ from reconciler.model import (
     CurrentState,
     DesiredState,
     Entity,
+    EntityType,
     Message,
     Prune,
     Quotas,
@@ -30,6 +31,8 @@ _HOST_NAME: Final = (
     "Kafka refuses each request about a host name that its controller cannot resolve, also a removal. Where the controller "
     "resolves it, kafka-quotas alter removes the quota."
 )
+_COMBINATION: Final = "Kafka refuses each request about an ip beside a user or a client-id, also a removal."
+_TYPES: Final = frozenset(EntityType)
 _NO_ADDRESS: Final = "Kafka refuses each request about an ip that is not an address, also a removal. It limits no client."
 
 
@@ -39,8 +42,15 @@ def undeclared_in_scope(desired: DesiredState, live: Mapping[Entity, Quotas], sc
 
 
 def unalterable_entities(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope) -> tuple[Entity, ...]:
-    """Undeclared entities of the scope whose change brokers refuse, or may refuse; sorted."""
-    return tuple(entity for entity in _undeclared(desired, live, scope) if not is_alterable(entity))
+    """Undeclared entities of the scope whose change brokers refuse, or may refuse; sorted.
+
+    No scope contains a combination of types that Kafka does not have, so those of any scope are here.
+    """
+    if not desired.complete:
+        return ()
+    combined = (entity for entity in live if not entity.is_known and _TYPES.issuperset(entity.types))
+    every = {*_undeclared(desired, live, scope), *combined}
+    return tuple(sorted((entity for entity in every if not is_alterable(entity)), key=lambda entity: entity.sort_key))
 
 
 def _undeclared(desired: DesiredState, live: Mapping[Entity, Quotas], scope: Scope) -> list[Entity]:
@@ -74,6 +84,8 @@ def unalterable_notes(entities: Iterable[Entity]) -> Iterator[Message]:
 def _reason(entity: Entity) -> str:
     if any(name == "" for _, name in entity.parts):
         return _EMPTY_NAME
+    if not entity.is_known:
+        return _COMBINATION
     return _HOST_NAME if needs_broker(entity) else _NO_ADDRESS
 
 

@@ -136,7 +136,8 @@ _RUN_TIME: Final = (
         id=UNALTERABLE,
         severity=Severity.INFO,
         explanation="The cluster has an entity that brokers refuse in every request, also in a removal. Migrations from "
-        "ZooKeeper left names that are empty. An ip may be a host name that the controller cannot resolve, or no address at all. "
+        "ZooKeeper left names that are empty. An ip may be a host name that the controller cannot resolve, no address at all, or "
+        "stand beside a user. "
         "No plan changes such entities, whatever prune states, and all other changes are applied. An empty name limits no "
         "client, so there is nothing to repair. A host name that the controller resolves can be removed with kafka-quotas alter.",
     ),

@@ -34,6 +34,7 @@ STAY = {
     raw(user="alice", client_id=""): {CONSUME: 512.0},
     raw(user=None, client_id=""): {CONSUME: -1.0},
     raw(ip="no-such-host.invalid"): {CONNECT: 7.0},
+    raw(user="mixed", ip="10.0.0.3"): {CONNECT: 3.0},
 }
 """Kafka refuses each request about these, also a removal."""
 GO = {
@@ -79,7 +80,8 @@ def test_what_brokers_refuse_is_named_and_never_planned_and_the_rest_is_applied(
     assert not [entity for entity in changed if entity in [entity_of(names) for names in STAY]]
     assert {change["entity"].get("user") for change in document["changes"]} >= {"keep", "new", "negative", "zero"}
     told = " ".join(one["message"] for one in document["findings"] if one["id"] == "unalterable-entity")
-    for text in ('user=""', 'client-id=""', 'user="" client-id=app', "ip=no-such-host.invalid", "an empty name", "a host name"):
+    reasons = ("an empty name", "a host name", "an ip beside a user")
+    for text in ('user=""', 'client-id=""', 'user="" client-id=app', "ip=no-such-host.invalid", "ip=10.0.0.3", *reasons):
         assert text in told, told
     drift = repository.run("drift")
     assert 'user="" client-id=app' in drift.out
