@@ -104,16 +104,24 @@ def _problems(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterat
             )
 
 
+_MOST_UNKNOWN: Final = 100
+"""Unknown fields of one mapping that are named. The others are counted: looking for what each was meant to be takes long."""
+
+
 def _unknown_fields(error: Any, path: tuple[str | int, ...], root: YamlNode) -> Iterator[SchemaProblem]:
     known = error.schema.get("properties", {})
-    for name in error.instance:
-        if name in known:
-            continue
-        message = compose(
-            "{field} has no field {name}{hint}",
-            field=_title(path),
-            name=shown_part(name),
-            hint=did_you_mean(name, known),
+    unknown = [name for name in error.instance if name not in known]
+    for place, name in enumerate(unknown[: _MOST_UNKNOWN + 1]):
+        more = len(unknown) - place
+        message = (
+            compose("{field} has {count} more fields that are not known", field=_title(path), count=f"{more:,}")
+            if place == _MOST_UNKNOWN and more > 1
+            else compose(
+                "{field} has no field {name}{hint}",
+                field=_title(path),
+                name=shown_part(name),
+                hint=did_you_mean(name, known),
+            )
         )
         line, column = _key_place(root, (*path, name))
         yield SchemaProblem(

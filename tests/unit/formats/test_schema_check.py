@@ -84,3 +84,17 @@ def test_the_place_of_a_problem_does_not_depend_on_the_good_entries_around_it():
         (105, "producer_byterate"),
     ]
     assert [problem.path[2] for problem in found[1:]] == [0, 40, 99]
+
+
+def test_unknown_fields_of_one_mapping_are_named_up_to_a_number_and_then_counted():
+    def unknown(count):
+        return found("spec: {quotas: []}\nmetadata:\n" + "".join(f"  strange{number}: 1\n" for number in range(count)))
+
+    assert [problem[3] for problem in unknown(101)][-2:] == [
+        "'metadata' has no field 'strange99'. Known: 'name', 'owner'",
+        "'metadata' has no field 'strange100'. Known: 'name', 'owner'",
+    ]
+    many = unknown(20_000)
+    assert len(many) == 101
+    assert many[-1][:2] == ("unknown-field", 105)
+    assert "19,900 more fields that are not known" in many[-1][3]
