@@ -32,7 +32,7 @@ from reconciler.traffic.spark_setup import (
     require_packages,
     require_remote_packages,
 )
-from reconciler.traffic.spark_versions import send_code
+from reconciler.traffic.spark_versions import refuse_foreign_types, send_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,6 +153,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
         with raise_as_sentences(options.where):
             yield _session_beside(running, options)
         return
+    refuse_foreign_types()
     if options.remote is not None:
         require_remote_packages()
         _require_listener(options.remote, [options.remote], what="server")

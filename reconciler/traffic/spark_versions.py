@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+
+from reconciler.errors import TrafficError
+from reconciler.text import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -77,6 +81,30 @@ def send_code(spark: SparkSession, archive: Path) -> None:
         spark.sparkContext.addPyFile(str(archive))
     else:
         spark.addArtifacts(str(archive), pyfile=True)
+
+
+def refuse_foreign_types() -> None:
+    """Let no file, table or server bring a type of Python of its own, for the rest of this process.
+
+    The schema of a Parquet file or of a Connect server's answer may name a class, and have it as a pickle, which PySpark before
+    4.3 unpickles. All versions import the module that it names.
+    """
+    from pyspark.sql.types import UserDefinedType
+
+    types: Any = UserDefinedType
+    known = types.fromJson
+
+    def from_json(json: dict[str, Any]) -> Any:
+        module, _, name = str(json.get("pyClass")).rpartition(".")
+        if not hasattr(sys.modules.get(module), name):
+            raise TrafficError(
+                f"the schema of the traffic has a type of its own, {shown(f'{module}.{name}')}: its class is code, which is not "
+                "loaded. Write the columns as plain values, or leave this column out"
+            )
+        return known(json)
+
+    if known.__name__ != from_json.__name__:
+        types.fromJson = staticmethod(from_json)
 
 
 def _is_old() -> bool:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyspark.sql.types import LongType, UserDefinedType, _parse_datatype_json_string
 
 from reconciler.errors import TrafficError
 from reconciler.model import DEFAULT, BucketVerdict, Entity
 from reconciler.traffic.judging.report_parts import ReportParts
 from reconciler.traffic.shards.worker import PACKED_PARTS, PACKED_ROW
+from reconciler.traffic.spark_versions import refuse_foreign_types
 
 ENTITIES = st.dictionaries(st.sampled_from(["user", "client-id", "ip"]), st.text(max_size=3) | st.just(DEFAULT), min_size=1).map(
     Entity.of
@@ -37,6 +42,14 @@ def test_parts_of_a_report_come_back_as_they_were(parts: ReportParts) -> None:
     assert PACKED_PARTS.unpack(PACKED_PARTS.pack(parts)) == parts
 
 
+class OwnType(UserDefinedType):
+    """A type that the program itself has."""
+
+    @classmethod
+    def sqlType(cls) -> LongType:  # noqa: N802 - as PySpark has it
+        return LongType()
+
+
 class Runs:
     """Runs a command when it is unpickled."""
 
@@ -51,6 +64,26 @@ def test_a_pickle_from_a_worker_is_refused_and_does_not_run(tmp_path: Path) -> N
     marker = tmp_path / "ran"
     with pytest.raises(TrafficError, match="a worker of Spark returned bytes that are not a ReportParts"):
         PACKED_PARTS.unpack(pickle.dumps(Runs(f"touch {marker}")))
+    assert not marker.exists()
+
+
+def test_a_schema_that_brings_a_class_as_a_pickle_is_refused_and_does_not_run(tmp_path: Path) -> None:
+    marker = tmp_path / "ran"
+    pickled = base64.b64encode(pickle.dumps(Runs(f"touch {marker}"))).decode()
+    foreign = {"type": "udt", "class": None, "pyClass": "wave.Own", "serializedClass": pickled, "sqlType": "long"}
+    column = {"name": "user", "type": foreign, "nullable": True, "metadata": {}}
+    types: Any = UserDefinedType
+    before = types.fromJson
+    try:
+        refuse_foreign_types()
+        refuse_foreign_types()
+        with pytest.raises(TrafficError, match=r"the schema of the traffic has a type of its own, 'wave\.Own'"):
+            _parse_datatype_json_string(json.dumps({"type": "struct", "fields": [column]}))
+        own = {**foreign, "pyClass": f"{OwnType.__module__}.OwnType"}
+        assert isinstance(UserDefinedType.fromJson(own).sqlType(), LongType)
+    finally:
+        types.fromJson = before
+    assert "wave" not in sys.modules
     assert not marker.exists()
 
 
