@@ -68,10 +68,7 @@ def unalterable_notes(entities: Iterable[Entity]) -> Iterator[Message]:
     """A sentence for each reason why entities of ``unalterable_entities`` stay as they are."""
     by_reason: dict[str, list[Entity]] = {}
     for entity in entities:
-        reason = (
-            _EMPTY_NAME if any(name == "" for _, name in entity.parts) else _HOST_NAME if needs_broker(entity) else _NO_ADDRESS
-        )
-        by_reason.setdefault(reason, []).append(entity)
+        by_reason.setdefault(_reason(entity), []).append(entity)
     for reason, alike in by_reason.items():
         yield compose(
             "{entities} {stay} on the cluster, and no plan changes {them}. " + reason,

@@ -39,5 +39,5 @@ def _strength(value: float) -> float:
 
 
 def limits_nobody(key: str, value: float | None) -> bool:
-    """Whether this is no limit: none is set, or it is above what any client reaches."""
+    """Whether clients have no limit by it: none is set, or it is above what any client reaches."""
     return value is None or value >= QuotaKey(key).unreachable

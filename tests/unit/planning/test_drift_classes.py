@@ -8,9 +8,10 @@ from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
+from reconciler.planning.diff import difference
 from reconciler.planning.drift import Comparison, compare
-from reconciler.planning.undeclared import possible_overrides
-from tests.builders import client, declared, desired, ip, pair, user
+from reconciler.planning.undeclared import possible_overrides, unalterable_entities, unalterable_notes
+from tests.builders import client, current, declared, desired, ip, pair, user
 
 ALICE = user("alice")
 ONLY_BOB = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="bob")),)),))
@@ -220,3 +221,30 @@ def test_under_never_an_addition_that_takes_no_client_from_a_declared_limit_is_u
     live = {beside: {key: 1.0}, added: {key: 900.0}}
     (one,) = compare(state, live, None, scope=EVERYTHING, prune=Prune.NEVER).entities
     assert (one.entity, one.drift) == (added, DriftClass.UNMANAGED)
+
+
+@pytest.mark.parametrize(
+    ("entity", "reason"),
+    [
+        (user(""), "an empty name"),
+        (client(""), "an empty name"),
+        (pair("a", ""), "an empty name"),
+        (pair("", DEFAULT), "an empty name"),
+        (ip("db1.example"), "a host name that its controller cannot resolve"),
+        (ip("10.0.0.0/8"), "a host name that its controller cannot resolve"),
+        (ip("::g"), "an ip that is not an address"),
+        (Entity.of({"user": "a", "ip": "10.0.0.1"}), "an ip beside a user or a client-id"),
+    ],
+)
+@pytest.mark.parametrize("prune", list(Prune))
+def test_what_no_request_can_change_is_unmanaged_and_named_with_its_reason(entity: Entity, reason: str, prune: Prune) -> None:
+    live = {entity: {RATE: 1.0, CONNECTIONS: 1.0}, ALICE: NEW}
+    state = desired(declared(ALICE, **NEW))
+    (one,) = compare(state, live, {ALICE: NEW, entity: OLD}, scope=EVERYTHING, prune=prune).entities
+    assert (one.entity, one.drift) == (entity, DriftClass.UNMANAGED)
+    assert difference(state, current(live), scope=EVERYTHING, prune=prune).changes == ()
+    named = unalterable_entities(state, live, EVERYTHING)
+    (sentence,) = unalterable_notes(named)
+    assert named == (entity,)
+    assert sentence.startswith(f"{entity} stays on the cluster, and no plan changes it. ")
+    assert reason in sentence
