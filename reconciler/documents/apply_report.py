@@ -17,7 +17,7 @@ from reconciler.documents.reading import (
     number_from_json,
     read_document,
 )
-from reconciler.errors import ReconcilerError, RefusedError
+from reconciler.errors import GuardRefusedError, ReconcilerError, RefusedError
 from reconciler.formats import Json, cluster_to_json, entity_from_json, entity_to_json, field_path, value_to_json
 from reconciler.model import (
     KNOWN_KEYS,
@@ -35,7 +35,7 @@ from reconciler.model import (
 
 SCHEMA: Final = "apply-report"
 
-_FORMAT_VERSION: Final = "1.3"
+_FORMAT_VERSION: Final = "1.4"
 
 
 def apply_report_to_json(report: ApplyReport) -> dict[str, Json]:
@@ -82,6 +82,7 @@ def failed_apply_to_json(error: BaseException, *, cluster: ClusterIdentity, vali
         "verified": False,
         "summary": dict.fromkeys((status.value for status in ChangeStatus), 0),
         "changes": [],
+        **({"guards": list(error.guard_ids)} if isinstance(error, GuardRefusedError) else {}),
     }
 
 
@@ -133,6 +134,10 @@ class ApplySummary:
     brokers: int | None = None
     withheld: tuple[tuple[str | None, int], ...] = ()
     """Owners whose changes were not written, and how many entities these are."""
+    cluster: str | None = None
+    outcomes: tuple[ChangeOutcome, ...] = ()
+    guards: tuple[str, ...] = ()
+    """Those that refused the run."""
 
 
 def read_apply_summary(text: str, *, name: str) -> ApplySummary:
@@ -148,6 +153,9 @@ def read_apply_summary(text: str, *, name: str) -> ApplySummary:
         seconds=document.get("seconds"),
         brokers=document.get("brokers"),
         withheld=tuple((row["owner"], len(row["entities"])) for row in document.get("withheld", ())),
+        cluster=document["cluster"]["name"],
+        outcomes=items_from_json(document["changes"], _outcome_from_json, "changes"),
+        guards=tuple(document.get("guards", ())),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
+    from reconciler.render.apply_summary import apply_markdown
     from reconciler.render.backtest_page import backtest_html
     from reconciler.render.backtest_sentences import answer, who
     from reconciler.render.backtest_text import backtest_lines
@@ -81,6 +82,7 @@ __all__ = [
     "Sink",
     "Style",
     "answer",
+    "apply_markdown",
     "apply_report_lines",
     "backtest_html",
     "backtest_lines",

@@ -57,7 +57,7 @@ def comment(forge: Forge) -> str:
 def links_of(forge: Forge) -> list[str]:
     """Where the comment links to in the repository: ``blob/COMMIT/PATH#LINE``."""
     (posted,) = forge.github.comments.values()
-    targets = [value for _, key, value in by_github(str(posted["body"])).attributes if key == "href"]
+    targets = [value for _, key, value in by_github(str(posted["body"])).attributes if key == "href" and value]
     return [target.partition(f"/{REPOSITORY}/")[2] for target in targets if "/blob/" in target]
 
 

@@ -110,7 +110,9 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB
     assert ": applied" in comment(forge)
     assert applied_commit(forge) == forge.ref("refs/heads/main")
-    assert "nothing_to_do" not in merged.summary
+    assert "### ✅ Kafka quotas, apply to `staging`: applied" in merged.summary
+    assert "| `payments-api` | producer | 10\N{NO-BREAK SPACE}MiB/s | 12\N{NO-BREAK SPACE}MiB/s | written |" in merged.summary
+    assert "{" not in merged.summary
 
     clean = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")
     assert clean.result == "success", clean.log
@@ -175,7 +177,7 @@ def test_a_guard_stops_apply_until_it_is_accepted_and_the_cluster_is_found_again
     # Once more, nothing differs: the live state says so, and not what an earlier run stored.
     again = only(forge.on_push(commit, "apply.yml")["apply"])
     assert again.result == "success"
-    assert "nothing_to_do" in again.summary
+    assert "nothing to do" in again.summary
 
 
 def test_an_old_commit_is_not_applied_over_a_newer_one(forge: Forge, clean_kafka: Sandbox) -> None:

@@ -1,8 +1,9 @@
-"""``kafka-quotas render``: a saved plan in another form, without manifests and without a cluster."""
+"""``kafka-quotas render``: a saved plan, or the report of an apply, in another form, without manifests and without a cluster."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,11 @@ class RenderArguments(OutputArguments):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``render``."""
-    parser.add_argument("plan", metavar="PLAN", help="a saved plan (plan --out json=FILE), or - for standard input")
+    parser.add_argument(
+        "plan",
+        metavar="PLAN",
+        help="a saved plan (plan --out json=FILE), - for standard input, or with --format summary the JSON of apply",
+    )
     options.add_output_options(parser, formats=renderings.PLAN_FORMATS, out=True)
 
 
@@ -37,9 +42,31 @@ def parse(namespace: argparse.Namespace) -> RenderArguments:
 def run(args: RenderArguments) -> int:
     """Read, check and print the plan; 0, or 1 for a file that is not a plan or was changed by hand."""
     files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
+    if args.format == "summary" and not files and args.plan != "-":
+        text = output.read_file(Path(args.plan))
+        if _is_report(text):
+            output.print_text(_summary_of_report(text, args.plan), sys.stdout)
+            return exit_codes.DONE
     plan = _read(args.plan)
     output.print_plan(args, plan, files)
     return exit_codes.DONE
+
+
+def _is_report(text: str) -> bool:
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and "result" in document and "changes" in document
+
+
+def _summary_of_report(text: str, name: str) -> str:
+    from reconciler.documents import read_apply_summary
+    from reconciler.render import apply_markdown
+    from reconciler.workflows import state_of_report
+
+    _, sentence = state_of_report(text, name=name)
+    return apply_markdown(read_apply_summary(text, name=name), sentence, budget=renderings.SUMMARY_BUDGET)
 
 
 def _read(name: str) -> Plan:

@@ -1,0 +1,90 @@
+"""The summary of an apply on the page of a CI run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.documents import apply_report_to_json, failed_apply_to_json, read_apply_summary
+from reconciler.errors import GuardRefusedError, UnreachableError
+from reconciler.formats import document_text
+from reconciler.model import (
+    Action,
+    ApplyReport,
+    ApplyResult,
+    Change,
+    ChangeOutcome,
+    ChangeStatus,
+    ClusterIdentity,
+    KeyChange,
+    Reason,
+)
+from reconciler.render.apply_summary import apply_markdown
+from tests.builders import user
+from tests.support.command import invoke
+from tests.support.hostile_names import HOSTILE
+from tests.support.markdown_views import by_github
+
+PROD = ClusterIdentity(name="prod", id="c1")
+
+
+def outcome(name: str, status: ChangeStatus, error: str | None = None) -> ChangeOutcome:
+    key = KeyChange(key="producer_byte_rate", before=1024.0, after=2048.0, reason=Reason.VALUE_DIFFERS)
+    change = Change(entity=user(name), action=Action.UPDATE, keys=(key,))
+    return ChangeOutcome(change=change, status=status, error_code=None if error is None else 7, error=error)
+
+
+def written(*outcomes: ChangeOutcome, result: ApplyResult = ApplyResult.DONE) -> str:
+    report = ApplyReport(
+        cluster=PROD, digest="sha256:" + "0" * 64, result=result, outcomes=outcomes, verified=True, failure_reason=None,
+        message=None, validate_only=False, seconds=3.0, brokers=3,
+    )  # fmt: skip
+    return document_text(apply_report_to_json(report))
+
+
+def summary(folder: Path, text: str) -> str:
+    (folder / "result.json").write_text(text, encoding="utf-8")
+    done = invoke("render", "result.json", "--format", "summary", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    return done.out
+
+
+def test_a_good_run_is_a_sentence_and_a_table(tmp_path: Path) -> None:
+    text = summary(tmp_path, written(outcome("alice", ChangeStatus.APPLIED)))
+    assert text.startswith("### ✅ Kafka quotas, apply to `prod`: applied\n\n1 entity written in 3 s, verified on 3 brokers.\n")
+    assert by_github(text).rows[1] == ["alice", "producer", "1\N{NO-BREAK SPACE}KiB/s", "2\N{NO-BREAK SPACE}KiB/s", "written"]
+    assert "{" not in text
+
+
+def test_a_run_that_guards_refuse_says_how_to_accept_them_in_ci(tmp_path: Path) -> None:
+    error = GuardRefusedError("guards need acceptance", guard_ids=("prune", "large-reduction"))
+    text = summary(tmp_path, document_text(failed_apply_to_json(error, cluster=PROD, validate_only=False)))
+    assert text.startswith("### ⛔ Kafka quotas, apply to `prod`: refused\n")
+    assert "To accept `prune`, `large-reduction` for one run instead, start this workflow by hand" in text
+    assert "their ids, one a line, into its input `accept`" in text
+    assert text.index("Correct the values") < text.index("To accept")
+    assert "--accept" not in text
+
+
+def test_a_run_without_a_connection_names_the_reason(tmp_path: Path) -> None:
+    error = UnreachableError("no Kafka broker can be reached at b1:9092")
+    text = summary(tmp_path, document_text(failed_apply_to_json(error, cluster=PROD, validate_only=False)))
+    assert "❌ Kafka quotas, apply to `prod`: failed" in text
+    assert "b1:9092" in text
+    assert "input `accept`" not in text
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_strange_name_stays_in_its_cell(name: str, tmp_path: Path) -> None:
+    text = summary(tmp_path, written(outcome(name or "x", ChangeStatus.FAILED, error=name or "x"), result=ApplyResult.PARTIAL))
+    assert len(by_github(text).rows) == 2
+
+
+def test_rows_without_room_are_counted() -> None:
+    report = read_apply_summary(written(*(outcome(f"user-{n}", ChangeStatus.APPLIED) for n in range(500))), name="x")
+    text = apply_markdown(report, "500 entities written", budget=5000)
+    assert len(text.encode()) <= 5000
+    shown = len(by_github(text).rows) - 1
+    assert 10 < shown < 500
+    assert f"{500 - shown} more rows are in report.json" in by_github(text).text()
