@@ -31,10 +31,10 @@ def with_override(content: bytes, place: Span, cluster: str, values: Mapping[str
     text = f"{{clusters: [{scalar_text(cluster)}], quotas: {{{quotas}}}}}"
     refusal = ScalarEditError(ScalarEdit(line=place.line, column=place.column, old="quotas", new=f"overrides: [{text}]"))
     documents = read_yaml(content).documents
-    found = next((each for each in _entries(documents) if _has_value_at(each[2], place)), None)
-    if found is None:
+    place_of_entry = next((each for each in _entries(documents) if _has_value_at(each[2], place)), None)
+    if place_of_entry is None:
         raise refusal
-    number, index, entry = found
+    number, index, entry = place_of_entry
     overrides = entry.items.get("overrides")
     try:
         if isinstance(overrides, YamlSequence) and overrides.items:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         choices=_TOOLS,
         metavar="TOOL",
-        help=f"read the files of {', '.join(_TOOLS)}; for every other tool, export reads what the cluster has",
+        help=f"read the files of {', '.join(_TOOLS)}. For every other tool, use export",
     )
     options.add_folder_option(parser, required=True, text="write the manifests into this folder")
     parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
