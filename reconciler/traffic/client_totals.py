@@ -277,7 +277,7 @@ def require_charged(
     whole, unreadable = sum(lines.values()), lines.get(UNREADABLE, 0)
     where, rows = list_some(files, 1), "request lines" if source is Source.LOGS else "rows"
     if not whole:
-        why = f"there are no {rows}"
+        why = f"no {rows} exist"
     elif unreadable:
         shown = list_some([escaped(sample) for sample in samples()], 1)
         why = f"{unreadable} of {whole} {rows} cannot be read{': ' if shown else ''}{shown}"

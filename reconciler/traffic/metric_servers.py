@@ -82,11 +82,11 @@ def foreign_page(source: str, names: Sequence[str]) -> Message | None:
             )
     if not names or is_broker:
         return None
-    ours = [name for name in names if not _MACHINE.fullmatch(name)] or list(names)
+    others = [name for name in names if not _MACHINE.fullmatch(name)] or list(names)
     return compose(
         "{source} has no metric of a Kafka broker. It has {examples}. {advice}.",
         source=name_part(source),
-        examples=name_part(", ".join(escaped(name) for name in ours[:_SHOWN])),
+        examples=name_part(", ".join(escaped(name) for name in others[:_SHOWN])),
         advice=_EXPORTER,
     )
 

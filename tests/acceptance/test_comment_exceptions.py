@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -29,7 +30,7 @@ def planned(folder: Path, *rates: tuple[str, int], accept: object = (), code: in
     return (folder / "comment.md").read_text() if code == 0 else done.out + done.err
 
 
-def copied(text: str) -> list[dict[str, object]]:
+def copied(text: str) -> list[dict[str, Any]]:
     match = re.search(r"(`{3,})yaml\n(.*?)\n\1", text, re.DOTALL)
     assert match is not None, text
     return yaml.safe_load(match[2])["accept"]
@@ -43,7 +44,7 @@ def test_an_exception_to_copy_is_about_its_entities_has_a_day_to_come_and_needs_
     ] or [(row["guard"], row["match"]) for row in rows] == [
         ("large-reduction", {"user": name, "strict": True}) for name in (HOSTILE, "alice")
     ]
-    assert all(datetime.timedelta(12) < row["until"] - today <= datetime.timedelta(14) for row in rows)  # type: ignore[operator]
+    assert all(datetime.timedelta(12) < row["until"] - today <= datetime.timedelta(14) for row in rows)
     assert [row["reason"] for row in rows] == [None, None]
     as_it_is = [{**row, "until": str(row["until"])} for row in rows]
     assert "'reason'" in planned(tmp_path, ("alice", 1000), accept=as_it_is, code=1)
