@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from reconciler.cli.commands.apply import ApplyArguments
     from reconciler.cli.progress import PatientProgress
     from reconciler.formats import Json
-    from reconciler.model import ApplyReport
+    from reconciler.model import ApplyReport, Finding, Plan
     from reconciler.workflows import Intent, RolloutResult, Withheld
 
 
@@ -87,11 +87,13 @@ class _EachCluster:
         self._steps = writing.step_down(args)
         self._printing = threading.Lock()
         self._outputs_failed = False
+        self._findings: dict[str | None, tuple[Finding, ...]] = {}
+        """Of the plan of each cluster, to be printed above its report."""
 
     def apply(self, intent: Intent, earlier: Withheld) -> ApplyReport:
         """Raises ``ReconcilerError``, only when nothing was written."""
         from reconciler.model import display_name
-        from reconciler.workflows import Approval, SystemClock, apply_manifests, open_cluster, source_of
+        from reconciler.workflows import Approval, PlanViews, SystemClock, apply_manifests, open_cluster, source_of
 
         args = self._args
         intent = dataclasses.replace(intent, withheld_before=earlier)
@@ -113,10 +115,14 @@ class _EachCluster:
                     clock=SystemClock(),
                     progress=self._progress,
                     given=self._given,
+                    views=PlanViews(on_plan=self._keep_findings),
                 )
             audit.ended(report)
             audit.notify(report)
         return report
+
+    def _keep_findings(self, plan: Plan) -> None:
+        self._findings[plan.cluster.name] = plan.findings
 
     def ended(self, stage: str | None, result: RolloutResult) -> None:
         """Print the report of one cluster, and write its file, while others go on."""
@@ -138,7 +144,7 @@ class _EachCluster:
         else:
             lines = (
                 line((f"Cluster {display_name(result.cluster.name or '')}{where}", Style.STRONG)),
-                *findings_lines(result.findings),
+                *findings_lines(self._findings.get(result.cluster.name, result.findings)),
                 *apply_report_lines(result),
             )
         with self._printing, self._progress.silent():

@@ -84,6 +84,9 @@ def test_all_clusters_are_written_stage_by_stage(fleet: Fleet) -> None:
     assert (done.code, fleet.live()) == (0, everywhere(1000))
     order = [done.out.index(f"Cluster {name} (stage {stage})") for name, stage in STAGES.items()]
     assert max(order[:2]) < order[2] < min(order[3:])
+    for name in STAGES:
+        findings, _, _ = done.out.partition(f"Cluster {name} (stage")[2].partition("Applied 2 changes")
+        assert findings.count("[byte-rate-small]") == 2
     assert "5 clusters: 5 applied (0 with withheld owners), 0 failed, 0 not begun." in done.out
     assert sorted(path.name for path in (fleet.folder / "reports").iterdir()) == sorted(f"{name}.json" for name in STAGES)
     assert len((fleet.folder / "audit.jsonl").read_text().splitlines()) == 5
