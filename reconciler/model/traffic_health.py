@@ -15,7 +15,7 @@ _RULES: Final = (
         id="no-client-series",
         severity=Severity.ERROR,
         explanation="The metrics server has no series of quota sensors in this time. Brokers have these MBeans only while a "
-        "quota exists, and exporters show them only when their rules let them through. Set the default pair quota that doctor "
+        "quota exists, and exporters show them only when their rules let them through. Run the command that doctor "
         "prints, or check the rules and the targets of the server. Pages of other programs, such as Redpanda, have no rates of "
         "clients at all: the message names the program and what serves.",
     ),

@@ -11,18 +11,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey
+from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityType
 from reconciler.resolution.precedence import level_of
 from reconciler.resolution.resolver import QuotaTable
 
 EXPOSING_ENTITY: Final = Entity.of({EntityType.USER.value: DEFAULT, EntityType.CLIENT_ID.value: DEFAULT})
-EXPOSING_VALUES: Final[Mapping[str, float]] = {
-    QuotaKey.PRODUCER_BYTE_RATE.value: 1e12,
-    QuotaKey.CONSUMER_BYTE_RATE.value: 1e12,
-    QuotaKey.REQUEST_PERCENTAGE.value: 1e6,
-    QuotaKey.CONTROLLER_MUTATION_RATE.value: 1e6,
-}
-"""Far above what a broker can serve, by key."""
+EXPOSING_VALUES: Final[Mapping[str, float]] = {key.value: key.unreachable for key in CLIENT_KEYS}
+"""What no client reaches, by key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
