@@ -64,7 +64,7 @@ from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.undeclared import DeclaredEarlier, undeclared_findings, undeclared_notes, what_is_kept
 from reconciler.workflows.units import at_brokers, read_for, share_notes
-from reconciler.workflows.validate import lint_change, lint_offline
+from reconciler.workflows.validate import lint_change, lint_offline, stop_on_reading
 
 _log: Final = logging.getLogger(__name__)
 
@@ -167,14 +167,14 @@ def intent_of(
 ) -> Intent:
     """One cluster's part of the manifests. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
     if not may_isolate(loaded, by_owner=by_owner, owners=owners):
-        stop_on(loaded.findings, fail_on)
+        stop_on_reading(loaded, cluster, fail_on)
     chosen = check_owners(loaded, owners)
     if (by_owner or owners) and isolates(chosen_cluster(loaded, cluster), chosen):
         sound = sound_manifests(loaded, cluster, fail_on)
         loaded, spec, desired, read, linted = sound.loaded, sound.spec, sound.desired, sound.findings, sound.linted
         errors = sound.errors
     else:
-        stop_on(loaded.findings, fail_on)
+        stop_on_reading(loaded, cluster, fail_on)
         spec, desired, findings = desired_for(loaded, cluster)
         read, linted, errors = (*loaded.findings, *findings), lint_offline(loaded, spec, desired), {}
         stop_on((*read, *linted), fail_on)

@@ -5,16 +5,17 @@ The lint rules run over the state that a cluster shall have, with the severities
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.errors import UsageError
+from reconciler.errors import ReconcilerError, UsageError
 from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Severity, in_order
 from reconciler.planning import quotas_after
 from reconciler.policy import Subject, lint_state
-from reconciler.workflows.load import LoadedManifests, adjusted, desired_for, load_manifests
+from reconciler.workflows.load import LoadedManifests, adjusted, desired_for, load_manifests, stop_on
 from reconciler.workflows.references import References, read_references
 from reconciler.workflows.trusted import not_yet_findings
 
@@ -98,6 +99,16 @@ def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState
     judged_by = replace(loaded, clusters=loaded.proposed, trust=None) if is_new else loaded
     spec, state, findings = desired_for(judged_by, name)
     return state, (*findings, *lint_offline(judged_by, spec, state), *not_yet_findings(loaded, name))
+
+
+def stop_on_reading(loaded: LoadedManifests, cluster: str | None, fail_on: Severity) -> None:
+    """Raise ``ManifestError`` when manifests cannot be read, with all other findings, too: none has to wait for the next run."""
+    if not any(finding.severity.at_least(fail_on) for finding in loaded.findings):
+        return
+    findings: Sequence[Finding] = loaded.findings
+    with contextlib.suppress(ReconcilerError):
+        findings = validate_loaded(loaded, cluster).findings
+    stop_on(findings, fail_on)
 
 
 def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredState) -> tuple[Finding, ...]:

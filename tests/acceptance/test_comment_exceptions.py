@@ -12,7 +12,7 @@ import yaml
 from tests.builders import user
 from tests.support.command import invoke
 from tests.support.git_repository import GitRepository
-from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.manifests import cluster, quotas, repository, snapshot
 from tests.support.markdown_views import by_github
 
 HOSTILE = 'a"b`: {x}'
@@ -80,3 +80,16 @@ def test_a_deletion_that_removes_nothing_is_headed_so_and_has_a_row(tmp_path: Pa
     ]  # fmt: skip
     assert "The plan writes nothing" in seen.text()
     assert "not checked" not in seen.text()
+
+
+def test_a_plan_names_all_errors_that_validation_names(tmp_path: Path) -> None:
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas/kafka-quotas.yaml").write_text(repository(limits=[{"request_percentage": {"max": 400}}]))
+    (tmp_path / "quotas/cluster.yaml").write_text(cluster())
+    rates = {"producer_byte_rate": "20XiB", "request_percentage": 401}
+    (tmp_path / "quotas/a.yaml").write_text(quotas(({"user": "a"}, rates), ({"user": "b"}, {"request_percentage": 402})))
+    (tmp_path / "now.json").write_text(snapshot({}))
+    assert invoke("validate", "quotas", cwd=tmp_path).out.count(": error: ") == 3
+    done = invoke("plan", "quotas", "--current", "now.json", "--out", "markdown=comment.md", cwd=tmp_path)
+    assert done.code == 1
+    assert "**3 findings are errors**" in (tmp_path / "comment.md").read_text()
