@@ -25,6 +25,8 @@ class ProposedValue:
     profile: str | None = None
     clusters: tuple[str, ...] = ()
     """Other clusters that take a value from this place, whose traffic was not judged."""
+    is_lower_bound: bool = False
+    """A quota throttled clients of it when they were recorded: they may need more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Collection, Mapping
+from typing import Final, TypeAlias
 
 from reconciler.formats import BINARY_UNITS, ValueRefusedError, parse_value, value_text
 from reconciler.model import (
@@ -22,15 +22,17 @@ from reconciler.model import (
     escaped,
 )
 
+_Quota: TypeAlias = tuple[Entity, QuotaKey]
 _TOO_LOW: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
 
 
 def propose_values(report: BacktestReport, desired: DesiredState) -> ValueProposals:
     """The recommended values of quotas that throttle recorded clients, or may; no value becomes smaller.
 
+    A quota may have throttled the clients when they were recorded: then the value is a lower bound, and marked as one.
     A value that several entities take from one place becomes the largest that is recommended for one of them.
     """
-    wanted = _recommended(report)
+    wanted, bounds = _recommended(report)
     users = _entities_of_values(desired)
     largest: dict[tuple[Span, QuotaKey], float] = {}
     unwritten = []
@@ -62,6 +64,7 @@ def propose_values(report: BacktestReport, desired: DesiredState) -> ValuePropos
                 after=_text(key, value, quota.text),
                 entities=entities,
                 profile=quota.profile,
+                is_lower_bound=any((entity, key) in bounds for entity in entities),
             )
         )
     return ValueProposals(
@@ -70,22 +73,20 @@ def propose_values(report: BacktestReport, desired: DesiredState) -> ValuePropos
     )
 
 
-def _recommended(report: BacktestReport) -> Mapping[tuple[Entity, QuotaKey], float]:
-    """The largest of each entity's quota groups."""
-    wanted: dict[tuple[Entity, QuotaKey], float] = {}
+def _recommended(report: BacktestReport) -> tuple[Mapping[_Quota, float], Collection[_Quota]]:
+    """The largest of each entity's quota groups, and those that are lower bounds."""
+    wanted: dict[_Quota, float] = {}
+    bounds = set()
     for row in report.verdicts:
-        if (
-            row.verdict not in _TOO_LOW
-            or row.entity is None
-            or row.undecided
-            or row.recommended is None
-            or row.limit_after is None
-        ):
+        if row.verdict not in _TOO_LOW or row.entity is None or row.undecided:
             continue
-        if row.recommended > row.limit_after:
-            quota = row.entity, QuotaKey(row.key)
-            wanted[quota] = max(row.recommended, wanted.get(quota, 0.0))
-    return wanted
+        if row.recommended is None or row.limit_after is None or row.recommended <= row.limit_after:
+            continue
+        quota = row.entity, QuotaKey(row.key)
+        wanted[quota] = max(row.recommended, wanted.get(quota, 0.0))
+        if row.censored:
+            bounds.add(quota)
+    return wanted, bounds
 
 
 def _entities_of_values(desired: DesiredState) -> Mapping[tuple[Span, QuotaKey], tuple[Entity, ...]]:

@@ -37,8 +37,11 @@ def _blocks(proposals: ValueProposals, *, written: bool) -> Iterator[Block]:
 def _value(value: ProposedValue) -> Iterator[Block]:
     whose = list_entities(value.entities, _SHOWN_ENTITIES) if value.profile is None else f"profile {display_name(value.profile)}"
     yield line(f"  {value.source}: {value.key} of {whose}: {escaped(value.before)} -> {value.after}")
+    if value.is_lower_bound:
+        words = "a lower bound: a quota throttled these clients when they were recorded. Judge the traffic after this step again"
+        yield line((f"    {words}", Style.WARN))
     if len(value.entities) > 1:
-        yield line((f"    safe for all {len(value.entities):,} entities that share it", Style.FAINT))
+        yield line((f"    the largest that is recommended for the {len(value.entities):,} entities that share it", Style.FAINT))
     if value.clusters:
         names = list_some([display_name(name) for name in value.clusters], _SHOWN_CLUSTERS)
         yield line((f"    also the value of {names}, whose traffic was not judged", Style.FAINT))

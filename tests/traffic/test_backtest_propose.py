@@ -58,6 +58,7 @@ def test_the_recommended_value_is_the_only_change(folder: Path) -> None:
     assert path.read_text(encoding="utf-8") == QUOTAS.replace('"100KiB/s"', '"575KiB/s"')
     assert "Proposed: 1 recommended value, written into the manifests" in done.out
     assert "quotas/q.yaml:8:29: producer_byte_rate of user=alice: 100KiB/s -> 575KiB/s" in done.out
+    assert "a lower bound: a quota throttled these clients when they were recorded" in done.out
     assert '-        producer_byte_rate: "100KiB/s"   # 100KiB/s, as agreed\n' in done.out
     assert '+        producer_byte_rate: "575KiB/s"   # 100KiB/s, as agreed\n' in done.out
     again = propose(folder)
@@ -101,7 +102,7 @@ def test_a_value_of_a_profile_or_a_list_becomes_what_is_safe_for_all_of_them(fol
     assert len(each) > 1
     done = propose(folder)
     assert "producer_byte_rate of profile small: 20KiB -> 575KiB" in done.out
-    assert "safe for all 3 entities that share it" in done.out
+    assert "the largest that is recommended for the 3 entities that share it" in done.out
     assert max(each) == 575 * 1024
     assert path.read_text(encoding="utf-8").endswith(entries)
     assert (folder / "quotas" / "kafka-quotas.yaml").read_text(encoding="utf-8") == repository.replace("20KiB", "575KiB")
