@@ -58,7 +58,6 @@ _SIGNS: Final = {
 }
 """Emoji as signs of common fonts: machines without a display have no font of emoji."""
 _MIB: Final = 1024 * 1024
-_EVERY_S: Final = 20
 _CLIENTS: Final = (
     ("orders-service", "orders-1", "produce", 2.6),
     ("orders-service", "orders-2", "produce", 1.4),
@@ -122,7 +121,9 @@ def write_example(folder: Path) -> None:
         Entity.of({"user": user}): {key: value * float(_MIB) for key, value in quotas.items()} for user, quotas in _BEFORE.items()
     }
     write_snapshot(current(live), folder / "now.json")
-    pq.write_table(pa.Table.from_pylist(list(_requests()), schema=SCHEMA), folder / "traffic.parquet")
+    with pq.ParquetWriter(folder / "traffic.parquet", SCHEMA) as writer:
+        for rows in _requests():
+            writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
     _git(folder, "init", "-q")
     _git(folder, "add", "quotas")
     _git(folder, "commit", "-q", "-m", "Quotas")
@@ -142,27 +143,36 @@ def _manifest(owner: str, users: dict[str, dict[str, int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _requests() -> Iterator[dict[str, object]]:
-    """A day and a night of each client on each broker; broker 3 has no lines for an hour."""
-    start_us = int(START.timestamp() * 1e6)
+def _requests() -> Iterator[list[dict[str, object]]]:
+    """A day and a night of each client on each broker, one request in each second. Broker 3 has no lines for an hour.
+
+    Broker 2 has half of the load of the others, and an hour with twice as much.
+    """
     for broker in (1, 2, 3):
-        for number, (user, client_id, kind, height) in enumerate(_CLIENTS):
-            for second in range(0, 86_400 + 60, _EVERY_S):
-                if broker == 3 and 54_000 <= second < 57_600:
-                    continue
-                day = 0.55 + 0.45 * math.sin(2 * math.pi * (second - 14_400) / 86_400)
-                noise = 1 + 0.12 * math.sin(second * (broker + number) / 37) + 0.05 * math.sin(second / (5 + broker))
-                yield {
-                    "ts": start_us + second * 1_000_000 + broker * 1000 + number,
-                    "interval_ms": 0,
-                    "broker": broker,
-                    "user": user,
-                    "client_id": client_id,
-                    "kind": kind,
-                    "amount": int(height * day * noise * 11 * _MIB),
-                    "semantics": "event",
-                    "throttled": False,
-                }
+        for number, client in enumerate(_CLIENTS):
+            yield [
+                _request(broker, number, client, second)
+                for second in range(86_460)
+                if broker != 3 or not 54_000 <= second < 57_600
+            ]
+
+
+def _request(broker: int, number: int, client: tuple[str, str, str, float], second: int) -> dict[str, object]:
+    user, client_id, kind, height = client
+    day = 0.55 + 0.45 * math.sin(2 * math.pi * (second - 14_400) / 86_400)
+    noise = 1 + 0.12 * math.sin(second * (broker + number) / 37) + 0.05 * math.sin(second / (5 + broker))
+    share = 1.0 if broker != 2 else 2.0 if 36_000 <= second < 39_600 else 0.5
+    return {
+        "ts": int(START.timestamp() * 1e6) + second * 1_000_000 + broker * 1000 + number,
+        "interval_ms": 0,
+        "broker": broker,
+        "user": user,
+        "client_id": client_id,
+        "kind": kind,
+        "amount": int(height * day * noise * share * _MIB),
+        "semantics": "event",
+        "throttled": False,
+    }
 
 
 def _git(folder: Path, *arguments: str) -> None:
