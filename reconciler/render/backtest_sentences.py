@@ -57,6 +57,7 @@ _SOURCE_WORDS: Final = {
     "request-log": "request log",
     "normal-form": "Parquet file",
     "cells": "compacted file",
+    "log-cells": "compacted file",
     "mapped-file": "mapped file",
     "recorder": "recorder file",
     "violation-log": "violation log",

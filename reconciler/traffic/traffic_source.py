@@ -28,6 +28,8 @@ class Source(enum.StrEnum):
     LOGS = "request-log"
     NORMAL_FORM = "normal-form"
     CELLS = "cells"
+    LOG_CELLS = "log-cells"
+    """The same where some of them were made of request logs, and have their faults. Only opened traffic shows it."""
     MAPPED = "mapped-file"
     RECORDER = "recorder"
     VIOLATIONS = "violation-log"

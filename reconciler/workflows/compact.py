@@ -141,7 +141,7 @@ def _add(
         spark_with_progress,
     )
 
-    compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable)
+    compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable, of_logs=bool(traffic.logs))
     zone, also = options.log_timezone, ("file", CLUSTER) if traffic.logs else ("file",)
     where = SessionOptions(
         master=options.master,

@@ -29,7 +29,12 @@ from reconciler.workflows.traffic_inputs import names_of
 if TYPE_CHECKING:
     from reconciler.traffic import BacktestRequest, GroupTimeline, RecordedThrottle, TrafficSource
 
-_SOURCES: Final = {"cells": "per-second totals", "normal-form": "canonical traffic schema", "recorder": "files of the recorder"}
+_SOURCES: Final = {
+    "cells": "per-second totals",
+    "log-cells": "per-second totals of request logs",
+    "normal-form": "canonical traffic schema",
+    "recorder": "files of the recorder",
+}
 """Words for people, where they are not those of the document."""
 WHETHER: Final = "whether the client was throttled"
 _COLUMNS: Final = {EntityType.USER.value: "user", EntityType.CLIENT_ID.value: "client_id"}
@@ -185,7 +190,7 @@ def _evidence(
         throttles=throttles,
         timelines=timelines,
         is_log=is_log,
-        counts_requests=facts.source not in (Source.RECORDER.value, Source.CELLS.value),
+        counts_requests=facts.source not in (Source.RECORDER.value, Source.CELLS.value, Source.LOG_CELLS.value),
         names_groups=all(any(getattr(throttle, column) is None for column, _ in asked.names) for throttle in throttles or ()),
         of_violations=of_violations,
         start=max(asked.since, max(starts) if is_log else min(starts)),

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import invoke
-from tests.support.manifests import quotas
+from tests.support.manifests import cluster, quotas
 from tests.traffic.log_lines import line
 
 MANIFEST = quotas(({"user": "alice"}, {"producer_byte_rate": "1MiB"}))
@@ -63,3 +63,20 @@ def test_one_log_under_two_brokers_is_refused(tmp_path: Path) -> None:
         log.write(line(correlation_id=99, at="2026-11-21 13:00:09,123") + "\n")
     done = invoke("backtest", "quotas.yaml", "--traffic", "1=a", "--traffic", "2=b", cwd=tmp_path)
     assert done.code in {0, 3}, done.err
+
+
+@pytest.mark.parametrize(("logs", "source", "verdict"), [(True, "log-cells", "inconclusive"), (False, "cells", "clear")])
+def test_totals_have_the_faults_of_what_they_were_made_of(tmp_path: Path, logs: bool, source: str, verdict: str) -> None:
+    text = quotas(({"user": "alice"}, {"request_percentage": 1000})) + "---\n" + cluster(backtest={"history": {"hours": 0}})
+    (tmp_path / "quotas.yaml").write_text(text, "utf-8")
+    if logs:
+        lines = [line(correlation_id=number, at=f"2026-11-21 13:00:0{number},123") for number in range(5)]
+        (tmp_path / "kafka-request.log").write_text("\n".join(lines) + "\n", "utf-8")
+    else:
+        pq.write_table(pa.Table.from_pylist([ROW | {"kind": "request"}] * 5), tmp_path / "t.parquet")
+    done = invoke(*("compact", "--traffic", "1=kafka-request.log" if logs else "t.parquet", "--folder", "cells"), cwd=tmp_path)
+    assert done.code == 0, done.err
+    done = invoke("backtest", "quotas.yaml", "--traffic", "cells", "--format", "json", cwd=tmp_path)
+    document = done.json()
+    assert document["provenance"]["source"] == source
+    assert [row["verdict"] for row in document["verdicts"] if row["key"] == "request_percentage"] == [verdict]

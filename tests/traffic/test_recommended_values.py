@@ -136,7 +136,8 @@ def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margi
 
 
 @pytest.mark.parametrize(
-    ("source", "doubted"), [("request-log", True), ("cells", True), ("normal-form", False), ("recorder", False)]
+    ("source", "doubted"),
+    [("request-log", True), ("log-cells", True), ("cells", False), ("normal-form", False), ("recorder", False)],
 )
 def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, doubted: bool) -> None:
     doubt = doubts_of(provenance(source=source), HistoryNeeds(hours=8))

@@ -202,8 +202,8 @@ def kind_assumptions(
             yield f"{which} about addresses that only brokers know, and not considered"
 
 
-_LOGGED: Final = frozenset({"request-log", "cells"})
-"""Sources whose times are those of handlers only. Compacted traffic may be of logs."""
+_LOGGED: Final = frozenset({"request-log", "log-cells"})
+"""Sources whose times are those of handlers only."""
 NO_NETWORK_TIME: Final = (
     "a request log lacks the time of network threads, which counts against request_percentage, too. Record it with the recorder, "
     "the broker plugin of docs/recorder.md"

@@ -95,6 +95,8 @@ class Compaction:
     files: Mapping[Path, SourceFile]
     folder: SegmentFolder
     max_unreadable: float = 1.0
+    of_logs: bool = True
+    """Whether the files are request logs."""
     number: Callable[[Client], int] = client_number
 
     def in_process(self, batches: Iterable[pa.RecordBatch]) -> tuple[Segment, ...]:
@@ -211,6 +213,7 @@ class _Run:
                 statuses=summary.statuses,
                 clusters=summary.clusters,
                 copies=summary.copies,
+                of_logs=self._of.of_logs,
                 copies_of=tuple(sorted({files[_path_of(file)].id for file in summary.copies_of} - {source.id})),
                 states_throttles=summary.states_throttles,
             )

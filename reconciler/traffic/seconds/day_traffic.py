@@ -110,7 +110,8 @@ class DaysTraffic(SecondsTraffic):
         """``counted``: as ``SecondsTraffic``. Raises ``TrafficError`` when no request is in the time."""
         shares = [share for day in days for share in day.shares]
         files = sorted({share.source.name.rpartition("/")[2] for share in shares})
-        super().__init__(rows, source=Source.CELLS, files=files, counted=counted)
+        of_logs = any(share.source.kind == LOG for share in shares)
+        super().__init__(rows, source=Source.LOG_CELLS if of_logs else Source.CELLS, files=files, counted=counted)
         self.day_rows, self._days = rows, tuple(days)
         facts = _with_undated(self.facts, [share.undated for share in shares])
         # Of other sources, totals do not keep which requests state a throttle.

@@ -98,6 +98,8 @@ class Segment:
     """Lines that this segment leaves out, since a line of the same run is the same request."""
     copies_of: tuple[str, ...] = ()
     """The ids of the segments in which those lines count."""
+    of_logs: bool = True
+    """Whether it was made of a request log, which lacks the time of network threads."""
     states_throttles: bool = True
     """Whether every charged line states if the broker throttled it."""
 

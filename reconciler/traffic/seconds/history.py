@@ -421,7 +421,7 @@ def _facts(history: History) -> Facts:
         for status, lines in segment.statuses.items():
             statuses[status] = statuses.get(status, 0) + lines
     facts = Facts.of(
-        Source.CELLS,
+        Source.LOG_CELLS if any(segment.of_logs for segment in history.segments) else Source.CELLS,
         sorted(segment.source for segment in history.segments),
         covered=(part for segment in history.segments for part in segment.coverage),
         statuses=statuses,
