@@ -65,7 +65,8 @@ class Night:
             program, *arguments = shlex.split(command.replace("b1:9092", self.sandbox.bootstrap_servers))
             if program == "kafka-quotas":
                 done = invoke(*arguments, cwd=self.folder)
-                assert done.code == 0, f"{command}\n{done.out}{done.err}"
+                # Looking first may show a guard that trips.
+                assert done.code == 0 or ("--validate-only" in command and done.code == 3), f"{command}\n{done.out}{done.err}"
                 self.seen += done.out
             else:
                 arguments = [str(self.folder / one) if one == "admin.properties" else one for one in arguments]
