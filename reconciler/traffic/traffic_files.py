@@ -40,7 +40,7 @@ _log: Final = logging.getLogger(__name__)
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
 _SMALL_PARQUET: Final = 10_000_000
-"""Rows: half of the processor time of Spark, in 0.6 GB by seconds and 1.8 GB at every request."""
+"""Rows: half of the processor time of Spark, in 1.2 to 1.9 GB by seconds and 1.7 to 2.2 GB at every request."""
 _SMALL_GAUGES: Final = 200_000_000
 """Rows: a gauge counts once, and is not sorted with all others. A day of 12,000 series every 15 s has a third of it."""
 
