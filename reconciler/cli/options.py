@@ -289,9 +289,9 @@ def check_one_state(args: ConnectionArguments, current: str | None) -> None:
         raise UsageError(msg)
 
 
-def add_folder_option(parser: argparse.ArgumentParser, *, text: str, required: bool = False) -> None:
+def add_folder_option(parser: argparse.ArgumentParser, *, text: str, required: bool = False, default: str | None = None) -> None:
     """``--folder``, where a command writes several files; it was called ``--out``, which writes one result to one file."""
-    _add_renamed_option(parser, "--folder", old="--out", metavar="DIR", required=required, help=text)
+    _add_renamed_option(parser, "--folder", old="--out", metavar="DIR", required=required, default=default, help=text)
 
 
 def add_days_options(parser: argparse.ArgumentParser) -> None:

@@ -44,6 +44,18 @@ def test_what_can_be_converted_whole_is_written_and_validates(tmp_path: Path) ->
     assert invoke("validate", "quotas", cwd=tmp_path).code == 0
 
 
+def test_without_a_folder_the_manifests_go_to_quotas_and_are_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "quotas.yaml").write_text(GOOD)
+
+    done = invoke("import", "--from", "jikkou", "quotas.yaml", cwd=tmp_path)
+    again = invoke("import", "--from", "jikkou", "quotas.yaml", cwd=tmp_path)
+
+    assert (done.code, done.out) == (0, "Wrote 1 entity of 1 file to quotas:\n  users.yaml\n")
+    assert files(tmp_path / "quotas") == {"users.yaml"}
+    assert again.code != 0
+    assert "--overwrite" in again.err
+
+
 def test_one_thing_that_cannot_be_converted_stops_all_and_partial_writes_the_rest(tmp_path: Path) -> None:
     (tmp_path / "quotas.yaml").write_text(GOOD + BAD)
 
@@ -161,8 +173,6 @@ def test_json_keeps_to_the_schema_of_findings_and_counts_what_was_written(tmp_pa
     assert (partial["summary"]["files"], partial["summary"]["entities"]) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--from", "pulumi", "x", "--folder", "q"), ("x", "--folder", "q"), ("--from", "jikkou", "x")]
-)
+@pytest.mark.parametrize("arguments", [("--from", "pulumi", "x", "--folder", "q"), ("x", "--folder", "q"), ("--from", "jikkou")])
 def test_wrong_usage_exits_with_64(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     assert invoke("import", *arguments, cwd=tmp_path).code == 64

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from reconciler.workflows import ImportSummary
 
 _TOOLS = ("jikkou", "strimzi", "terraform")
+_FOLDER = "quotas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TOOL",
         help=f"read the files of {', '.join(_TOOLS)}. For every other tool, use export",
     )
-    options.add_folder_option(parser, required=True, text="write the manifests into this folder")
+    options.add_folder_option(parser, default=_FOLDER, text=f"write the manifests into this folder [default: {_FOLDER}]")
     parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
     parser.add_argument(
         "--partial", action="store_true", help="write the convertible quotas [default: write nothing when one is not]"

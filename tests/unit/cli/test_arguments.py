@@ -14,7 +14,7 @@ LEAST = {
     "revert": ("report.json",),
     "render": ("plan.json",),
     "verify-ref": ("refs/x", "--branch", "refs/heads/main", "--workflow", "a.yml"),
-    "import": ("--from", "jikkou", "--folder", "quotas", "file.yaml"),
+    "import": ("--from", "jikkou", "file.yaml"),
     "backtest": ("--traffic", "logs"),
     "simulate": ("--traffic", "logs", "--without-broker", "3"),
     "doctor": ("--traffic", "logs"),
