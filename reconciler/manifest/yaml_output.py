@@ -195,7 +195,8 @@ def _undeclarable(entity: Entity, quotas: Quotas) -> Iterator[Finding]:
     for key, value in sorted(quotas.items()):
         if key in KNOWN_KEYS and (key not in legal or not declarable(legal[QuotaKey(key)], value)):
             message = (
-                f"{entity}: {key} is {number_text(value)}, which Kafka would refuse today, or bend. Set it or remove it by hand"
+                f"{entity}: {key} is {number_text(value)}. Kafka refuses this value today, or stores another number. "
+                "Set a valid value, or remove the key with kafka-quotas alter"
             )
             yield _warning("value-not-declarable", message, entity, key)
 

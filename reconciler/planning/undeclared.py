@@ -27,6 +27,10 @@ _EMPTY_NAME: Final = (
     "Kafka refuses each request about an empty name, also a removal. Migrations from ZooKeeper left such names, which limit no "
     "client."
 )
+_EMPTY_IP: Final = (
+    "Kafka refuses each request about an ip without a name, also a removal. Brokers read the empty name as their loopback "
+    "address, and limit its connections."
+)
 _HOST_NAME: Final = (
     "Kafka refuses each request about a host name that its controller cannot resolve, also a removal. Where the controller "
     "resolves it, kafka-quotas alter removes the quota."
@@ -79,7 +83,10 @@ def unalterable_notes(entities: Iterable[Entity]) -> Iterator[Message]:
 
 
 def _reason(entity: Entity) -> str:
-    if any(name == "" for _, name in entity.parts):
+    empty = [entity_type for entity_type, name in entity.parts if name == ""]
+    if empty == [EntityType.IP]:
+        return _EMPTY_IP
+    if empty:
         return _EMPTY_NAME
     if not entity.is_known:
         return _COMBINATION

@@ -24,13 +24,13 @@ from reconciler.text import amount_part, moment_text
 
 def default_entity(context: GuardContext) -> Measurement:
     """A change to a default entity reaches every client that has no quota of its own."""
-    touched = tuple(c.entity for c in context.new_changes() if c.entity.has_default)
-    return trip_on_any(
-        touched,
-        why=compose(
-            "Changes {names}. Every client there without its own quota gets the new limit.", names=name_entities(touched)
-        ),
-    )
+    changes = tuple(change for change in context.new_changes() if change.entity.has_default)
+    touched = tuple(change.entity for change in changes)
+    if all(change.action is Action.DELETE for change in changes):
+        words = "Removes {names}. Every client there without its own quota loses that limit."
+    else:
+        words = "Changes {names}. Every client there without its own quota is affected."
+    return trip_on_any(touched, why=compose(words, names=name_entities(touched)))
 
 
 def protected_entity(context: GuardContext) -> Measurement:

@@ -77,16 +77,16 @@ def _lines(drift: Drift, *, show_unmanaged: bool) -> Iterator[Block]:
 def drift_sentence(drift: Drift) -> str:
     """Counts of entities, or that nothing differs."""
     counts = drift.counts
-    rest = f"{counts[DriftClass.IN_SYNC]} in sync, {counts[DriftClass.UNMANAGED]} unmanaged"
+    rest = f"{counts[DriftClass.IN_SYNC]:,} in sync, {counts[DriftClass.UNMANAGED]:,} unmanaged"
     if drift.ignored:
-        rest += f", {drift.ignored} ignored"
+        rest += f", {drift.ignored:,} ignored"
     if not drift.differs:
         return f"No drift: the cluster has what the manifests declare ({rest})."
-    added = f"{counts[DriftClass.ADDED]} added"
+    added = f"{counts[DriftClass.ADDED]:,} added"
     if drift.baseline is None:
         return f"{_differ(counts[DriftClass.DIFFERS])}, {added}. {rest}."
     named = (DriftClass.UNAPPLIED, DriftClass.CHANGED, DriftClass.MISSING)
-    return f"{', '.join(f'{counts[each]} {each.value}' for each in named)}, {added}. {rest}."
+    return f"{', '.join(f'{counts[each]:,} {each.value}' for each in named)}, {added}. {rest}."
 
 
 def class_words(entity_drift: EntityDrift, prune: Prune) -> str:
@@ -108,12 +108,12 @@ def _unmanaged(drift: Drift) -> Iterator[Line]:
     for entity_drift in unmanaged[:_UNMANAGED_ROWS]:
         yield line((f"  ? {entity_drift.entity}", Style.FAINT))
     if len(unmanaged) > _UNMANAGED_ROWS:
-        yield line((f"  and {len(unmanaged) - _UNMANAGED_ROWS} more. --show-unmanaged lists all", Style.FAINT))
+        yield line((f"  and {len(unmanaged) - _UNMANAGED_ROWS:,} more. --show-unmanaged lists all", Style.FAINT))
     yield line()
 
 
 def _differ(count: int) -> str:
-    return "1 differs" if count == 1 else f"{count} differ"
+    return "1 differs" if count == 1 else f"{count:,} differ"
 
 
 def _against(origin: BaselineOrigin | None) -> str:
@@ -153,12 +153,10 @@ def drift_markdown(drift: Drift, *, budget: int) -> str:
     name = f": {code(display_name(drift.cluster.name))}" if drift.cluster.name else ""
     head = (f"### Kafka quotas, drift{name}", "", f"**{drift_sentence(drift)}**", "")
     notes = list_section("Notes", (f"- {prose(note)}" for note in drift.notes), total=len(drift.notes), room=budget // 10)
-    unmanaged = list_section(
-        "Not declared, and in the scope",
-        (f"- {code(str(entity_drift.entity))}" for entity_drift in drift.unmanaged_in_scope),
-        total=len(drift.unmanaged_in_scope),
-        room=budget // 10,
-    )
+    undeclared = [f"- {code(str(entity_drift.entity))}" for entity_drift in drift.unmanaged_in_scope[:_UNMANAGED_ROWS]]
+    if (more := len(drift.unmanaged_in_scope) - len(undeclared)) > 0:
+        undeclared.append(f"- and {more:,} more. `kafka-quotas drift --show-unmanaged` lists all")
+    unmanaged = list_section("Not declared, and in the scope", undeclared, total=len(undeclared), room=budget // 10)
     differing = [(entity, key) for entity in drift.entities if entity.drift.is_difference for key in entity.keys]
     room = budget - size(head) - size(notes.lines) - size(unmanaged.lines) - size(_DRIFT_HEAD) - _DRIFT_SENTENCES
     rows = rows_that_fit(
@@ -170,7 +168,7 @@ def drift_markdown(drift: Drift, *, budget: int) -> str:
 
 def _drift_table(rows: list[str], *, left_out: int) -> Iterator[str]:
     if left_out:
-        yield from (f"**{left_out} keys have no room here.** `kafka-quotas drift` prints all of them.", "")
+        yield from (f"**{left_out:,} keys have no room here.** `kafka-quotas drift` prints all of them.", "")
     if rows:
         yield from (*_DRIFT_HEAD, *rows, "")
 

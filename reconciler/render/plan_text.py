@@ -273,7 +273,7 @@ def withheld_words(withheld: Sequence[WithheldOwner]) -> str:
 def summary_sentence(plan: Plan) -> str:
     """Counts of entities; for an empty plan, that nothing differs."""
     s = plan.summary
-    rest = f"{s.unchanged} unchanged, {s.unmanaged} unmanaged"
+    rest = f"{s.unchanged:,} unchanged, {s.unmanaged:,} unmanaged"
     if plan.withheld:
         rest = f"{rest}; {withheld_words(plan.withheld)}"
     if not plan.changes and plan.withheld:
@@ -283,7 +283,7 @@ def summary_sentence(plan: Plan) -> str:
     if not plan.changes:
         return f"No changes: the cluster has what the manifests declare ({rest})."
     decide = f"; {undecided_words(plan)}" if plan.undecided else ""
-    return f"{s.create} to create, {s.update} to update, {s.delete} to delete. {rest}{decide}."
+    return f"{s.create:,} to create, {s.update:,} to update, {s.delete:,} to delete. {rest}{decide}."
 
 
 def failure_lines(failure: ClusterFailure) -> tuple[Line, ...]:

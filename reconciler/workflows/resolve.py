@@ -44,7 +44,7 @@ from reconciler.resolution import (
     compare,
     compare_known,
 )
-from reconciler.text import list_some, near_miss, number_text, shown
+from reconciler.text import count_of, list_some, near_miss, number_text, shown
 from reconciler.workflows.cluster_facts import with_facts
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
 from reconciler.workflows.expiries import live_expiries
@@ -409,8 +409,8 @@ def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[
     if foreign:
         types = sorted({entity_type for entity in foreign for entity_type in entity.types})
         yield (
-            f"{len(foreign)} entities are of a shape that Kafka does not have ({', '.join(map(display_name, types))}). "
-            "Their clients are not known, and they are left out"
+            f"{count_of(len(foreign), 'entity combines', 'entities combine')} types as Kafka does not "
+            f"({', '.join(map(display_name, types))}). Their clients are not known, and resolve leaves them out"
         )
 
 

@@ -156,7 +156,7 @@ def undeclared_notes(
             yield forgotten_note(gone, since)
     undeclared = undeclared_in_scope(desired, current.entities, spec.scope) if spec.prune is Prune.NEVER else ()
     if undeclared and not earlier.is_known(source):
-        count = "1 entity in the scope is" if len(undeclared) == 1 else f"{len(undeclared)} entities in the scope are"
+        count = "1 entity in the scope is" if len(undeclared) == 1 else f"{len(undeclared):,} entities in the scope are"
         yield (
             f"{count} not declared and stay{'s' if len(undeclared) == 1 else ''} (prune: never). Give --base REF or --baseline "
             "to also see which of them were declared before"

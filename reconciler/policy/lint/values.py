@@ -11,6 +11,7 @@ from typing import Final
 from reconciler.model import DesiredQuota, Entity, Finding, QuotaKey, compose, flag_part, key_part
 from reconciler.policy.lint.subject import CLIENT, Subject, lint
 from reconciler.resolution import is_alterable
+from reconciler.text import number_text
 
 DEFAULT_IO_THREADS: Final = 8
 DEFAULT_NETWORK_THREADS: Final = 3
@@ -121,9 +122,8 @@ def live_value_changes_meaning(subject: Subject) -> Iterator[Finding]:
         for key, value in quotas.items():
             # Written so that NaN counts too. What no request can change has a finding of its own.
             if not value > 0 and is_alterable(entity) and not subject.after.get(entity, {}).get(key, 1.0) > 0:
-                meaning = (
-                    "is NaN, which never throttles" if math.isnan(value) else f"is {value:g}, which Kafka 3.5 and newer refuse"
-                )
+                never = "never throttles" if math.isnan(value) else "Kafka 3.5 and newer refuse"
+                meaning = f"is {number_text(value)}, which {never}"
                 message = compose(
                     "{key} of {entity} on the cluster {meaning}. Kafka versions treat it differently. Replace or remove it.",
                     key=key_part(key),

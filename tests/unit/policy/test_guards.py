@@ -77,6 +77,12 @@ def test_any_change_to_a_default_entity_needs_acceptance(entity: Entity) -> None
     assert str(entity) in result(judgement, "default-entity").message
 
 
+def test_the_removal_of_a_default_entity_gives_no_client_a_new_limit() -> None:
+    judgement = judged(desired(), current({user(): RATE}))
+    message = result(judgement, "default-entity").message
+    assert message.startswith("Removes user=<default>. Every client there without its own quota loses that limit.")
+
+
 def test_the_default_ip_is_a_default_entity_too() -> None:
     judgement = judged(desired(declared(ip(), connection_creation_rate=5)), current())
     assert status(judgement, "default-entity") is GuardStatus.NEEDS_ACCEPTANCE

@@ -206,8 +206,16 @@ def test_drift_is_a_warning_where_the_manifest_declares_it_and_unmanaged_is_none
 def test_a_summary_of_very_much_drift_keeps_to_its_size_and_counts_the_rest() -> None:
     text = drift_markdown(drift(*(drifted(f"user-{number}") for number in range(3000))), budget=60_000)
     assert len(text.encode()) <= 60_000
-    left_out = int(re.findall(r"\*\*(\d+) keys have no room here", text)[0])
+    left_out = int(re.findall(r"\*\*([\d,]+) keys have no room here", text)[0].replace(",", ""))
     assert text.count("| changed |") == 3000 - left_out > 100
+
+
+def test_a_summary_lists_the_first_undeclared_entities_and_counts_the_rest() -> None:
+    many = (drifted(f"user-{number:04}", DriftClass.UNMANAGED) for number in range(2010))
+    text = drift_markdown(drift(*many), budget=60_000)
+    assert text.count("- `user=user-") == 10
+    assert "- and 2,000 more. `kafka-quotas drift --show-unmanaged` lists all" in text
+    assert "2,010 unmanaged" in text
 
 
 @pytest.mark.parametrize("name", PLAN_FORMATS)
