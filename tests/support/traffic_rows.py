@@ -46,4 +46,6 @@ def normal_form_batches(files: Iterable[str | Path], *, with_file: bool = False)
 def normal_form_frame(spark: SparkSession, files: Iterable[str | Path], *, with_file: bool = False) -> DataFrame:
     """The same rows for Spark's own expressions."""
     schema = ROWS.append(FILE) if with_file else ROWS
-    return frame_of_table(spark, pa.Table.from_batches(normal_form_batches(files, with_file=with_file), schema=schema))
+    batches = normal_form_batches(files, with_file=with_file)
+    # Names come as dictionaries where a file has them so.
+    return frame_of_table(spark, pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema))
