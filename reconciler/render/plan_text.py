@@ -36,7 +36,7 @@ from reconciler.render.findings_text import findings_lines
 from reconciler.render.layout import Block, Column, Line, Style, Table, labelled, line, message_segments, table
 from reconciler.render.value_sentences import change_sentences
 from reconciler.resolution import callback_notes
-from reconciler.text import amount, count_of, duration, factor
+from reconciler.text import all_changes, amount, count_of, duration, factor
 
 _SIGN: Final = {Action.CREATE: ("+", Style.CREATE), Action.UPDATE: ("~", Style.UPDATE), Action.DELETE: ("-", Style.DELETE)}
 _WHY: Final = {
@@ -372,7 +372,7 @@ def _report_headline(report: ApplyReport) -> tuple[str, Style]:
             words = "the cluster has every value of it" if report.message else "the cluster has every declared value already"
             return (f"Nothing to do: {words}.", Style.GOOD)
         case ApplyResult.DONE if report.validate_only:
-            return (f"The cluster would accept all {count_of(total, 'change')}. Nothing was written.", Style.GOOD)
+            return (f"The cluster would accept {all_changes(total)}. Nothing was written.", Style.GOOD)
         case ApplyResult.DONE:
             return (f"Applied {count_of(total, 'change')}{_time_taken(report)}, verified {_verified_where(report)}.", Style.GOOD)
         case ApplyResult.REFUSED:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from reconciler.text.expiry_words import expiry_text, live_expiry_text, moment_text
     from reconciler.text.quoting import (
         DEFAULT_TEXT,
+        all_changes,
         count_of,
         did_you_mean,
         entity_text,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_TEXT",
+    "all_changes",
     "amount",
     "amount_part",
     "count_of",

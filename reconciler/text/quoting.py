@@ -90,6 +90,11 @@ def count_of(number: int, singular: str, many: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else many or f'{singular}s'}"
 
 
+def all_changes(number: int) -> str:
+    """``the change``, or ``all 3 changes``."""
+    return "the change" if number == 1 else f"all {number:,} changes"
+
+
 def list_some(texts: Sequence[str], most: int, *, between: str = ", ") -> str:
     """The first ``most`` texts, and how many more there are: ``a, b and 3 more``, or ``a; b; and 3 more``."""
     more = len(texts) - most

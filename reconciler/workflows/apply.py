@@ -34,7 +34,7 @@ from reconciler.model import (
 from reconciler.planning import is_applied, quotas_after, require_current, undeclared_in_scope
 from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
 from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster
-from reconciler.text import count_of
+from reconciler.text import all_changes, count_of
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.load import stop_on
 from reconciler.workflows.plan import Intent, plan_from
@@ -182,7 +182,7 @@ def write(
 
 def _cluster_answer(checked: ApplyReport) -> str:
     if checked.result is ApplyResult.DONE:
-        return f"Apart from that, the cluster would accept all {count_of(len(checked.outcomes), 'change')}"
+        return f"Apart from that, the cluster would accept {all_changes(len(checked.outcomes))}"
     refused_changes = checked.count(ChangeStatus.FAILED)
     if not refused_changes:
         return f"Also, {checked.message}"

@@ -43,11 +43,7 @@ def with_effects(
             f"the brokers resolve quotas with their own client.quota.callback.class, {display_name(callback)}. "
             "The limit of a client is not known"
         )
-        return replace(
-            plan,
-            effects=PlanEffects(unknown=reason),
-            notes=(*plan.notes, compose("Effects are unknown: {reason}", reason=reason)),
-        )
+        return replace(plan, effects=PlanEffects(unknown=reason))
     effects = effects_between(before, changed, traffic=traffic)
     unclear = unclear_effects(before, changed)
     if unclear and effects == PlanEffects():

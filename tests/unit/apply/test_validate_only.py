@@ -10,6 +10,7 @@ from reconciler.apply import ApplySettings
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus
 from reconciler.render.layout import plain
 from reconciler.render.plan_text import apply_report_lines
+from reconciler.text import all_changes
 from reconciler.workflows.apply import Approval, apply_manifests
 from reconciler.workflows.plan import load_intent
 from tests.builders import user
@@ -42,6 +43,11 @@ def test_a_guard_that_trips_does_not_keep_the_cluster_from_being_asked(tmp_path:
     assert "Guard large-reduction: Cuts producer_byte_rate" in (report.message or "")
     assert (report.message or "").endswith("Apart from that, the cluster would accept all 2 changes")
     assert check(tmp_path, cluster, "large-reduction").result is ApplyResult.DONE
+
+
+@pytest.mark.parametrize(("number", "words"), [(1, "the change"), (2, "all 2 changes"), (2000, "all 2,000 changes")])
+def test_one_accepted_change_is_not_all_changes(number: int, words: str) -> None:
+    assert all_changes(number) == words
 
 
 def test_what_the_cluster_refuses_beside_the_guard_is_named(tmp_path: Path) -> None:

@@ -182,6 +182,12 @@ def wrong(*arguments: str, cwd: Path) -> Done:
         (("--alter", "--defaults=user", "--delete=x"), "write: kafka-quotas alter --defaults=user --delete=x\n"),
         (("--describe", "--names=user=a", "--add=x=1"), "write: kafka-quotas alter --names=user=a --add=x=1\n"),
         (("--describe", "--names=user=a", "--include-overrides"), "kafka-quotas resolve --names=user=a --include-overrides\n"),
+        (("--describe", "--bootstrap-server", "b:1"), "write: kafka-quotas describe --bootstrap-server b:1\n"),
+        (
+            ("--alter", "--add-config", "x=1", "--entity-type=users"),
+            "Write kafka-quotas alter. Options of kafka-configs have other",
+        ),
+        (("--describe", "--entity-type", "users"), "Write kafka-quotas describe. Options of kafka-configs"),
         (("--format", "json", "plan"), "Options of a command follow it: kafka-quotas COMMAND --format"),
         (("plan", "--format", "jsn"), "argument --format: unknown value 'jsn'. Did you mean 'json'?"),
         (("clusters", "--format", "xyzzy"), "unknown value 'xyzzy'. Write one of text, json"),
