@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Verdi
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.judging.recorded_throttles import Recording
 from reconciler.traffic.kinds import BYTES, Kind
-from tests.support.command import run
+from tests.support.command import invoke, run
 from tests.support.local_traffic import open_here
+from tests.support.manifests import cluster, quotas, snapshot
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request
 
 START = datetime.datetime(2026, 11, 21, 13)
@@ -137,8 +139,10 @@ def test_a_higher_limit_is_not_clear_where_the_old_one_throttled(
         for way, verdict in verdicts(tmp_path, lines, limits(OLD), after).items():
             assert (verdict.verdict, verdict.censored) == (Verdict.INCONCLUSIVE, True), way
             assert (verdict.requests, verdict.throttled_then) == (SECONDS, len(throttled)), way
+            # Half of the fetches are empty, so their rate is half of the limit.
+            cause = "" if (size, of) == (NEAR, produce) or (size, len(throttled)) == (NEAR, 1) else " or another quota"
             assert str(verdict.reason).startswith(
-                f"the old limit of 9.766 KiB/s throttled {len(throttled)} of 100 requests of these clients"
+                f"the old limit of 9.766 KiB/s{cause} throttled {len(throttled)} of 100 requests of these clients"
             ), way
 
 
@@ -205,11 +209,11 @@ def test_clients_that_are_regrouped_into_a_higher_limit_are_not_clear(tmp_path: 
     split: Quotas = {pair: {"producer_byte_rate": HIGHER}}
     found = {row.user: row for row in report(as_log(tmp_path, both), current, split, exact=True).verdicts}
     assert (found["bob"].verdict, found["alice"].verdict) == (Verdict.INCONCLUSIVE, Verdict.CLEAR)
-    assert "the old limit of 2.441 KiB/s throttled 1 of 2 requests" in str(found["bob"].reason)
+    assert "the old limit of 2.441 KiB/s or another quota throttled 1 of 2 requests" in str(found["bob"].reason)
     together: Quotas = {APP: {"producer_byte_rate": HIGHER}}
     (merged,) = report(as_log(tmp_path, both), current, together, exact=True).verdicts
     assert (merged.verdict, merged.requests, merged.throttled_then) == (Verdict.INCONCLUSIVE, SECONDS + 2, 1)
-    assert "the old limit of 2.441 KiB/s throttled 1 of 2 requests" in str(merged.reason)
+    assert "the old limit of 2.441 KiB/s or another quota throttled 1 of 2 requests" in str(merged.reason)
 
 
 def test_a_limit_that_stays_is_not_clear_for_clients_that_were_throttled(tmp_path: Path) -> None:
@@ -220,6 +224,33 @@ def test_a_limit_that_stays_is_not_clear_for_clients_that_were_throttled(tmp_pat
             (verdict,) = report(write(tmp_path / way, lines), current, limits(OLD), exact=exact).verdicts
             assert (verdict.verdict, verdict.censored) == (Verdict.INCONCLUSIVE, True), way
             assert "quotas throttled 50 of 100 requests of these clients when they were recorded" in str(verdict.reason), way
+
+
+def test_a_quota_group_that_one_broker_throttled_is_clear_and_safe_on_none(tmp_path: Path) -> None:
+    quiet = write_log(tmp_path / "1", steady(FAR))
+    busy = [produce(second, NEAR, port=9, throttle_ms=900 * (second % 2)) for second in range(1, SECONDS)]
+    traffic = [f"1={quiet}", f"2={write_log(tmp_path / '2', busy)}"]
+    (tmp_path / "now.json").write_text(snapshot(limits(OLD), cluster_id=None))
+    (tmp_path / "quotas.yaml").write_text(
+        cluster(backtest={"history": {"hours": 0.02}}) + "---\n" + quotas(({"user": "alice"}, {"producer_byte_rate": HIGHER}))
+    )
+    done = invoke(
+        "backtest", "quotas.yaml", "--current", "now.json", "--traffic", traffic[0], "--traffic", traffic[1], "--format", "json",
+        "--out", "html=a.html", cwd=tmp_path,
+    )  # fmt: skip
+    assert (done.code, done.err) == (0, "")
+    rows = {row["broker"]: row for row in done.json()["verdicts"]}
+    assert [(row["verdict"], row["censored"]) for row in rows.values()] == [("inconclusive", True)] * 2
+    assert rows[1]["reason"] == f"on broker 2, {rows[2]['reason']}"
+    assert len(done.json()["findings"]) == 1
+    (safe,) = re.findall("Safe from</dt><dd>(.*?)</dd>", (tmp_path / "a.html").read_text())
+    assert "at least" in safe
+
+
+def test_a_limit_that_throttled_is_never_loose(tmp_path: Path) -> None:
+    for throttled, fits in ((range(0, SECONDS, 2), 0), ((), 1)):
+        traffic = as_log(tmp_path / str(fits), steady(100, throttled=throttled, of=fetch))
+        assert len(report(traffic, limits(OLD), limits(HIGHER)).fits) == fits
 
 
 def test_safe_and_recommended_values_of_throttled_clients_are_lower_bounds(tmp_path: Path) -> None:

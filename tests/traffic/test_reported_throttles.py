@@ -91,6 +91,34 @@ def test_a_rate_above_the_higher_limit_stays_possible(tmp_path: Path) -> None:
     assert row["verdict"] == "possible"
 
 
+def test_what_was_reported_on_one_broker_holds_for_the_quota_group(tmp_path: Path) -> None:
+    """No row of it tells another story, and the value that is good for all brokers is a lower bound."""
+    clients: dict[Client, Shape] = {("alice", None, 1): HALF, ("alice", None, 2): HALF}
+    write_gauges(tmp_path / "gauges", clients, hours=1, throttled={("alice", None, 2): range(40)})
+    (tmp_path / "now.json").write_text(snapshot({ALICE: {KEYS["produce"]: float(MIB)}}, cluster_id=None))
+    for after, verdict in ((8 * MIB, "inconclusive"), (MIB, "throttled")):
+        entry = {"user": "alice"}, {KEYS["produce"]: after}
+        (tmp_path / "quotas.yaml").write_text(cluster() + "---\n" + quotas(entry))
+        common = ("backtest", "quotas.yaml", "--traffic", "gauges", "--current", "now.json")
+        done = invoke(*common, "--format", "json", cwd=tmp_path)
+        rows = {row["broker"]: row for row in done.json()["verdicts"]}
+        assert [(rows[broker]["censored"], rows[2]["verdict"]) for broker in (1, 2)] == [(True, verdict)] * 2
+        assert len(done.json()["findings"]) == 1
+        assert "at least " in invoke(*common, cwd=tmp_path).out
+        if verdict == "inconclusive":
+            assert rows[1]["reason"] == f"on broker 2, {OLD_LIMIT}"
+
+
+def test_a_limit_that_goes_is_not_clear_where_it_throttled(tmp_path: Path) -> None:
+    write_gauges(tmp_path / "gauges", {("alice", None, 1): HALF}, hours=1, throttled={("alice", None, 1): range(40)})
+    (tmp_path / "now.json").write_text(snapshot({ALICE: {KEYS["produce"]: float(MIB)}}, cluster_id=None))
+    (tmp_path / "quotas").mkdir()
+    (tmp_path / "quotas" / "quotas.yaml").write_text(cluster() + "---\n" + quotas(({"user": "bob"}, {KEYS["produce"]: MIB})))
+    row = of_alice(invoke("backtest", "quotas", "--traffic", "gauges", "--current", "now.json", "--format", "json", cwd=tmp_path))
+    reason = OLD_LIMIT.replace("how much more", "how much they send without a limit")
+    assert (row["verdict"], row["limit_after"], row["reason"]) == ("inconclusive", None, reason)
+
+
 def test_throttles_under_request_may_be_those_of_controller_mutations(tmp_path: Path) -> None:
     """Brokers that forward a creation of topics report its throttle under Request, whatever the limit of that key is."""
     (tmp_path / "a").mkdir()

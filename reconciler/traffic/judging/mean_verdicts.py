@@ -87,6 +87,10 @@ class MeanVerdicts:
                 merged[verdict.place] = verdict
             elif verdict.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
                 merged[verdict.place] = replace(known, verdict=Verdict.THROTTLED, reason=verdict.reason, metrics=verdict.metrics)
+            elif verdict.censored and known.verdict is Verdict.CLEAR:
+                merged[verdict.place] = replace(
+                    known, verdict=verdict.verdict, reason=verdict.reason, censored=True, metrics=verdict.metrics
+                )
             else:
                 merged[verdict.place] = replace(known, metrics=verdict.metrics)
         return tuple(sorted(merged.values(), key=worst_first))
@@ -198,7 +202,7 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
         members=_members(members, grouping, target),
         reason=reason,
         metrics=metrics,
-        censored=reports is not None and reports.is_censored and verdict is Verdict.INCONCLUSIVE,
+        censored=reports is not None and reports.is_censored,
     )
 
 
@@ -213,7 +217,7 @@ def _decided(
     if target.undecided:
         return Verdict.INCONCLUSIVE, SPLIT if then_known else QUOTAS_UNKNOWN
     if target.after.value is None:
-        return Verdict.CLEAR, None
+        return (Verdict.CLEAR, None) if reports is None else (reports.verdict, reports.reason)
     return _not_proven(target, metrics, target.after.value, reports)
 
 

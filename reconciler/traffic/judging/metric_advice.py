@@ -16,6 +16,7 @@ from typing import Any, Final
 from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, QuotaKey, RowPlace
 from reconciler.text import length_text, rate
 from reconciler.traffic.judging.recommendations import DAY_S, SMALLEST, broker_loss_factor, margin_of, safe_limit
+from reconciler.traffic.judging.recorded_throttles import held_back_fields
 
 CENSORED_SHARE: Final = 0.01
 """Of the samples, those taken while a quota throttled the clients, from which on a recommendation is called a lower bound."""
@@ -83,8 +84,8 @@ def recommend_from_metrics(
     return tuple(
         verdict
         if verdict.requests or verdict.undecided
-        else replace(verdict, **advice.get((verdict.key, verdict.name), _NO_ADVICE))
-        for verdict in verdicts
+        else replace(verdict, **advice.get((verdict.key, verdict.name), _NO_ADVICE), **held)
+        for verdict, held in zip(verdicts, held_back_fields(verdicts), strict=True)
     )
 
 

@@ -48,16 +48,18 @@ def verdict_of_reports(
     """
     throttled = [(mean, then) for mean, then in members if mean.series.throttled]
     after, key = target.after.value, target.kind.key.value
-    if not throttled or after is None or target.undecided:
+    limits = [limit for mean, then in throttled if (limit := _limit_of_then(mean, then)) is not None]
+    # No limit throttles no request. That is a doubt only where the change takes one away.
+    if not throttled or target.undecided or (after is None and not limits):
         return None
     count = max(mean.series.throttled for mean, _ in throttled)
     seen = f"in {count:,} of {count_of(metrics.samples, 'sample')}"
-    limits = [limit for mean, then in throttled if (limit := _limit_of_then(mean, then)) is not None]
     if limits and target.kind is Kind.REQUEST and metrics.highest <= max(limits):
         return ReportedVerdict(Verdict.INCONCLUSIVE, PERHAPS_MUTATIONS.format(seen=seen))
-    if limits and after <= max(limits):
+    if limits and after is not None and after <= max(limits):
         rest = "" if after in limits else f", when it was {amount(key, max(limits))}"
-        return ReportedVerdict(Verdict.THROTTLED, f"the broker reported throttles under this limit {seen}{rest}")
+        reason = f"the broker reported throttles under this limit {seen}{rest}"
+        return ReportedVerdict(Verdict.THROTTLED, reason, is_censored=are_enough(count, metrics.samples))
     if not are_enough(count, metrics.samples):
         return None
     if limits:

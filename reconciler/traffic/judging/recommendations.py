@@ -136,7 +136,8 @@ def _advice(everywhere: Sequence[BucketVerdict], history: _History, present: flo
     if value > wanted[0]:
         reason += f". Recommended values are {text} or more"
     if any(verdict.censored for verdict in everywhere):
-        reason += ". Quotas throttled these clients when they were recorded, so both are lower bounds"
+        throttled = "throttled" if any(verdict.throttled_then for verdict in everywhere) else "may have throttled"
+        reason += f". Quotas {throttled} these clients when they were recorded, so both are lower bounds"
     if present is not None and least <= present < value:
         reason = f"keep {amount(key.value, present)}, which throttled no recorded request. {reason}"
         fields |= {
@@ -211,10 +212,11 @@ def quota_fits(verdicts: Sequence[BucketVerdict], *, source: str = "") -> tuple[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitedRows:
-    """The rows that one (entity, key) limits: how many, whether one is throttled, and the fullest."""
+    """The rows that one (entity, key) limits: how many, whether one is throttled or was when recorded, and the fullest."""
 
     rows: int
     is_throttled: bool
+    is_censored: bool
     share: float
     broker: int
     fullest: BucketName
@@ -223,7 +225,12 @@ class LimitedRows:
     def joined(self, other: LimitedRows) -> LimitedRows:
         """With other rows of the same limit."""
         fullest = max(self, other, key=lambda part: (part.share, -part.broker, part.fullest))
-        return replace(fullest, rows=self.rows + other.rows, is_throttled=self.is_throttled or other.is_throttled)
+        return replace(
+            fullest,
+            rows=self.rows + other.rows,
+            is_throttled=self.is_throttled or other.is_throttled,
+            is_censored=self.is_censored or other.is_censored,
+        )
 
 
 def rows_of_limits(verdicts: Iterable[BucketVerdict]) -> dict[tuple[Entity, str], LimitedRows]:
@@ -240,6 +247,7 @@ def _limited_rows(rows: Sequence[BucketVerdict]) -> LimitedRows:
     return LimitedRows(
         rows=len(rows),
         is_throttled=any(verdict.verdict is Verdict.THROTTLED for verdict in rows),
+        is_censored=any(verdict.censored for verdict in rows),
         share=_share(fullest),
         broker=fullest.broker,
         fullest=fullest.name,
@@ -264,7 +272,8 @@ def fits_from(limited: Mapping[tuple[Entity, str], LimitedRows], *, source: str)
 
 def _fit(quota: tuple[Entity, str], rows: LimitedRows, source: str) -> QuotaFit | None:
     entity, key = quota
-    loosest = 0.0 if lacks_network_time(key, source) else LOOSE
+    # Less time, or a lower rate, than there was shows no limit to be loose.
+    loosest = 0.0 if rows.is_censored or lacks_network_time(key, source) else LOOSE
     if rows.is_throttled or rows.share > 1 or loosest <= rows.share <= NEAR:
         return None
     return QuotaFit(

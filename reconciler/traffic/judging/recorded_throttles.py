@@ -6,15 +6,17 @@ need, and no higher limit is ``clear`` from them. Nor is a limit that stays: wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
+from reconciler.model import BucketVerdict, Verdict, broker_words
 from reconciler.text import count_of, rate
 from reconciler.traffic.judging.grouping import Grouping, Series, groups_before
 
 ENOUGH: Final = 0.01
 """Of the requests, the samples or the active seconds: from here on a group counts as throttled when it was recorded."""
+_NOTHING_FOUND: Final = (Verdict.CLEAR, Verdict.INCONCLUSIVE)
 WHAT_DECIDES: Final = "Raise the limit in steps and judge the traffic of each step, or record at a higher limit"
 
 
@@ -42,6 +44,28 @@ def recorded_reason(seen: str) -> str:
         f"quotas throttled {seen} when they were recorded. The history does not show how much they would have sent. Record them "
         "again without throttles"
     )
+
+
+def held_back_fields(verdicts: Sequence[BucketVerdict]) -> Iterator[Mapping[str, Any]]:
+    """For each verdict the fields that differ since a quota throttled its quota group on some broker.
+
+    The values of a quota group are good for all brokers, so those are lower bounds on each, and it is clear on none.
+    """
+    held_back: dict[tuple[object, ...], BucketVerdict] = {}
+    for row in sorted(verdicts, key=lambda row: (row.verdict is not Verdict.INCONCLUSIVE, row.broker)):
+        if row.censored:
+            held_back.setdefault(row.group, row)
+    return (_held_back(verdict, held_back.get(verdict.group)) for verdict in verdicts)
+
+
+def _held_back(verdict: BucketVerdict, held: BucketVerdict | None) -> Mapping[str, Any]:
+    """``held``: the row of its quota group that was throttled, if one was."""
+    if held is None:
+        return {}
+    if verdict.censored or held.verdict is not Verdict.INCONCLUSIVE or verdict.verdict not in _NOTHING_FOUND:
+        return {"censored": True}
+    reason = f"on {broker_words(held.broker)}, {held.reason}"
+    return {"censored": True, "verdict": Verdict.INCONCLUSIVE, "reason": reason}
 
 
 class GroupSeconds(Protocol):
@@ -92,6 +116,12 @@ class Recording:
             return (
                 f"these clients were near the old limit of {rate(key, self.limit)} {seconds}, and this traffic does not state "
                 f"whether it throttled them. Give traffic that does, such as request logs. {WHAT_DECIDES}"
+            )
+        if self.active and not self.near:
+            # Time of requests throttles, too, and the answers of all throttled fetches are empty.
+            return (
+                f"the old limit of {rate(key, self.limit)} or another quota throttled {requests}, whose recorded rate was in no "
+                f"second near this limit. The history does not show how much they would have sent. {WHAT_DECIDES}"
             )
         seen = f"{requests}, and their rate was near it {seconds}" if self.near else requests
         return old_limit_reason(key, self.limit, after, seen, peak=peak)

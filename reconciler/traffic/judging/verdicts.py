@@ -30,7 +30,7 @@ from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesC
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
 from reconciler.traffic.judging.history_gaps import doubts_of
 from reconciler.traffic.judging.recommendations import DAY_S, recommended_fields
-from reconciler.traffic.judging.recorded_throttles import Recording, throttled_recording
+from reconciler.traffic.judging.recorded_throttles import Recording, held_back_fields, throttled_recording
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -347,11 +347,12 @@ def enrich_verdicts(
         regrouped={verdicts[target].group for target in moved if target in verdicts},
     )
     rows = []
-    for (target, verdict), recommended in zip(verdicts.items(), advice, strict=True):
-        changes: dict[str, object] = dict(recommended)
+    held_back = held_back_fields(tuple(verdicts.values()))
+    for (target, verdict), recommended, held in zip(verdicts.items(), advice, held_back, strict=True):
+        changes: dict[str, object] = {**recommended, **held}
         if not verdict.undecided and (how := moved.get(target)) is not None:
             changes["regrouped"], changes["buckets_before"] = how
-        if (why := doubt(verdict)) is not None:
+        if "reason" not in held and (why := doubt(verdict)) is not None:
             changes["verdict"], changes["reason"] = Verdict.INCONCLUSIVE, why
         rows.append(alter_verdict(verdict, **changes))
     return tuple(sorted(rows, key=worst_first))
