@@ -303,6 +303,24 @@ def test_refused_topics_and_throttles_of_answers_count(tmp_path: Path) -> None:
     assert (verdict.verdict, verdict.throttled_then) == (Verdict.INCONCLUSIVE, SECONDS)
 
 
+@pytest.mark.parametrize(("every_s", "expected"), [(1, Verdict.INCONCLUSIVE), (4, Verdict.CLEAR)])
+@pytest.mark.parametrize("exact", [False, True])
+def test_mutations_at_the_pace_of_their_old_limit_are_not_clear(
+    tmp_path: Path, every_s: int, expected: Verdict, *, exact: bool
+) -> None:
+    """A client that waits for its tokens overdraws no bucket, and the traffic does not state whether it waited."""
+    times = [(START + datetime.timedelta(seconds=n * every_s)).replace(tzinfo=datetime.UTC) for n in range(600)]
+    columns = {
+        "ts": pa.array(times, pa.timestamp("us", "UTC")), "broker": pa.array([1] * 600, pa.int32()), "kind": ["mutation"] * 600,
+        "user": ["alice"] * 600, "client_id": ["app"] * 600, "amount": pa.array([1] * 600, pa.int64()),
+        "semantics": ["event"] * 600, "interval_ms": pa.nulls(600, pa.int32()),
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    current, proposed = ({ALICE: {"controller_mutation_rate": limit}} for limit in (1.0, 5.0))
+    (verdict,) = report(str(tmp_path / "rows.parquet"), current, proposed, exact=exact, kinds=(Kind.MUTATION,)).verdicts
+    assert (verdict.verdict, verdict.censored) == (expected, expected is Verdict.INCONCLUSIVE)
+
+
 def test_the_json_report_has_which_groups_were_throttled(tmp_path: Path) -> None:
     from reconciler.documents import backtest_to_json
     from reconciler.documents.backtest import backtest_from_json

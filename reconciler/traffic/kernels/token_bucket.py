@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import OF_ALL, SIDE_FIELDS, Batch, ExactColumns, ReplayTotals, first_places, pack
+from reconciler.traffic.kernels.exact_totals import OF_ALL, Batch, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.group_statistics import Episodes
 from reconciler.traffic.kernels.sampled_rate import (
     DEFAULT_WINDOW,
@@ -229,6 +229,10 @@ def topic_order(topics: Topics, parts: Integers) -> Integers:
     return np.asarray(np.lexsort((topics.amounts, parts, topics.series, topics.order, topics.times_ms)), dtype=np.int64)
 
 
+NEAR: Final = 0.9
+"""Of an earlier limit: a second is near it where a bucket of so much less does not allow it. Paced clients overdraw none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Effects:
     """On each topic: whether it is delayed or refused, whether it is refused, and the throttle in ms of its answer."""
@@ -277,8 +281,8 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     sides = tuple(Judged(topics.amounts, rates, np.where(side.held, np.maximum(side.throttle, 1), 0)) for side in judged)
     safe = least_unthrottled(topics.times_ms, topics.amounts, topics.strict, window)
     columns = totals.columns()
-    # Near its earlier limit is a second that the bucket does not allow.
-    columns.counts[OF_ALL.index("near")] = columns.counts[len(OF_ALL) + SIDE_FIELDS.index("seconds_over")]
+    near = effects(topics, NEAR * limits[0], window).held
+    columns.counts[OF_ALL.index("near")] = len(np.unique(topics.times_ms[near] // 1000))
     return replace(columns, safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
 
 
@@ -314,7 +318,7 @@ def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequ
         peak_expected=expected,
         p999=upper,
         sides=sides,
-        near=sides[0].expected,
+        near=int(seconds_over(distinct, sums, NEAR * limits[0], window)[1].sum()),
     )
 
 
