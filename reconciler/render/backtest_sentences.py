@@ -205,7 +205,7 @@ def advice_words(verdict: BucketVerdict) -> str | None:
     if has_only_metrics(verdict) or verdict.recommended is None:
         return verdict.recommended_reason
     words = recommended_text(verdict)
-    return f"{words}, which throttled no recorded request" if verdict.keeps_limit and not verdict.censored else words
+    return f"{words}, which no recorded request is over" if verdict.keeps_limit and not verdict.censored else words
 
 
 def margin_words(verdict: BucketVerdict) -> str | None:

@@ -78,7 +78,7 @@ def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_woul
         assert (kept.safe, kept.recommended, kept.margin_reason) == (6.25 * MIB, 8 * MIB, None)
         assert (recommended_text(kept), safe_text(kept)) == ("keep 8 MiB/s", "6.25 MiB/s")
         assert str(kept.recommended_reason).startswith(
-            "keep 8 MiB/s, which throttled no recorded request. 6.25MiB is the smallest round value"
+            "keep 8 MiB/s, which no recorded request is over. 6.25MiB is the smallest round value"
         )
         assert "14MiB adds 50 % because the history is 24 h long (15 % or more), and 50 % because" in str(kept.recommended_reason)
     assert advice(peak=7.9 * MIB).safe == 8 * MIB, "a rounded value above a limit that throttled nobody is not the least"

@@ -139,7 +139,7 @@ def _advice(everywhere: Sequence[BucketVerdict], history: _History, present: flo
         throttled = "throttled" if any(verdict.throttled_then for verdict in everywhere) else "may have throttled"
         reason += f". Quotas {throttled} these clients when they were recorded, so both are lower bounds"
     if present is not None and least <= present < value:
-        reason = f"keep {amount(key.value, present)}, which throttled no recorded request. {reason}"
+        reason = f"keep {amount(key.value, present)}, which no recorded request is over. {reason}"
         fields |= {
             "safe": min(safe, present),
             "recommended": present,
