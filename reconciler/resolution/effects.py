@@ -72,8 +72,10 @@ def effects_between(
     effects: list[Effect] = list(_addresses(_AddressEffects(before, after, changed), named))
     crossed: list[Iterator[Effect]] = []
     left_out = 0
-    for key in _client_keys(before, after, changed):
-        effects += (effect for client in named.reached(key) if (effect := key.of(client)) is not None)
+    keys = _client_keys(before, after, changed)
+    apart = named.without_client_id(keys)
+    for key in keys:
+        effects += (effect for client in named.reached(key, apart) if (effect := key.of(client)) is not None)
         for crossing in _crossings(key, named):
             left_out += crossing.count
             crossed.append(crossing.effects())
@@ -161,6 +163,11 @@ class _KeyEffects:
             return None
         return effect_of(client, self.key, *(side.winner(client.user, client.client_id) for side in (self.before, self.after)))
 
+    def moves_without_id(self, user: str) -> bool:
+        """Whether the user's clients that send no client-id move otherwise than those with one that no quota names."""
+        moved, other = self.of(KnownClient(user=user, client_id="")), self.of(KnownClient(user=user, client_id=OTHER))
+        return moved is not None and (other is None or (moved.before, moved.after) != (other.before, other.after))
+
 
 class _AddressEffects:
     """Connection limits before and after, by address and not by text, as brokers keep them."""
@@ -213,8 +220,13 @@ class _Named:
             addresses=frozenset(map(canonical_address, addresses)),
         )
 
-    def reached(self, key: _KeyEffects) -> Iterator[KnownClient]:
-        """The known clients that a change of this key may move, each once."""
+    def without_client_id(self, keys: Iterable[_KeyEffects]) -> frozenset[str]:
+        """Users whose clients without a client-id need rows of their own."""
+        paired = {user for user, client_id in self.pairs if not client_id}
+        return frozenset(user for key in keys for user in self.users - paired if key.moves_without_id(user))
+
+    def reached(self, key: _KeyEffects, apart: frozenset[str]) -> Iterator[KnownClient]:
+        """The known clients that a change of this key may move, each once. ``apart``: users of ``without_client_id``."""
         users, client_ids, pairs = self.users, self.client_ids, iter(self.pairs)
         if key.reaches_everyone:
             yield from (_ANY_CLIENT, _WITHOUT_CLIENT_ID)
@@ -222,6 +234,7 @@ class _Named:
             users, client_ids = users & key.users, client_ids & key.client_ids
             pairs = (pair for pair in self.pairs if pair[0] in key.users or pair[1] in key.client_ids)
         yield from (KnownClient(user=user, client_id=OTHER) for user in users)
+        yield from (KnownClient(user=user, client_id="") for user in users & apart)
         yield from (KnownClient(user=OTHER, client_id=client_id) for client_id in client_ids)
         yield from (KnownClient(user=user, client_id=client_id) for user, client_id in pairs)
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from reconciler.model import (
-    OTHER,
     ClusterIdentity,
     Effect,
     Entity,
@@ -120,8 +119,6 @@ def compare_known(before: EffectiveQuotas, after: EffectiveQuotas, *, most: int)
     for effect in plan_effects.effects:
         effects.setdefault(effect.client, []).append(effect)
     clients = [_difference_of(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownClient)]
-    if unknown is None:
-        clients += _without_client_id(before, after)
     addresses = [_difference_of(client, of_client) for client, of_client in effects.items() if isinstance(client, KnownAddress)]
     addresses += _unclear(before, after)
     addresses.sort(key=lambda difference: difference.entity.sort_key)
@@ -143,20 +140,6 @@ def _unclear(before: EffectiveQuotas, after: EffectiveQuotas) -> Iterator[Client
     for name, reason in unclear_addresses((before.addresses, after.addresses), names).items():
         client = KnownAddress(ip=name)
         yield ClientDifference(entity=entity_of(client), client=client, effects=(), unknown={ADDRESS_KEY: reason})
-
-
-def _without_client_id(before: EffectiveQuotas, after: EffectiveQuotas) -> Iterator[ClientDifference]:
-    """Named users whose clients without a client id move otherwise than those with one that no quota names."""
-    of_clients = (e.name(EntityType.USER) for e in before.quotas.keys() | after.quotas.keys() if e.is_known)
-    for user in sorted(name for name in set(of_clients) if isinstance(name, str)):
-        silent, other = KnownClient(user=user, client_id=""), KnownClient(user=user, client_id=OTHER)
-        moved = _difference(before, after, entity_of(silent), silent, resolvable=True)
-        if moved.effects and not {_move(e) for e in moved.effects} <= {_move(e) for e in _effects(before, after, other)}:
-            yield moved
-
-
-def _move(effect: Effect) -> tuple[object, ...]:
-    return effect.key, effect.before, effect.after
 
 
 def _difference(

@@ -75,6 +75,12 @@ def test_a_change_without_effect_on_anybody_has_none() -> None:
     assert effects_between(before, {**before, client("app"): {KEY: 5.0}}).effects == ()
 
 
+def test_a_cut_below_a_default_client_id_moves_the_clients_that_send_none() -> None:
+    before = {user("alice"): {KEY: 9.0}, pair("alice", DEFAULT): {KEY: 5.0}}
+    (found,) = effects_between(before, {**before, user("alice"): {KEY: 4.0}}).effects
+    assert (found.client, found.direction) == (KnownClient(user="alice", client_id=""), Direction.TIGHTENS)
+
+
 def test_a_hidden_client_id_moves_when_the_default_user_gets_its_first_limit() -> None:
     before = {client("app"): {KEY: 5.0}}
     found = effects_between(before, {**before, user(): {KEY: 9.0}}).effects
