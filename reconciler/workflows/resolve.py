@@ -409,8 +409,8 @@ def _oddities(state: CurrentState, version: tuple[int, int] | None) -> Iterator[
     if foreign:
         types = sorted({entity_type for entity in foreign for entity_type in entity.types})
         yield (
-            f"{count_of(len(foreign), 'entity combines', 'entities combine')} types as Kafka does not "
-            f"({', '.join(map(display_name, types))}). Their clients are not known, and resolve leaves them out"
+            f"{count_of(len(foreign), 'entity has', 'entities have')} a type, or a combination of types, that Kafka "
+            f"does not have ({', '.join(map(display_name, types))}). Their clients are not known, and resolve leaves them out"
         )
 
 

@@ -145,7 +145,7 @@ def test_an_old_broker_tells_its_static_defaults(
 def test_entities_of_other_servers_are_counted_and_left_out() -> None:
     state = current({Entity.of({"client-id-prefix": "x"}): {PRODUCE: 1.0}, user("a"): {PRODUCE: 2.0}})
     view = current_view(state, source=Broker())
-    assert [note for note in view.notes if "client-id-prefix" in note and note.startswith("1 entities")]
+    assert [note for note in view.notes if "client-id-prefix" in note and note.startswith("1 entity has a type")]
     assert [answer.entity for answer in resolve_known(view)] == [user("a")]
 
 
