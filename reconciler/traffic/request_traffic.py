@@ -439,15 +439,17 @@ def _request_numbers(batches: Iterable[pa.RecordBatch], between: tuple[int, int]
 
 
 def _notes_of(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    texts_of: dict[str, set[tuple[int, str]]] = {name: set() for name in columns}
+    texts_of: dict[str, set[tuple[int | None, str]]] = {name: set() for name in columns}
     for batch in batches:
         for name, texts in texts_of.items():
             rows = batch.filter(pc.is_valid(batch.column(name)))
             if name == "detail":
                 rows = rows.filter(pc.equal(rows.column("status").cast(pa.string()), UNREADABLE))
-            texts |= set(zip(rows.column("broker").to_pylist(), rows.column(name).to_pylist(), strict=True))
             if name == "detail":
+                texts |= {(None, text) for text in rows.column(name).to_pylist()}
                 texts_of[name] = set(sorted(texts, key=lambda note: note[1])[:SAMPLES])
+            else:
+                texts |= set(zip(rows.column("broker").to_pylist(), rows.column(name).to_pylist(), strict=True))
     notes = [{"what": name, "broker": broker, "text": text} for name, texts in texts_of.items() for broker, text in texts]
     yield pa.RecordBatch.from_pylist(notes, schema=_NOTES)
 
