@@ -117,10 +117,11 @@ def render_code_quality(findings: Sequence[Finding], *, places: RepoPaths | None
 def _issue(finding: Finding, print_of: str, places: RepoPaths) -> dict[str, Json]:
     span = finding.span
     related = "".join(f". See {places.relative(r.span.file)}:{r.span.line}: {r.message}" for r in finding.related)
+    message = finding.message.removesuffix(".") + related if related else finding.message
     path = places.relative(span.file) if span else FALLBACK_FILE
     lines: dict[str, Json] = {"begin": span.line if span else 1}
     return {
-        "description": escaped(finding.message + related),
+        "description": escaped(message),
         "check_name": finding.id,
         "fingerprint": print_of,
         "severity": _SEVERITIES[finding.severity],

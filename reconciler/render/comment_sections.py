@@ -152,6 +152,8 @@ def _finding(finding: Finding, links: RepositoryLinks, limit: int) -> str:
     place = f" {links.place(finding.span, limit=limit)}" if finding.span else ""
     related = (f". See {links.place(r.span, limit=limit)}: {message_markdown(r.message, limit=limit)}" for r in finding.related)
     words = message_markdown(finding.message, limit=limit, begins_line=False, place=links.place)
+    if finding.related:
+        words = words.removesuffix(".")
     sign = _SEVERITY_SIGNS[finding.severity]
     return f"- {sign} **{finding.severity.value}** {code(finding.id, limit=limit)}{place}: {words}{''.join(related)}"
 

@@ -18,7 +18,7 @@ NAME_LIMIT: Final = 2000
 """Characters of one name that are shown; a name of 255 bytes always fits, escaped or not."""
 
 _PLAIN_WORD: Final = re.compile(
-    r"\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|[0-9]{1,3}(?:,[0-9]{3})+|(?:[KMGT]i)?B/s|->|%"
+    r"\(|\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|[0-9]{1,3}(?:,[0-9]{3})+|(?:[KMGT]i)?B/s|->|%"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)\)?[.,;:!?]{0,3}",
     re.ASCII,
 )

@@ -10,8 +10,9 @@ import pytest
 from reconciler.model.backtest import Verdict
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
-from reconciler.model.finding import Finding, Severity
+from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
+from reconciler.render.ci_reports import render_code_quality
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
 from reconciler.render.markdown_text import code, prose
 from reconciler.render.plan_text import direction_sentence
@@ -347,6 +348,16 @@ def test_a_hundred_thousand_findings_are_counted_and_the_worst_are_shown() -> No
     assert read_marker(alone) == Marker(kind="findings", cluster="prod", digest=None, verdict="blocked")
 
 
+def test_a_finding_with_a_related_place_has_one_full_stop_between_its_sentences() -> None:
+    related = (Related(span=span(11), message="first declared here"),)
+    finding = Finding(id="a", severity=Severity.WARNING, message="Two declare it, and 151 more.", span=span(3), related=related)
+    text = by_github(findings_markdown((finding,), cluster="prod")).text()
+    assert "Two declare it, and 151 more. See quotas.yaml:11: first declared here" in text
+    (issue,) = render_code_quality((finding,))
+    assert isinstance(issue, dict)
+    assert issue["description"] == "Two declare it, and 151 more. See quotas.yaml:11: first declared here"
+
+
 def test_findings_alone_may_be_none() -> None:
     text = by_github(findings_markdown(())).text()
     assert "Kafka quotas: not checked" in text
@@ -408,6 +419,7 @@ def test_code_spans(text: str, markdown: str, read: str) -> None:
         ("plain words, e.g. these (50 %).", "plain words, e.g. these (50 %)."),
         ("user=a, user=b", "`user=a, user=b`"),
         ("see user=a, then", "see `user=a`, then"),
+        ("takes (", "takes ("),
         ('it is "a b" here', 'it is `"a b"` here'),
         ("ask @team now", "ask `@team` now"),
         ("see GH-12 or #12", "see `GH-12` or `#12`"),
