@@ -297,7 +297,8 @@ def test_the_commands_of_the_page_record_a_history_and_judge_it(tmp_path: Path) 
     # Those of loggers and of the violation log are run by tests/integration/test_get_a_history_page.py.
     programs = {" ".join(words[:2]) for words in page_commands()}
     assert programs == {
-        "kafka-quotas record", "kafka-quotas backtest", "kafka-quotas why", "kafka-configs --bootstrap-server", "sleep 3600"
+        "kafka-quotas alter", "kafka-quotas record", "kafka-quotas backtest", "kafka-quotas why",
+        "kafka-configs --bootstrap-server", "sleep 3600",
     }  # fmt: skip
     mine = [words for words in page_commands() if words[1] == "record" or "history" in words]
     assert [words[1] for words in mine] == ["record", "backtest", "record"]
