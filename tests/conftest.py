@@ -34,6 +34,16 @@ settings.load_profile("untimed")
 SANDBOX_USERS = tuple(Login(name=name, password=f"{name}-secret") for name in ("alice", "bob", "carol"))
 
 
+@pytest.fixture(autouse=True)
+def signals_mean_what_they_meant() -> Iterator[None]:
+    """A command that ran in this process and wrote notes signals until the process ends."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
+
+
 ON_REQUEST = ("slow", "large", "interop", "soak")
 SLOWEST_FIRST = ("spark", "kafka")
 GROUPS = {"spark": "spark", "kafka_sandbox": "kafka", "zookeeper_sandbox": "kafka"}

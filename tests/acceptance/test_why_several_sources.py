@@ -69,7 +69,7 @@ def test_totals_show_who_filled_the_group_and_the_violation_log_when_it_was_thro
     assert (both["begin"], both["end"]) == (only_log["begin"], only_log["end"])
     assert [member["client_id"] for member in both["groups"][0]["members"]] == ["batch", "checkout"]
     assert both["groups"][0]["would_pass"] == only_totals["groups"][0]["would_pass"] is not None
-    assert both["evidence"][0].startswith("Traffic: per-second totals, from ")
+    assert both["evidence"][0].startswith("Traffic: per-second totals of request logs, from ")
     assert both["evidence"][0].endswith(" UTC. It records no throttle")
     assert both["evidence"][1].startswith("Traffic: violation log, from ")
     assert both["evidence"][1].endswith(" UTC. It records throttles")
