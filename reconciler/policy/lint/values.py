@@ -159,7 +159,7 @@ def reduction_throttles(subject: Subject) -> Iterator[Finding]:
             if quota is None or old is None or not old > quota.value:
                 continue
             seconds = (old / quota.value - 1) * WINDOW_SECONDS
-            # Nobody runs at a limit that no client reaches.
+            # A limit that no client reaches is not a rate of traffic.
             if seconds > LONGEST_SECONDS and old < key.unreachable:
                 message = compose(
                     "{key} of {entity} falls to {percent} % of its value. Brokers would throttle a client at its current limit "
