@@ -11,13 +11,16 @@ from collections.abc import Callable
 def lazy_face(package: str) -> Callable[[str], object]:
     """The ``__getattr__`` of ``package``: its ``if TYPE_CHECKING:`` block names the module of each public name.
 
-    The block is read from the loader, so this works in an archive too. PEP 810 (``lazy import``) will replace it.
+    It is the one list of them, so ``__all__`` is read from it, too. The block is read from the loader, which works in an archive.
+    PEP 810 (``lazy import``) will replace it.
     """
     homes: dict[str, str] = {}
 
     def attribute(name: str) -> object:
         if not homes and not name.startswith("__"):
             homes.update(_homes(package))
+        if name == "__all__":
+            return sorted(_homes(package))
         if name not in homes:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg, name=name, obj=sys.modules[package])

@@ -11,15 +11,4 @@ if TYPE_CHECKING:
     from reconciler.apply.stepping import WINDOW_SECONDS, StepDown, SteppedExecutor, stepping_note
     from reconciler.apply.writing import ChunkLimits, split_into_requests
 
-__all__ = [
-    "WINDOW_SECONDS",
-    "ApplySettings",
-    "ChunkLimits",
-    "Executor",
-    "StepDown",
-    "SteppedExecutor",
-    "split_into_requests",
-    "stepping_note",
-]
-
 __getattr__ = lazy_face(__name__)

@@ -29,24 +29,4 @@ if TYPE_CHECKING:
         read_zookeeper_properties,
     )
 
-__all__ = [
-    "CLIENT_ID",
-    "BrokerCluster",
-    "ClientProperties",
-    "ConnectionSettings",
-    "Security",
-    "SnapshotReader",
-    "ZooKeeperCluster",
-    "ZooKeeperSecurity",
-    "ZooKeeperSettings",
-    "local_certificates",
-    "parse_client_properties",
-    "parse_connection",
-    "parse_servers",
-    "parse_zookeeper_properties",
-    "principal_name",
-    "read_client_properties",
-    "read_zookeeper_properties",
-]
-
 __getattr__ = lazy_face(__name__)

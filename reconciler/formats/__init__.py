@@ -22,31 +22,4 @@ if TYPE_CHECKING:
     from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check, load_schema, schema_folder, schema_names
     from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, no_limit_advice, parse_value, value_text
 
-__all__ = [
-    "BINARY_UNITS",
-    "FORMAT_VERSION",
-    "Json",
-    "SchemaProblem",
-    "SchemaProblemKind",
-    "ValueRefusedError",
-    "canonical_bytes",
-    "check",
-    "cluster_to_json",
-    "declarable",
-    "document_problem",
-    "document_text",
-    "entity_from_json",
-    "entity_to_json",
-    "field_path",
-    "load_schema",
-    "moment_to_json",
-    "no_limit_advice",
-    "parse_value",
-    "quoted_json",
-    "schema_folder",
-    "schema_names",
-    "value_text",
-    "value_to_json",
-]
-
 __getattr__ = lazy_face(__name__)

@@ -12,14 +12,4 @@ if TYPE_CHECKING:
     from reconciler.importing.strimzi import read_strimzi
     from reconciler.importing.terraform import read_terraform
 
-__all__ = [
-    "EXAMPLES",
-    "IMPORT_RULES",
-    "ImportResult",
-    "ImportedQuota",
-    "read_jikkou",
-    "read_strimzi",
-    "read_terraform",
-]
-
 __getattr__ = lazy_face(__name__)

@@ -34,39 +34,4 @@ if TYPE_CHECKING:
     )
     from reconciler.planning.way_back import plan_way_back
 
-__all__ = [
-    "BrokerChange",
-    "Rebalance",
-    "brokers_of_part",
-    "change_of_one",
-    "compare",
-    "difference",
-    "forgotten_entities",
-    "forgotten_note",
-    "is_applied",
-    "keep_leader_parts",
-    "keep_parts",
-    "kept_entities",
-    "moved_leaders",
-    "needs_decision",
-    "nothing_to_do_notes",
-    "overriding_entities",
-    "parse_leaders",
-    "plan_way_back",
-    "possible_overrides",
-    "propose_values",
-    "quotas_after",
-    "read_saved_plan",
-    "rebalances",
-    "require_current",
-    "same_brokers",
-    "sort_for_writing",
-    "unalterable_entities",
-    "unalterable_notes",
-    "undeclared_in_scope",
-    "with_broker_count",
-    "with_leaders",
-    "without_brokers",
-]
-
 __getattr__ = lazy_face(__name__)

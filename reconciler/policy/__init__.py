@@ -19,33 +19,4 @@ if TYPE_CHECKING:
     from reconciler.policy.lint.values import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
     from reconciler.policy.policies import POLICY_VIOLATED, PolicyInput, check_accepted_policies, judge_policies
 
-__all__ = [
-    "FREEZE_WINDOW",
-    "GUARDS",
-    "GUARD_EXAMPLES",
-    "LINT_EXAMPLES",
-    "LONGEST_SECONDS",
-    "POLICY_VIOLATED",
-    "REDUCTION_THROTTLES",
-    "RENAMED",
-    "WINDOW_SECONDS",
-    "FailingRows",
-    "GuardContext",
-    "IsolatedJudgement",
-    "ManagedAt",
-    "OwnerView",
-    "PolicyInput",
-    "Subject",
-    "by_option",
-    "check_accepted_policies",
-    "check_expression",
-    "check_guard_ids",
-    "in_manifest",
-    "judge",
-    "judge_owners",
-    "judge_policies",
-    "judged_by_rules",
-    "lint_state",
-]
-
 __getattr__ = lazy_face(__name__)

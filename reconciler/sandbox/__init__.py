@@ -14,27 +14,4 @@ if TYPE_CHECKING:
     from reconciler.sandbox.java import find_java
     from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 
-__all__ = [
-    "DEFAULT_KAFKA_VERSION",
-    "KAFKA_VERSIONS",
-    "ZOOKEEPER_VERSIONS",
-    "Condition",
-    "Login",
-    "Sandbox",
-    "SandboxSpec",
-    "Status",
-    "TrafficReport",
-    "ZooKeeperSpec",
-    "consume_all",
-    "create_topic",
-    "find_java",
-    "produce_steadily",
-    "running",
-    "runtime_for",
-    "sandbox_status",
-    "start_sandbox",
-    "status_to_json",
-    "stop_sandbox",
-]
-
 __getattr__ = lazy_face(__name__)

@@ -12,13 +12,4 @@ if TYPE_CHECKING:
     from reconciler.service.record import RecordSettings, run_recorder
     from reconciler.service.run import RunSettings, run_service
 
-__all__ = [
-    "LogFormat",
-    "Pace",
-    "RecordSettings",
-    "RunSettings",
-    "run_recorder",
-    "run_service",
-]
-
 __getattr__ = lazy_face(__name__)

@@ -37,37 +37,4 @@ if TYPE_CHECKING:
     )
     from reconciler.text.unit_words import rebalance_text, shares_text, unit_text
 
-__all__ = [
-    "DEFAULT_TEXT",
-    "all_changes",
-    "amount",
-    "amount_part",
-    "count_of",
-    "did_you_mean",
-    "duration",
-    "entity_text",
-    "expiry_text",
-    "factor",
-    "length_text",
-    "list_entities",
-    "list_some",
-    "live_expiry_text",
-    "moment_text",
-    "near_miss",
-    "number_text",
-    "number_to_json",
-    "percent_text",
-    "quoted",
-    "rate",
-    "rate_part",
-    "rebalance_text",
-    "recommended_text",
-    "safe_text",
-    "shares_text",
-    "shown",
-    "shown_part",
-    "unit_text",
-    "word",
-]
-
 __getattr__ = lazy_face(__name__)

@@ -13,23 +13,4 @@ if TYPE_CHECKING:
     from reconciler.yaml.reading import read_yaml
     from reconciler.yaml.writing import scalar_text
 
-__all__ = [
-    "Insertion",
-    "Plain",
-    "ScalarEdit",
-    "ScalarEditError",
-    "YamlMapping",
-    "YamlNode",
-    "YamlProblem",
-    "YamlScalar",
-    "YamlSequence",
-    "edit_scalars",
-    "expand_scalars",
-    "field_before",
-    "insert",
-    "item_first",
-    "read_yaml",
-    "scalar_text",
-]
-
 __getattr__ = lazy_face(__name__)
