@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from reconciler.hooks import CommandExamples, added, load
 
-class CommandExamples(NamedTuple):
-    """What the help of a command ends with. ``page`` lies in the folder of the documentation.
-
-    No dataclass: a help would load ``dataclasses`` for this alone, an eighth of its time.
-    """
-
-    page: str
-    lines: tuple[tuple[str, str], ...]
-    """What an example does, and its arguments."""
-
-
-EXAMPLES: Final[Mapping[str, CommandExamples]] = {
+_OF_CORE: Final[Mapping[str, CommandExamples]] = {
     "": CommandExamples(
         page="index.md",
         lines=(
@@ -350,3 +340,11 @@ EXAMPLES: Final[Mapping[str, CommandExamples]] = {
     ),
 }
 """By the words of the command, ``""`` for the program itself."""
+
+
+def examples() -> Mapping[str, CommandExamples]:
+    """Those of every command by its name; of ``sandbox start``, say, too."""
+    every = dict(_OF_CORE)
+    for place in added("EXAMPLES"):
+        every |= load(place)
+    return every

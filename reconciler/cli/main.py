@@ -17,74 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 from reconciler import errors
 from reconciler.cli import exit_codes, options
 from reconciler.cli.parser import Parser
+from reconciler.cli.registry import command_groups, commands, find_command
+from reconciler.hooks import Command
 from reconciler.render import Sink
 
 if TYPE_CHECKING:
     from reconciler.cli.diagnosis import Diagnosis
 
-COMMAND_GROUPS: Final = {
-    "Get started": {
-        "demo": "Run every step on a local Kafka: validate, plan, backtest, apply",
-        "init": "Create a repository of manifests and CI workflows",
-        "import": "Convert the quota files of other tools into manifests",
-        "export": "Write a live cluster's quotas as manifests or a snapshot",
-        "sandbox": "Run a local Kafka",
-    },
-    "Check a change": {
-        "validate": "Check manifests without a cluster",
-        "plan": "Show the changes that apply would make",
-        "backtest": "Replay recorded traffic against current and proposed quotas",
-        "simulate": "Judge recorded traffic without a broker, or with more",
-        "record": "Record traffic from brokers' metrics pages as a service",
-        "compact": "Sum up recorded traffic by client and second",
-        "traffic": "Check rows of a producer of recorded traffic",
-        "render": "Print a saved plan in another format",
-    },
-    "Change a cluster": {
-        "apply": "Change a cluster's quotas to match the manifests, and verify",
-        "revert": "Restore the quotas from before a run, and verify",
-        "alter": "Change the quotas of one entity by hand, and verify",
-        "run": "Watch manifests and a cluster as a service",
-    },
-    "Inspect a cluster": {
-        "describe": "Print quotas as a cluster has them",
-        "resolve": "Show which limits apply to a client, and why",
-        "why": "Explain an incident: who filled which quota, and who set it",
-        "headroom": "Show how near clients are to their limits now",
-        "drift": "Compare a cluster with the manifests and the last apply",
-        "report": "Write one page about every cluster",
-        "rules": "Write Prometheus rules and a Grafana dashboard of the limits",
-        "doctor": "Check manifests, cluster and machine, or traffic",
-    },
-    "Pull requests and CI": {
-        "comment": "Post and update the comment on a pull request or merge request",
-        "clusters": "List clusters, and which of them a change affects",
-        "verify-ref": "Ask GitHub which run stored a git reference",
-    },
-    "Reference": {
-        "explain": "Explain a finding, a guard or a class of drift",
-        "schema": "Print the JSON Schema of a document",
-        "completion": "Print the completion script for a shell",
-    },
-}
-"""Command names and their one-line help, so that ``--help`` imports no command."""
-
-COMMANDS: Final = {name: summary for commands in COMMAND_GROUPS.values() for name, summary in commands.items()}
-
-_MODULES: Final = {"import": "import_quotas", "verify-ref": "verify_ref"}
-"""The modules of commands that cannot have the command's own name."""
-
-_SHORT: Final = frozenset({"validate", "plan", "apply", "revert", "drift", "describe", "alter", "resolve", "report"})
-
-
 _OF_OTHER_TOOLS: Final = frozenset({"--list", "list", "--describe", "--alter"})
 """Operations of KIP-546's tools, in the place of a command."""
-
-_SERVICES: Final = frozenset({"run", "record"})
-"""Commands that run until a signal, and write their own log."""
-
-_NEED_A_READER: Final = frozenset({"apply", "revert", "alter", "demo"})
-"""Commands that write to a cluster: these stop, or report it, when nothing reads the plan or the result."""
 
 _CI: Final = (
     "CI", "GITHUB_ACTIONS", "GITEA_ACTIONS", "FORGEJO_ACTIONS", "TF_BUILD", "GITLAB_CI", "TEAMCITY_VERSION", "TRAVIS",
@@ -104,21 +45,28 @@ def build_parser(command: str | None, *, kind: type[argparse.ArgumentParser] = P
         add_help=False,
     )
     options.add_program_options(parser)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog, parser_class=kind)
-    known: Collection[str] = COMMANDS
+    commands_of = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog, parser_class=kind)
     if isinstance(parser, Parser):
-        parser.groups = COMMAND_GROUPS
-        known = () if command is None else (command,)
+        parser.listed = command_groups
+        known: Collection[str] = () if command is None else (command,)
+    else:
+        known = commands()
     for name in known:
-        summary = COMMANDS[name]
-        sub = commands.add_parser(name, help=summary, description=f"{summary}.", add_help=False)
+        entry = _entry(name)
+        sub = commands_of.add_parser(name, help=entry.summary, description=f"{entry.summary}.", add_help=False)
         if name == command:
-            _module(name).add_arguments(sub)
+            _module(entry).add_arguments(sub)
     return parser
 
 
-def _module(command: str) -> Any:
-    return importlib.import_module(f"reconciler.cli.commands.{_MODULES.get(command, command)}")
+def _entry(name: str) -> Command:
+    entry = find_command(name)
+    assert entry is not None  # what argparse or command_of let through
+    return entry
+
+
+def _module(command: Command) -> Any:
+    return importlib.import_module(command.module)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -158,25 +106,26 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
 
         build_parser(None).error(right_command(arguments))
     args = build_parser(command).parse_args(arguments)
+    entry = _entry(args.command)
     for sink in sinks:
-        sink.needs_reader = args.command in _NEED_A_READER
+        sink.needs_reader = entry.needs_reader
     from reconciler.cli import diagnosis
 
     wanted = diagnosis.diagnosis_of(args)
-    with diagnosis.diagnosed(wanted, is_service=args.command in _SERVICES):
+    with diagnosis.diagnosed(wanted, is_service=entry.is_service):
         return contextvars.copy_context().run(_run_command, args, wanted)
 
 
 def command_of(arguments: Sequence[str]) -> str | None:
     """The command that these arguments name, if any; options may stand before it."""
-    return next((argument for argument in arguments if argument in COMMANDS), None)
+    return next((argument for argument in arguments if not argument.startswith("-") and find_command(argument)), None)
 
 
 def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
     try:
         if (renamed := getattr(args, "renamed", None)) is not None:
             _say(f"warning: {renamed}. The old name works until the next major version")
-        module = _module(args.command)
+        module = _module(_entry(args.command))
         code: int = module.run(module.parse(args))
     except KeyboardInterrupt:
         _say("interrupted")
@@ -245,7 +194,8 @@ def entry_point() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.stderr is None:  # closed; what is for people must not end up in the result then
         sys.stderr = io.StringIO()
-    if command_of(sys.argv[1:]) in _SHORT:
+    command = command_of(sys.argv[1:])
+    if command is not None and _entry(command).is_short:
         # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()
     try:

@@ -9,7 +9,7 @@ import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NoReturn
 
@@ -38,8 +38,8 @@ _FORMS: Final = {"*": "[{} ...]", "?": "[{}]", "+": "{} ...", argparse.PARSER: "
 class Parser(argparse.ArgumentParser):
     """A parser whose usage errors exit with 64 (2 means differences here), and that takes options between arguments, too."""
 
-    groups: Mapping[str, Mapping[str, str]] = {}
-    """The commands of the program in groups, each with its summary. A parser knows the options of the chosen one only."""
+    listed: Callable[[], Mapping[str, Mapping[str, str]]] | None = None
+    """Gives the commands of the program in groups, each with its summary. A parser knows the options of the chosen one only."""
 
     commands: Any = None
     """Argparse's action that chooses a command, where this parser has commands."""
@@ -102,7 +102,7 @@ class Parser(argparse.ArgumentParser):
         """Each section of the help with its options and arguments, but not the commands in groups."""
         for group in self._action_groups:
             within = [action for action in self._actions if getattr(action, "container", None) is group]
-            yield group, [action for action in within if not (self.groups and action is self.commands)]
+            yield group, [action for action in within if not (self.listed and action is self.commands)]
 
     def format_help(self) -> str:
         """The help for the width of the terminal: own options first, those of the connection and the output last."""
@@ -139,7 +139,7 @@ class Parser(argparse.ArgumentParser):
             return
         from reconciler.text import near_miss, shown
 
-        named = [name for group in self.groups.values() for name in group]
+        named = [name for group in (self.listed() if self.listed else {}).values() for name in group]
         known = [str(choice) for choice in (named or action.choices)]
         near = near_miss(str(value), known)
         if action is self.commands:
@@ -169,7 +169,7 @@ def help_text(parser: Parser) -> str:
     """Everything about one command, as wide as the terminal, and at most 100 columns."""
     width = _width()
     parts = [usage_text(parser, width), _filled(parser.description or "", width)]
-    parts += [_commands(title, commands, width) for title, commands in parser.groups.items()]
+    parts += [_commands(title, commands, width) for title, commands in (parser.listed() if parser.listed else {}).items()]
     parts.append(_sections(parser, width))
     parts += _closing(parser, width)
     return "\n".join(part for part in parts if part)
@@ -229,14 +229,14 @@ def _commands(title: str, commands: Mapping[str, str], width: int) -> str:
 
 
 def _closing(parser: Parser, width: int) -> Iterator[str]:
-    from reconciler.cli.examples import EXAMPLES
+    from reconciler.cli.examples import examples
 
-    known = EXAMPLES.get(parser.prog.removeprefix(PROGRAM).strip())
+    known = examples().get(parser.prog.removeprefix(PROGRAM).strip())
     if known is None:
         return
     shown = [_filled(f"{what}:", width, "  ") + _command(f"{PROGRAM} {line}", width) for what, line in known.lines]
     yield "Examples:\n" + "".join(shown)
-    if parser.groups:
+    if parser.listed:
         yield _filled(f"{PROGRAM} COMMAND --help shows the options and examples of a command.", width)
     yield _filled(f"Documentation: {DOCUMENTATION}{known.page}", width)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from reconciler.cli.main import COMMANDS
+from reconciler.cli.registry import commands
 from reconciler.errors import PACKAGES
 from reconciler.model import Entity
 from tests.support.bad_servers import refusing_port
@@ -110,12 +110,12 @@ def without(place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_page_says_of_every_command_which_extra_it_needs() -> None:
-    assert sorted(served()) == sorted(COMMANDS)
-    assert sorted(ARGUMENTS) == sorted(COMMANDS)
+    assert sorted(served()) == sorted(commands())
+    assert sorted(ARGUMENTS) == sorted(commands())
 
 
 @pytest.mark.bulk
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", commands())
 def test_a_command_without_extras_does_its_work_or_names_the_one_that_the_page_gives_it(command: str, folder: Path) -> None:
     done = without(folder, *ARGUMENTS[command])
     named = re.findall(r"Install the extra (\w+) \(docs/install\.md\)", done.stderr)

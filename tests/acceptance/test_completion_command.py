@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.commands.completion import SHELLS
-from reconciler.cli.main import COMMANDS
+from reconciler.cli.registry import commands
 from reconciler.policy import GUARDS
 from reconciler.workflows.resolve import WORDS
 from tests.support.command import environment, run
@@ -54,7 +54,7 @@ def completed(script: Path, *words: str) -> list[str]:
 
 
 def test_bash_completes_commands(bash_script: Path) -> None:
-    assert completed(bash_script, "kafka-quotas", "") == list(COMMANDS)
+    assert completed(bash_script, "kafka-quotas", "") == list(commands())
     assert completed(bash_script, "kafka-quotas", "va") == ["validate"]
     assert completed(bash_script, "kafka-quotas", "--vers") == ["--version"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.main import COMMANDS
+from reconciler.cli.registry import commands
 from reconciler.workflows.explain import explanations
 from tests.support.site import build, copy_sources
 
@@ -30,12 +30,12 @@ def site(checkout: Path) -> Path:
 
 
 def test_every_command_has_a_page_with_its_options(site: Path) -> None:
-    pages = {name: (site / "reference" / "commands" / f"{name}.html").read_text("utf-8") for name in COMMANDS}
+    pages = {name: (site / "reference" / "commands" / f"{name}.html").read_text("utf-8") for name in commands()}
 
     assert "--trusted-ref" in pages["plan"]
     assert '<section id="sandbox-start">' in pages["sandbox"]
     index = (site / "reference" / "commands.html").read_text("utf-8")
-    assert [name for name in COMMANDS if f'href="commands/{name}.html"' not in index] == []
+    assert [name for name in commands() if f'href="commands/{name}.html"' not in index] == []
 
 
 def test_every_id_has_a_page_and_is_listed(site: Path) -> None:

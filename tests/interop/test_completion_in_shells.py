@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.main import COMMANDS
+from reconciler.cli.registry import commands
 from tests.support.command import environment, run
 from tests.support.terminal import Terminal
 
@@ -52,7 +52,7 @@ def completed(shell: tuple[str, Path], line: str) -> list[str]:
 def test_commands_are_completed(shell: tuple[str, Path]) -> None:
     assert completed(shell, "kafka-quotas vali") == ["validate"]
     if shell[0].endswith("fish"):
-        assert completed(shell, "kafka-quotas ") == sorted(COMMANDS)
+        assert completed(shell, "kafka-quotas ") == sorted(commands())
 
 
 def test_options_of_the_command_are_completed(shell: tuple[str, Path]) -> None:

@@ -125,8 +125,8 @@ def _serve(listener: socket.socket) -> None:
 
     for name in _LOADED:
         importlib.import_module(name)
-    for module in Path("reconciler/cli/commands").glob("[a-z]*.py"):
-        importlib.import_module(f"reconciler.cli.commands.{module.stem}")
+    for command in importlib.import_module("reconciler.cli.registry").commands().values():
+        importlib.import_module(command.module)
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the process of a connection

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from reconciler.cli.examples import EXAMPLES
-from reconciler.cli.main import COMMAND_GROUPS, COMMANDS, build_parser
+from reconciler.cli.examples import examples
+from reconciler.cli.main import build_parser
 from reconciler.cli.options import HELP, SECTIONS
 from reconciler.cli.parser import Parser, usage_text
+from reconciler.cli.registry import command_groups, commands
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 
@@ -37,9 +38,11 @@ Results go to stdout. With `--format json` they are exactly one [document](docum
 
 def commands_pages() -> dict[str, str]:
     """Markdown by path: the list, and a page for each command, in the order of ``--help``."""
-    parsers = {name: _subparsers(build_parser(name))[name] for name in COMMANDS}
+    parsers = {name: _subparsers(build_parser(name))[name] for name in commands()}
     items = [
-        part for title, commands in COMMAND_GROUPS.items() for part in (f"## {title}\n", *map(_item, commands, commands.values()))
+        part
+        for title, commands in command_groups().items()
+        for part in (f"## {title}\n", *map(_item, commands, commands.values()))
     ]
     tree = "```{toctree}\n:hidden:\n" + "\n".join(f"commands/{name}" for name in parsers) + "\n```\n"
     return {
@@ -59,13 +62,13 @@ def _page(name: str, parser: Parser) -> str:
         parts += [f"## {name} {one}\n", f"{_escaped(sub.description or '')}\n", *_body(sub, f"{name} {one}", level=3)]
     if not nested:
         parts += _body(parser, name, level=2)
-    page = EXAMPLES[name].page
+    page = examples()[name].page
     return "\n".join((*parts, f"[{_title(page)}](../../{page}) · [All commands and exit codes](../commands.md)\n"))
 
 
 def _body(parser: Parser, name: str, *, level: int) -> Iterator[str]:
     yield f"```text\n{usage_text(parser, 100).removeprefix('usage: ')}```\n"
-    lines = "\n\n".join(f"# {what}\nkafka-quotas {line}" for what, line in EXAMPLES[name].lines)
+    lines = "\n\n".join(f"# {what}\nkafka-quotas {line}" for what, line in examples()[name].lines)
     yield f"```sh\n{lines}\n```\n"
     for group, actions in sorted(parser.sections(), key=lambda one: SECTIONS.index(one[0].title or "")):
         entries = [_entry(parser, one) for one in actions if one.help not in (argparse.SUPPRESS, HELP)]

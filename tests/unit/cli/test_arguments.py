@@ -8,7 +8,8 @@ import typing
 
 import pytest
 
-from reconciler.cli.main import COMMANDS, build_parser
+from reconciler.cli.main import build_parser
+from reconciler.cli.registry import commands
 
 LEAST = {
     "revert": ("report.json",),
@@ -26,7 +27,7 @@ LEAST = {
 }
 """Arguments that a command cannot do without."""
 LINES = [
-    *((name, *LEAST.get(name, ())) for name in COMMANDS if name not in ("sandbox", "traffic")),
+    *((name, *LEAST.get(name, ())) for name in commands() if name not in ("sandbox", "traffic")),
     *(("sandbox", action) for action in ("start", "status", "stop")),
     ("sandbox", "run", "--", "true"),
     ("traffic", "check", "--traffic", "lake"),
@@ -35,8 +36,7 @@ NO_OPTIONS_OF_THEIR_OWN = {"help", "command", "verbose", "verbose_before", "log_
 
 
 def module_of(command: str) -> types.ModuleType:
-    names = {"import": "import_quotas", "verify-ref": "verify_ref"}
-    return importlib.import_module(f"reconciler.cli.commands.{names.get(command, command)}")
+    return importlib.import_module(commands()[command].module)
 
 
 def fits(value: object, kind: typing.Any) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.cli import exit_codes, main
+from reconciler.cli import exit_codes, main, registry
+from reconciler.hooks import Command, CommandGroup
 
 
 def cleans_up(args: object) -> int:
@@ -35,7 +36,8 @@ def test_an_error_while_cleaning_up_after_ctrl_c_is_the_interrupt(work, code, wo
     command.parse = lambda namespace: namespace
     command.run = work
     monkeypatch.setitem(sys.modules, command.__name__, command)
-    monkeypatch.setitem(main.COMMANDS, "try_out", "try")
+    try_out = Command(name="try_out", group=CommandGroup.CHECK, summary="try", module=command.__name__)
+    monkeypatch.setitem(registry.OF_CORE, try_out.name, try_out)
 
     assert main.main(["try_out"]) == code
     assert words in capsys.readouterr().err

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.examples import EXAMPLES
-from reconciler.cli.main import COMMAND_GROUPS, COMMANDS, build_parser
+from reconciler.cli.examples import examples
+from reconciler.cli.main import build_parser
 from reconciler.cli.options import SECTIONS
 from reconciler.cli.parser import Parser
+from reconciler.cli.registry import command_groups, commands
 from tests.support.command import Done, invoke
 
 DOCS = Path(__file__).parents[3] / "docs"
-NAMES = tuple(EXAMPLES)
+NAMES = tuple(examples())
 """Every command, the actions of sandbox, and the program itself."""
 
 
@@ -43,13 +44,13 @@ def titles(text: str) -> list[str]:
 
 
 def test_every_command_has_examples() -> None:
-    assert {name.split()[0] for name in NAMES if name} == set(COMMANDS)
-    assert {name: len(known.lines) for name, known in EXAMPLES.items() if len(known.lines) < 2} == {}
+    assert {name.split()[0] for name in NAMES if name} == set(commands())
+    assert {name: len(known.lines) for name, known in examples().items() if len(known.lines) < 2} == {}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_parse_and_their_page_exists(name: str, tmp_path: Path) -> None:
-    known = EXAMPLES[name]
+    known = examples()[name]
     assert (DOCS / known.page).is_file()
     for _, line in known.lines:
         words = shlex.split(line)
@@ -61,10 +62,10 @@ def test_examples_parse_and_their_page_exists(name: str, tmp_path: Path) -> None
 def test_the_program_lists_every_command_in_its_group(tmp_path: Path) -> None:
     text = help_of("", tmp_path)
 
-    assert titles(text)[: len(COMMAND_GROUPS)] == list(COMMAND_GROUPS)
-    for title, commands in COMMAND_GROUPS.items():
+    assert titles(text)[: len(command_groups())] == list(command_groups())
+    for title, group in command_groups().items():
         section = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
-        assert [line.split()[0] for line in section.splitlines()] == list(commands)
+        assert [line.split()[0] for line in section.splitlines()] == list(group)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name])
@@ -122,7 +123,7 @@ def test_no_line_is_wider_than_the_terminal(name: str, columns: int, tmp_path: P
 def test_an_example_over_several_lines_is_one_command_for_a_shell(name: str, columns: int, tmp_path: Path) -> None:
     shown = help_of(name, tmp_path, columns).partition("Examples:\n")[2]
 
-    for _, line in EXAMPLES[name].lines:
+    for _, line in examples()[name].lines:
         commands = re.findall(r"^    kafka-quotas(?:[^\n]*\\\n)*[^\n]*$", shown, re.MULTILINE)
         assert ["kafka-quotas", *shlex.split(line)] in [shlex.split(command.replace("\\\n", "")) for command in commands]
 

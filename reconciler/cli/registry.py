@@ -1,0 +1,229 @@
+"""The commands: those of the core, and those that features add."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+from reconciler.hooks import Command, CommandGroup, added
+
+CORE: Final = (
+    Command(
+        name="demo",
+        group=CommandGroup.START,
+        summary="Run every step on a local Kafka: validate, plan, backtest, apply",
+        module="reconciler.cli.commands.demo",
+        needs_reader=True,
+    ),
+    Command(
+        name="init",
+        group=CommandGroup.START,
+        summary="Create a repository of manifests and CI workflows",
+        module="reconciler.cli.commands.init",
+    ),
+    Command(
+        name="import",
+        group=CommandGroup.START,
+        summary="Convert the quota files of other tools into manifests",
+        module="reconciler.cli.commands.import_quotas",
+    ),
+    Command(
+        name="export",
+        group=CommandGroup.START,
+        summary="Write a live cluster's quotas as manifests or a snapshot",
+        module="reconciler.cli.commands.export",
+    ),
+    Command(name="sandbox", group=CommandGroup.START, summary="Run a local Kafka", module="reconciler.cli.commands.sandbox"),
+    Command(
+        name="validate",
+        group=CommandGroup.CHECK,
+        summary="Check manifests without a cluster",
+        module="reconciler.cli.commands.validate",
+        is_short=True,
+    ),
+    Command(
+        name="plan",
+        group=CommandGroup.CHECK,
+        summary="Show the changes that apply would make",
+        module="reconciler.cli.commands.plan",
+        is_short=True,
+    ),
+    Command(
+        name="backtest",
+        group=CommandGroup.CHECK,
+        summary="Replay recorded traffic against current and proposed quotas",
+        module="reconciler.cli.commands.backtest",
+    ),
+    Command(
+        name="simulate",
+        group=CommandGroup.CHECK,
+        summary="Judge recorded traffic without a broker, or with more",
+        module="reconciler.cli.commands.simulate",
+    ),
+    Command(
+        name="record",
+        group=CommandGroup.CHECK,
+        summary="Record traffic from brokers' metrics pages as a service",
+        module="reconciler.cli.commands.record",
+        is_service=True,
+    ),
+    Command(
+        name="compact",
+        group=CommandGroup.CHECK,
+        summary="Sum up recorded traffic by client and second",
+        module="reconciler.cli.commands.compact",
+    ),
+    Command(
+        name="traffic",
+        group=CommandGroup.CHECK,
+        summary="Check rows of a producer of recorded traffic",
+        module="reconciler.cli.commands.traffic",
+    ),
+    Command(
+        name="render",
+        group=CommandGroup.CHECK,
+        summary="Print a saved plan in another format",
+        module="reconciler.cli.commands.render",
+    ),
+    Command(
+        name="apply",
+        group=CommandGroup.CHANGE,
+        summary="Change a cluster's quotas to match the manifests, and verify",
+        module="reconciler.cli.commands.apply",
+        needs_reader=True,
+        is_short=True,
+    ),
+    Command(
+        name="revert",
+        group=CommandGroup.CHANGE,
+        summary="Restore the quotas from before a run, and verify",
+        module="reconciler.cli.commands.revert",
+        needs_reader=True,
+        is_short=True,
+    ),
+    Command(
+        name="alter",
+        group=CommandGroup.CHANGE,
+        summary="Change the quotas of one entity by hand, and verify",
+        module="reconciler.cli.commands.alter",
+        needs_reader=True,
+        is_short=True,
+    ),
+    Command(
+        name="run",
+        group=CommandGroup.CHANGE,
+        summary="Watch manifests and a cluster as a service",
+        module="reconciler.cli.commands.run",
+        is_service=True,
+    ),
+    Command(
+        name="describe",
+        group=CommandGroup.INSPECT,
+        summary="Print quotas as a cluster has them",
+        module="reconciler.cli.commands.describe",
+        is_short=True,
+    ),
+    Command(
+        name="resolve",
+        group=CommandGroup.INSPECT,
+        summary="Show which limits apply to a client, and why",
+        module="reconciler.cli.commands.resolve",
+        is_short=True,
+    ),
+    Command(
+        name="why",
+        group=CommandGroup.INSPECT,
+        summary="Explain an incident: who filled which quota, and who set it",
+        module="reconciler.cli.commands.why",
+    ),
+    Command(
+        name="headroom",
+        group=CommandGroup.INSPECT,
+        summary="Show how near clients are to their limits now",
+        module="reconciler.cli.commands.headroom",
+    ),
+    Command(
+        name="drift",
+        group=CommandGroup.INSPECT,
+        summary="Compare a cluster with the manifests and the last apply",
+        module="reconciler.cli.commands.drift",
+        is_short=True,
+    ),
+    Command(
+        name="report",
+        group=CommandGroup.INSPECT,
+        summary="Write one page about every cluster",
+        module="reconciler.cli.commands.report",
+        is_short=True,
+    ),
+    Command(
+        name="rules",
+        group=CommandGroup.INSPECT,
+        summary="Write Prometheus rules and a Grafana dashboard of the limits",
+        module="reconciler.cli.commands.rules",
+    ),
+    Command(
+        name="doctor",
+        group=CommandGroup.INSPECT,
+        summary="Check manifests, cluster and machine, or traffic",
+        module="reconciler.cli.commands.doctor",
+    ),
+    Command(
+        name="comment",
+        group=CommandGroup.REVIEW,
+        summary="Post and update the comment on a pull request or merge request",
+        module="reconciler.cli.commands.comment",
+    ),
+    Command(
+        name="clusters",
+        group=CommandGroup.REVIEW,
+        summary="List clusters, and which of them a change affects",
+        module="reconciler.cli.commands.clusters",
+    ),
+    Command(
+        name="verify-ref",
+        group=CommandGroup.REVIEW,
+        summary="Ask GitHub which run stored a git reference",
+        module="reconciler.cli.commands.verify_ref",
+    ),
+    Command(
+        name="explain",
+        group=CommandGroup.REFERENCE,
+        summary="Explain a finding, a guard or a class of drift",
+        module="reconciler.cli.commands.explain",
+    ),
+    Command(
+        name="schema",
+        group=CommandGroup.REFERENCE,
+        summary="Print the JSON Schema of a document",
+        module="reconciler.cli.commands.schema",
+    ),
+    Command(
+        name="completion",
+        group=CommandGroup.REFERENCE,
+        summary="Print the completion script for a shell",
+        module="reconciler.cli.commands.completion",
+    ),
+)
+OF_CORE: Final = {command.name: command for command in CORE}
+
+
+@functools.cache
+def commands() -> Mapping[str, Command]:
+    """Every command by its name, in the order of ``--help``: group by group, the core's first."""
+    every = (*CORE, *added("COMMANDS"))
+    return {command.name: command for group in CommandGroup for command in every if command.group is group}
+
+
+def find_command(name: str) -> Command | None:
+    """The command of this name, if there is one. No feature is asked for one of the core's."""
+    return OF_CORE.get(name) or commands().get(name)
+
+
+def command_groups() -> dict[str, dict[str, str]]:
+    """The lines of ``--help``: by title, the summary of each command."""
+    return {
+        group.value: {command.name: command.summary for command in commands().values() if command.group is group}
+        for group in CommandGroup
+    }

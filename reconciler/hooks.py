@@ -1,0 +1,77 @@
+"""What features add to the core. A feature is one folder of ``reconciler.features``, and its ``hooks.py`` lists what it adds.
+
+The core asks here and imports no feature. A ``hooks.py`` imports nothing but this module and names the rest as ``module:name``,
+so that a command which uses no feature loads none. Without its folder, a feature is not there.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from enum import StrEnum
+from types import ModuleType
+from typing import Any, NamedTuple
+
+
+class CommandGroup(StrEnum):
+    """The titles in ``--help``, in their order."""
+
+    START = "Get started"
+    CHECK = "Check a change"
+    CHANGE = "Change a cluster"
+    INSPECT = "Inspect a cluster"
+    REVIEW = "Pull requests and CI"
+    REFERENCE = "Reference"
+
+
+class CommandExamples(NamedTuple):
+    """What the help of a command ends with. ``page`` lies in the folder of the documentation.
+
+    No dataclass: a help would load ``dataclasses`` for this alone, an eighth of its time.
+    """
+
+    page: str
+    lines: tuple[tuple[str, str], ...]
+    """What an example does, and its arguments."""
+
+
+class Command(NamedTuple):
+    """A command: its line in ``--help``, and the module that has ``add_arguments``, ``parse`` and ``run``."""
+
+    name: str
+    group: CommandGroup
+    summary: str
+    module: str
+
+    is_service: bool = False
+    """Whether it runs until a signal, and writes its own log."""
+
+    needs_reader: bool = False
+    """Whether it writes to a cluster: it stops, or reports it, when nothing reads the plan or the result."""
+
+    is_short: bool = False
+    """Whether it reads, compares, writes and ends, so that looking for cycles in memory only costs time."""
+
+
+def added(kind: str) -> Iterator[Any]:
+    """What the features list under this name in ``hooks.py``, such as ``COMMANDS``; features by name."""
+    for feature in _features():
+        yield from getattr(feature, kind, ())
+
+
+def load(place: str) -> Any:
+    """The object at ``module:name``, imported now."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@functools.cache
+def _features() -> tuple[ModuleType, ...]:
+    try:
+        package = importlib.import_module("reconciler.features")
+    except ModuleNotFoundError:
+        return ()
+    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
+    return tuple(importlib.import_module(f"reconciler.features.{name}.hooks") for name in names)
