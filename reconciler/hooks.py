@@ -73,5 +73,5 @@ def _features() -> tuple[ModuleType, ...]:
         package = importlib.import_module("reconciler.features")
     except ModuleNotFoundError:
         return ()
-    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
     return tuple(importlib.import_module(f"reconciler.features.{name}.hooks") for name in names)

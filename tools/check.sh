@@ -20,7 +20,7 @@ laws=$!
 tools/lint.sh >"$reports/lint" 2>&1 &
 lint=$!
 status=0
-quick --durations=5 --durations-min=1 tests/unit || status=$?
+quick --durations=5 --durations-min=1 tests/unit tests/features || status=$?
 wait "$laws" || status=$?
 wait "$lint" || status=$?
 lint= laws=

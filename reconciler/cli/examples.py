@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.hooks import CommandExamples, added, load
+from reconciler.hooks import CommandExamples, added
 
 _OF_CORE: Final[Mapping[str, CommandExamples]] = {
     "": CommandExamples(
@@ -30,13 +30,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
                 "Begin with the quotas of a live cluster, for GitLab",
                 "init quotas --ci gitlab --bootstrap-server b1:9092 --command-config client.properties --name prod",
             ),
-        ),
-    ),
-    "import": CommandExamples(
-        page="coming-from.md",
-        lines=(
-            ("Convert the files of jikkou", "import --from jikkou jikkou --folder quotas"),
-            ("Write the convertible part of a Terraform state", "import --from terraform state.json --folder quotas --partial"),
         ),
     ),
     "export": CommandExamples(
@@ -343,8 +336,7 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
 
 
 def examples() -> Mapping[str, CommandExamples]:
-    """Those of every command by its name; of ``sandbox start``, say, too."""
+    """Those of every command by its name, and of each word below it, such as ``sandbox start``."""
     every = dict(_OF_CORE)
-    for place in added("EXAMPLES"):
-        every |= load(place)
+    every.update(added("EXAMPLES"))
     return every

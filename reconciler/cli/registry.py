@@ -23,12 +23,6 @@ CORE: Final = (
         module="reconciler.cli.commands.init",
     ),
     Command(
-        name="import",
-        group=CommandGroup.START,
-        summary="Convert the quota files of other tools into manifests",
-        module="reconciler.cli.commands.import_quotas",
-    ),
-    Command(
         name="export",
         group=CommandGroup.START,
         summary="Write a live cluster's quotas as manifests or a snapshot",

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         export_cluster,
         owners_to_split,
         require_free,
+        write_files,
     )
     from reconciler.workflows.exporters import (
         ExporterTarget,
@@ -76,7 +77,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.git_repository import source_of
     from reconciler.workflows.headroom import HeadroomReader, HeadroomRequest, open_headroom
     from reconciler.workflows.headroom_sources import is_page
-    from reconciler.workflows.import_quotas import ImportSummary, import_files
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, Workflows, make_repository, parse_workflows, require_room
     from reconciler.workflows.installation import installed_from
     from reconciler.workflows.load import find_repository_root, stop_on

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.importing import EXAMPLES as IMPORT_EXAMPLES
-from reconciler.importing import IMPORT_RULES
+from reconciler.hooks import added, load
 from reconciler.manifest import MANIFEST_EXAMPLES, RULES
 from reconciler.model import (
     LINT_RULES,
@@ -176,9 +175,13 @@ _DRIFT: Final = {
 
 def explanations() -> Mapping[str, Explanation]:
     """Everything, by id: findings in the order of their catalogues, then guards, then classes of drift."""
-    examples = {**MANIFEST_EXAMPLES, **LINT_EXAMPLES, **IMPORT_EXAMPLES}
+    examples = {**MANIFEST_EXAMPLES, **LINT_EXAMPLES}
+    of_features: dict[str, Rule] = {}
+    for rules, bad_and_good in map(load, added("RULES")):
+        of_features |= rules
+        examples |= bad_and_good
     by_id: dict[str, Explanation] = {}
-    for rule in (*RULES.values(), *LINT_RULES.values(), *IMPORT_RULES.values(), *_RUN_TIME, *TRAFFIC_RULES.values()):
+    for rule in (*RULES.values(), *LINT_RULES.values(), *of_features.values(), *_RUN_TIME, *TRAFFIC_RULES.values()):
         by_id[rule.id] = Explanation(
             id=rule.id,
             topic=Topic.FINDING,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.workflows.import_quotas import TOOLS
+from reconciler.features.importing.conversion import TOOLS
 from tests.support.command import invoke
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text("utf-8")

@@ -19,7 +19,7 @@ LAYERS = next(
     for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     if contract["name"] == "layers"
 )
-FACES = sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli"})
+FACES = sorted({path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"cli", "features"})
 HOMES = re.compile(r"^\| (?P<libraries>[a-z].*?) \| (?P<homes>`.*?) ?(?:\(.*\) )?\|$", re.MULTILINE)
 """A row of the table *Each library has one home* in CONTRIBUTING.md."""
 

@@ -84,7 +84,14 @@ def terraform_raw_state(state: State) -> str:
 
 def strimzi_has(entity: Entity, quotas: Mapping[str, float]) -> bool:
     whole = all(value.is_integer() and value < 2**31 for key, value in quotas.items() if key != "controller_mutation_rate")
-    return entity.types == ("user",) and entity.name("user") is not DEFAULT and whole and "connection_creation_rate" not in quotas
+    plain = quotas.get("controller_mutation_rate", 1.0) < 2**63  # more digits than a YAML number has are a text
+    return (
+        entity.types == ("user",)
+        and entity.name("user") is not DEFAULT
+        and whole
+        and plain
+        and "connection_creation_rate" not in quotas
+    )
 
 
 def strimzi(state: State) -> str:

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from reconciler.importing.import_result import Gatherer, ImportResult, plain_number
-from reconciler.importing.resources import RESOURCE_FIELDS, LeftOut, Resource, leave_out, read_resources, stray_quotas
-from reconciler.importing.yaml_fields import (
+from reconciler.features.importing.import_result import Gatherer, ImportResult, plain_number
+from reconciler.features.importing.resources import RESOURCE_FIELDS, LeftOut, Resource, leave_out, read_resources, stray_quotas
+from reconciler.features.importing.yaml_fields import (
     field_mapping,
     field_text,
     is_null,

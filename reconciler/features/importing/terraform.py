@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.importing.import_result import Gatherer, ImportResult
-from reconciler.importing.resources import LeftOut
-from reconciler.importing.terraform_resources import TerraformResource, cluster_names, is_quota_type, read_resource
-from reconciler.importing.terraform_state import is_raw_state, read_raw_state
-from reconciler.importing.yaml_fields import field_mapping, field_text, is_null, items_of, refuse_unknown
+from reconciler.features.importing.import_result import Gatherer, ImportResult
+from reconciler.features.importing.resources import LeftOut
+from reconciler.features.importing.terraform_resources import TerraformResource, cluster_names, is_quota_type, read_resource
+from reconciler.features.importing.terraform_state import is_raw_state, read_raw_state
+from reconciler.features.importing.yaml_fields import field_mapping, field_text, is_null, items_of, refuse_unknown
 from reconciler.model import compose, escaped
 from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence, read_yaml

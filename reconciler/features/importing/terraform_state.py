@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.importing.import_result import Gatherer
-from reconciler.importing.terraform_resources import TerraformResource, is_quota_type
-from reconciler.importing.yaml_fields import field_mapping, field_text, is_null, items_of, refuse_unknown
+from reconciler.features.importing.import_result import Gatherer
+from reconciler.features.importing.terraform_resources import TerraformResource, is_quota_type
+from reconciler.features.importing.yaml_fields import field_mapping, field_text, is_null, items_of, refuse_unknown
 from reconciler.model import compose, escaped
 from reconciler.text import shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlSequence

@@ -254,3 +254,6 @@ EXAMPLES: Final[Mapping[str, Example]] = {
     "import-left-out": _jikkou(f"metadata: {{annotations: {{jikkou.io/delete: true}}}}\n{_SPEC}", _SPEC),
 }
 """By rule id."""
+
+EXPLAINED: Final = (IMPORT_RULES, EXAMPLES)
+"""What ``explain`` knows of this feature."""

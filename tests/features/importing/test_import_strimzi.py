@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.importing.strimzi import read_strimzi
+from reconciler.features.importing.strimzi import read_strimzi
 from tests.builders import user
 
-FIXTURE = (Path(__file__).parents[2] / "fixtures" / "importing" / "strimzi.yaml").read_bytes()
+FIXTURE = (Path(__file__).parent / "fixtures" / "strimzi.yaml").read_bytes()
 
 
 def read(text):

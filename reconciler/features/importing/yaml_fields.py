@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from reconciler.importing.import_result import Gatherer, read_value
+from reconciler.features.importing.import_result import Gatherer, read_value
 from reconciler.model import Entity, Span, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.workflows.import_quotas import TOOLS
+from reconciler.features.importing.conversion import TOOLS
 from tests.support.command import invoke
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 HEAD = "apiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaClientQuota\n"
 GOOD = HEAD + "spec: {type: USER, entity: {user: alice}, configs: {producerByteRate: 10485760}}\n---\n"
 BAD = HEAD + "spec: {type: USER, entity: {user: app}, configs: {producerRate: 1}}\n---\n"

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from reconciler.features.importing.conversion import import_files
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota import legal_keys
-from reconciler.workflows.import_quotas import import_files
 from reconciler.workflows.load import desired_for, load_manifests
 from reconciler.workflows.validate import validate_manifests
 from tests.support import foreign_quotas

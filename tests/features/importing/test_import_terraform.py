@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reconciler.importing.terraform import read_terraform
+from reconciler.features.importing.terraform import read_terraform
 from reconciler.model.entity import DEFAULT
 from tests.builders import client, ip, pair, user
 from tests.support.spans import span_of

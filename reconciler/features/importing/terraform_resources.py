@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.importing.import_result import Gatherer
-from reconciler.importing.resources import LeftOut
-from reconciler.importing.yaml_fields import field_text, is_null, quota_fields, read_fields
+from reconciler.features.importing.import_result import Gatherer
+from reconciler.features.importing.resources import LeftOut
+from reconciler.features.importing.yaml_fields import field_text, is_null, quota_fields, read_fields
 from reconciler.model import DEFAULT, Entity, EntityName, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.importing import ImportedQuota, ImportResult, read_jikkou, read_strimzi, read_terraform
+from reconciler.features.importing import ImportedQuota, ImportResult, read_jikkou, read_strimzi, read_terraform
 from reconciler.manifest import RULES, ExportedFile, UnreadableError, emit_clusters, name_problems, read_file
 from reconciler.model import DEFAULT, Entity, Finding, Related, Severity, Span, compose, display_name, escaped, in_order
-from reconciler.workflows.export import require_free, write_files
+from reconciler.workflows import require_free, write_files
 
 MARK: Final = "# Written by kafka-quotas import"
 _SUFFIXES: Final = {

@@ -11,8 +11,8 @@ from reconciler.cli import exit_codes, options, output, renderings
 from reconciler.cli.arguments import OutputArguments, typed
 
 if TYPE_CHECKING:
+    from reconciler.features.importing.conversion import ImportSummary
     from reconciler.render import Line
-    from reconciler.workflows import ImportSummary
 
 _TOOLS = ("jikkou", "strimzi", "terraform")
 _FOLDER = "quotas"
@@ -57,7 +57,7 @@ def run(args: ImportArguments) -> int:
     """Print findings and what was written; 1 when nothing was."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json
-    from reconciler.workflows import import_files
+    from reconciler.features.importing.conversion import import_files
 
     with PatientProgress(args) as progress:
         progress.step(f"reading the files of {args.tool}")

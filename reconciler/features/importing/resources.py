@@ -6,8 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.importing.import_result import Gatherer
-from reconciler.importing.yaml_fields import field_mapping, field_text, is_null, quota_fields, refuse_templates, refuse_unknown
+from reconciler.features.importing.import_result import Gatherer
+from reconciler.features.importing.yaml_fields import (
+    field_mapping,
+    field_text,
+    is_null,
+    quota_fields,
+    refuse_templates,
+    refuse_unknown,
+)
 from reconciler.model import compose
 from reconciler.text import count_of, shown_part
 from reconciler.yaml import YamlMapping, YamlNode, YamlSequence, read_yaml

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.importing.jikkou import read_jikkou
-from reconciler.importing.strimzi import read_strimzi
-from reconciler.importing.terraform import read_terraform
+from reconciler.features.importing.jikkou import read_jikkou
+from reconciler.features.importing.strimzi import read_strimzi
+from reconciler.features.importing.terraform import read_terraform
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "importing"
+FIXTURES = Path(__file__).parent / "fixtures"
 RAW_STATE = (
     b'{"version": 4, "serial": 1, "lineage": "x", "resources": [{"mode": "managed", "type": "kafka_quota", "name": "q", '
     b'"provider": "provider[\\"x\\"].eu", "instances": [{"attributes": {"entity_type": "user", "entity_name": "a", '

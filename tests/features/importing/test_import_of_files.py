@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.workflows.import_quotas import import_files
+from reconciler.features.importing.conversion import import_files
 from tests.support.spans import span_of
 
 QUOTA = "apiVersion: kafka.jikkou.io/v1beta2\nkind: KafkaClientQuota\n"

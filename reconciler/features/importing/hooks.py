@@ -1,0 +1,34 @@
+"""What ``import`` adds: a command and its findings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.hooks import Command, CommandExamples, CommandGroup
+
+COMMANDS: Final = (
+    Command(
+        name="import",
+        group=CommandGroup.START,
+        summary="Convert the quota files of other tools into manifests",
+        module="reconciler.features.importing.command",
+    ),
+)
+
+EXAMPLES: Final = (
+    (
+        "import",
+        CommandExamples(
+            page="coming-from.md",
+            lines=(
+                ("Convert the files of jikkou", "import --from jikkou jikkou --folder quotas"),
+                (
+                    "Write the convertible part of a Terraform state",
+                    "import --from terraform state.json --folder quotas --partial",
+                ),
+            ),
+        ),
+    ),
+)
+
+RULES: Final = ("reconciler.features.importing.import_result:EXPLAINED",)
