@@ -1,0 +1,169 @@
+"""The weight of the project, and the way of one value through it, stay within the budget of ``budget.toml``."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from reconciler.cli.main import build_parser
+from reconciler.cli.registry import commands
+from reconciler.sandbox.spec import Sandbox
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "reconciler"
+TABLE = Path(__file__).with_name("budget.toml")
+BUDGET = tomllib.loads(TABLE.read_text("utf-8"))
+LOG = ROOT / "tests/traffic/recordings/kafka-4.3.1/kafka-request.log.gz"
+
+PROGRAM = """
+import json, os, sys, threading
+from reconciler.cli.main import entry_point
+root = os.path.dirname(sys.modules["reconciler"].__file__)
+entered = set()
+def note(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_flags & 1 and code.co_filename.startswith(root) and code.co_name[0] != "<":
+        entered.add((code.co_filename, code.co_name, code.co_firstlineno))
+threading.setprofile(note)
+sys.setprofile(note)
+try:
+    entry_point()
+except SystemExit as leaving:
+    sys.setprofile(None)
+    files = len({file for file, _, _ in entered})
+    sys.stderr.write("\\n" + json.dumps([leaving.code, len(entered), files]))
+"""
+"""Counts functions that begin to run: no bodies of classes (flag 1), no comprehensions and lambdas."""
+
+CLUSTER = """apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: c1}
+spec:
+  prune: never
+  connection: {bootstrapServers: ["127.0.0.1:9092"]}
+"""
+QUOTAS = """apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: payments}
+spec:
+  quotas:
+    - match: {user: payments-api}
+      quotas: {producer_byte_rate: 20MiB}
+"""
+EMPTY = {
+    "format_version": "1.0",
+    "cluster": {"name": "c1", "id": None, "kafka_version": "4.3"},
+    "observed": {"at": "2026-11-01T13:00:00Z", "from": "broker"},
+    "entities": [],
+}
+
+
+def over(name: str, measured: int, most: int, *where: str) -> str:
+    text = f"{name}: {measured:,}, and the budget is {most:,}. Remove some, or raise it in {TABLE.name} with the reason"
+    return "\n  ".join([text, *where])
+
+
+def lines(folder: Path, *suffixes: str) -> int:
+    return sum(len(path.read_bytes().splitlines()) for path in folder.rglob("*") if path.suffix in suffixes)
+
+
+def classes_with_many_fields() -> Iterator[str]:
+    for path, node in nodes():
+        if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list):
+            fields = [part for part in node.body if isinstance(part, ast.AnnAssign) and "ClassVar" not in ast.unparse(part)]
+            if len(fields) > 15:
+                yield f"{path}: {node.name} has {len(fields)}"
+
+
+def functions_with_many_parameters() -> Iterator[str]:
+    for path, node in nodes():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = {given.arg for given in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)} - {"self", "cls"}
+            if len(names) > 7:
+                yield f"{path}: {node.name} has {len(names)}"
+
+
+def nodes() -> Iterator[tuple[Path, ast.AST]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        yield from ((path.relative_to(ROOT), node) for node in ast.walk(ast.parse(path.read_bytes())))
+
+
+def options() -> int:
+    """Those of every command, ``--help`` and those of all commands included."""
+    return sum(len([action for action in parser._actions if action.option_strings]) for parser in parsers())
+
+
+def parsers() -> Iterator[ArgumentParser]:
+    for name in commands():
+        subparsers = build_parser(name)._subparsers
+        assert subparsers is not None
+        yield from (group.choices[name] for group in subparsers._group_actions if isinstance(group.choices, dict))
+
+
+MEASURES: dict[str, Callable[[], int | list[str]]] = {
+    "lines of reconciler": lambda: lines(PACKAGE, ".py"),
+    "lines of reconciler outside features": lambda: lines(PACKAGE, ".py") - lines(PACKAGE / "features", ".py"),
+    "modules of reconciler": lambda: len(list(PACKAGE.rglob("*.py"))),
+    "lines of JavaScript and CSS": lambda: lines(PACKAGE, ".js", ".css"),
+    "dataclasses of more than 15 fields": lambda: list(classes_with_many_fields()),
+    "functions of more than 7 parameters": lambda: list(functions_with_many_parameters()),
+    "commands": lambda: len(commands()),
+    "options of all commands": options,
+    "lines of tests": lambda: lines(ROOT / "tests", ".py"),
+    "lines of benchmarks": lambda: lines(ROOT / "benchmarks", ".py"),
+    "bytes of pyproject.toml": lambda: (ROOT / "pyproject.toml").stat().st_size,
+}
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_no_weight_is_above_its_budget(name: str) -> None:
+    measured = MEASURES[name]()
+    where = measured if isinstance(measured, list) else []
+    count = len(measured) if isinstance(measured, list) else measured
+    assert count <= BUDGET["size"][name], over(name, count, BUDGET["size"][name], *where)
+
+
+def check_road(command: str, *arguments: str, cwd: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, command, *arguments], cwd=cwd, capture_output=True, text=True, check=False
+    )
+    code, functions, files = json.loads(done.stderr.splitlines()[-1])
+    assert code == 0, done.stderr
+    most_functions, most_files = BUDGET["road"][command]
+    assert functions <= most_functions, over(f"functions that {command} enters", functions, most_functions)
+    assert files <= most_files, over(f"files that {command} enters", files, most_files)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/c.yaml").write_text(CLUSTER, "utf-8")
+    (tmp_path / "m/q.yaml").write_text(QUOTAS, "utf-8")
+    (tmp_path / "now.json").write_text(json.dumps(EMPTY), "utf-8")
+    return tmp_path
+
+
+def test_a_plan_of_one_plain_quota_enters_what_it_needs(folder: Path) -> None:
+    check_road("plan", "m", "--cluster", "c1", "--current", "now.json", cwd=folder)
+
+
+def test_validation_of_one_plain_quota_enters_what_it_needs(folder: Path) -> None:
+    check_road("validate", "m", cwd=folder)
+
+
+def test_a_backtest_of_one_log_enters_what_it_needs(folder: Path) -> None:
+    check_road("backtest", "m", "--cluster", "c1", "--current", "now.json", "--traffic", str(LOG), cwd=folder)
+
+
+@pytest.mark.kafka
+def test_an_apply_of_one_plain_quota_enters_what_it_needs(folder: Path, clean_kafka: Sandbox) -> None:
+    (folder / "m/c.yaml").write_text(CLUSTER.replace("127.0.0.1:9092", clean_kafka.bootstrap_servers), "utf-8")
+    check_road("apply", "m", "--cluster", "c1", "--auto-approve", "--accept", "too-many-changes", cwd=folder)
