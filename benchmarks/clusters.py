@@ -89,7 +89,7 @@ def _follow(*, folder: Path, clusters: int) -> None:
 
 def main() -> None:
     """``--owners``, ``--clusters``, ``--parallel``."""
-    from reconciler.sandbox import SandboxSpec, running
+    from reconciler.features.sandbox import SandboxSpec, running
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--owners", type=int, default=300)

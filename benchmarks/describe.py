@@ -55,8 +55,8 @@ def main() -> None:
     parser.add_argument("--entities", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=3)
     args = parser.parse_args()
-    from reconciler.sandbox.cluster import running
-    from reconciler.sandbox.spec import SandboxSpec
+    from reconciler.features.sandbox.cluster import running
+    from reconciler.features.sandbox.spec import SandboxSpec
 
     print(machine())
     with running(SandboxSpec(heap_mb=2048)) as sandbox:

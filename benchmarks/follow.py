@@ -119,8 +119,8 @@ def wait_for_batch(out: Path, batch: int, process: subprocess.Popen[bytes], time
 
 def follow_topic(folder: Path, records: int, timeout_s: float) -> None:
     """Records that are there already. The processor time of the broker is not in the figures."""
-    from reconciler.sandbox import SandboxSpec, running
-    from reconciler.sandbox.clients import create_topic
+    from reconciler.features.sandbox import SandboxSpec, running
+    from reconciler.features.sandbox.clients import create_topic
     from tests.support.lake_tables import kafka_connector, pyspark_variables
 
     os.environ.update(pyspark_variables())

@@ -92,8 +92,8 @@ def with_units(entities: int, folder: Path, *, times: int) -> None:
 
 def against_a_broker(entities: int, folder: Path, paths: list[Path], *, times: int) -> None:
     """Apply everything, then plan again: nothing to do."""
-    from reconciler.sandbox.cluster import running
-    from reconciler.sandbox.spec import SandboxSpec
+    from reconciler.features.sandbox.cluster import running
+    from reconciler.features.sandbox.spec import SandboxSpec
 
     with running(SandboxSpec(heap_mb=2048)) as sandbox:
         server = ("--bootstrap-server", sandbox.bootstrap_servers)

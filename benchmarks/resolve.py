@@ -64,8 +64,8 @@ def pure(number: int, *, times: int) -> float:
 
 def against_a_broker(number: int, *, times: int) -> None:
     """One describe and then the answers, whole processes."""
-    from reconciler.sandbox.cluster import running
-    from reconciler.sandbox.spec import SandboxSpec
+    from reconciler.features.sandbox.cluster import running
+    from reconciler.features.sandbox.spec import SandboxSpec
 
     note = "CPU {0.cpu:.2f} s, peak {0.peak:.0f} MB"
     with running(SandboxSpec(heap_mb=2048)) as sandbox, tempfile.TemporaryDirectory() as folder:

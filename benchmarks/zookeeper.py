@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from kazoo.client import KazooClient
 
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+    from reconciler.features.sandbox.spec import Sandbox
     from reconciler.model.plan import Change
     from reconciler.ports import QuotaCluster
-    from reconciler.sandbox.spec import Sandbox
 
 KEYS = ("producer_byte_rate", "consumer_byte_rate")
 _IN_FLIGHT = 512
@@ -46,8 +46,8 @@ def main() -> None:
     from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
-    from reconciler.sandbox.cluster import running
-    from reconciler.sandbox.spec import SandboxSpec, ZooKeeperSpec
+    from reconciler.features.sandbox.cluster import running
+    from reconciler.features.sandbox.spec import SandboxSpec, ZooKeeperSpec
 
     print(machine())
     for entities in args.entities:

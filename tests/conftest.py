@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec, ZooKeeperSpec
 
 # Whoever starts the tests in the background may have them ignore interrupts, and so everything that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -115,7 +115,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session")
 def kafka_sandbox() -> Iterator[Sandbox]:
     """One KRaft node of the default version: users alice, bob and carol on the SASL listener, request log on."""
-    from reconciler.sandbox.cluster import running
+    from reconciler.features.sandbox.cluster import running
 
     with running(SandboxSpec(users=SANDBOX_USERS, request_log=True, heap_mb=768)) as sandbox:
         yield sandbox
@@ -133,7 +133,7 @@ def clean_kafka(kafka_sandbox: Sandbox) -> Sandbox:
 @pytest.fixture(scope="session")
 def zookeeper_sandbox() -> Iterator[Sandbox]:
     """One broker of 3.9.2 in ZooKeeper mode, below a chroot, with the same users and the request log on."""
-    from reconciler.sandbox.cluster import running
+    from reconciler.features.sandbox.cluster import running
 
     server = ZooKeeperSpec(chroot="/clusters/one")
     with running(SandboxSpec(users=SANDBOX_USERS, request_log=True, zookeeper=True, zookeeper_server=server)) as sandbox:
@@ -156,7 +156,7 @@ def zookeeper_kafka(zookeeper_sandbox: Sandbox) -> Sandbox:
 @pytest.fixture
 def start_kafka() -> Iterator[Callable[[SandboxSpec], Sandbox]]:
     """Starts further sandboxes, of any spec; each is stopped when the test ends."""
-    from reconciler.sandbox.cluster import running
+    from reconciler.features.sandbox.cluster import running
 
     with contextlib.ExitStack() as stack:
         yield lambda spec: stack.enter_context(running(spec))

@@ -16,8 +16,8 @@ from benchmarks.apply.comparison import compare, compare_config_command
 from benchmarks.apply.programs import BARE, BARE_OWN, OURS, go_program, java_program
 from benchmarks.apply.scenes import SCENES, write_wanted
 from benchmarks.measure import machine
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.spec import DEFAULT_KAFKA_VERSION, SandboxSpec
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.spec import DEFAULT_KAFKA_VERSION, SandboxSpec
 
 _FROM_EMPTY = "from empty"
 

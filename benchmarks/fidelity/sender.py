@@ -21,7 +21,7 @@ from typing import Self
 
 from benchmarks.fidelity.arrivals import Arrival
 from benchmarks.fidelity.frames import login_frames, number_of, produce_error, throttle_of
-from reconciler.sandbox.spec import Login
+from reconciler.features.sandbox.spec import Login
 
 _LENGTH = struct.Struct(">i")
 _DEADLINE_S = 30.0

@@ -18,7 +18,7 @@ from benchmarks.fidelity.recording import make_topics, record, warm_up, write_ma
 from benchmarks.fidelity.rehearsal import KEY_OF
 from benchmarks.fidelity.scenarios import Scenario
 from benchmarks.traffic_sources.clients import arrivals, quotas, senders
-from reconciler.sandbox.spec import Login, SandboxSpec
+from reconciler.features.sandbox.spec import Login, SandboxSpec
 from tests.support.jmx_exporter import exported_cluster
 from tests.support.prometheus_server import Prometheus, ScrapeJob, prometheus
 

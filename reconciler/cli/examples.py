@@ -15,13 +15,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ("Show the changes that apply would make", "plan quotas --cluster prod"),
         ),
     ),
-    "demo": CommandExamples(
-        page="install.md",
-        lines=(
-            ("Run every step on a local Kafka", "demo"),
-            ("Let the clients send for a minute", "demo --seconds 60"),
-        ),
-    ),
     "init": CommandExamples(
         page="ci.md",
         lines=(
@@ -40,42 +33,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
                 "export --bootstrap-server b1:9092 --command-config client.properties --folder quotas",
             ),
             ("Keep a snapshot for plan --current and backtest --current", "export quotas --cluster prod --snapshot prod.json"),
-        ),
-    ),
-    "sandbox": CommandExamples(
-        page="tutorial.md",
-        lines=(
-            ("Start a local Kafka in the background", "sandbox start"),
-            ("Run one command beside a local Kafka", "sandbox run -- ./check.sh"),
-        ),
-    ),
-    "sandbox start": CommandExamples(
-        page="tutorial.md",
-        lines=(
-            ("Start one node", "sandbox start"),
-            ("Start three nodes that log every request", "sandbox start --nodes 3 --request-log --folder kafka"),
-            ("Start one node that records each client's traffic", "sandbox start --record"),
-        ),
-    ),
-    "sandbox status": CommandExamples(
-        page="tutorial.md",
-        lines=(
-            ("Print addresses and log files", "sandbox status"),
-            ("Print them for a script", "sandbox status --format json"),
-        ),
-    ),
-    "sandbox stop": CommandExamples(
-        page="tutorial.md",
-        lines=(
-            ("Stop the local Kafka", "sandbox stop"),
-            ("Stop it and log each step", "sandbox stop -v"),
-        ),
-    ),
-    "sandbox run": CommandExamples(
-        page="tutorial.md",
-        lines=(
-            ("Run a script beside a Kafka, and stop Kafka afterwards", "sandbox run -- ./check.sh"),
-            ("Give the script a user with a password", "sandbox run --user alice -- ./check.sh"),
         ),
     ),
     "validate": CommandExamples(

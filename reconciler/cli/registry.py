@@ -10,13 +10,6 @@ from reconciler.hooks import Command, CommandGroup, added
 
 CORE: Final = (
     Command(
-        name="demo",
-        group=CommandGroup.START,
-        summary="Run every step on a local Kafka: validate, plan, backtest, apply",
-        module="reconciler.cli.commands.demo",
-        needs_reader=True,
-    ),
-    Command(
         name="init",
         group=CommandGroup.START,
         summary="Create a repository of manifests and CI workflows",
@@ -28,7 +21,6 @@ CORE: Final = (
         summary="Write a live cluster's quotas as manifests or a snapshot",
         module="reconciler.cli.commands.export",
     ),
-    Command(name="sandbox", group=CommandGroup.START, summary="Run a local Kafka", module="reconciler.cli.commands.sandbox"),
     Command(
         name="validate",
         group=CommandGroup.CHECK,

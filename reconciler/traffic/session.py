@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import reconciler
 from reconciler.errors import TrafficError, UsageError
+from reconciler.java import find_java
 from reconciler.logs import log_event, timed_event
 from reconciler.ports import Progress
 from reconciler.traffic.spark_folder import spark_folder
@@ -28,7 +29,6 @@ from reconciler.traffic.spark_setup import (
     ClassArchive,
     class_archive,
     keep_classes,
-    require_java,
     require_packages,
     require_remote_packages,
 )
@@ -158,7 +158,7 @@ def spark_session(options: SessionOptions | None = None) -> Iterator[SparkSessio
         require_remote_packages()
         _require_listener(options.remote, [options.remote], what="server")
     elif not options.submitted:
-        require_java()
+        find_java(needed_by="the backtest")
         _require_listener(options.where, _masters(options.where), what="master")
     archive = _archive_for(options)
     exit_code = None

@@ -19,7 +19,6 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 import time
 import zlib
 from collections.abc import Mapping, Sequence
@@ -35,7 +34,6 @@ from reconciler.logs import log_event
 from reconciler.model import escaped
 
 _log: Final = logging.getLogger(__name__)
-MINIMUM_JAVA: Final = 17
 _REMOTE: Final = tuple(module for module, (_, extra) in PACKAGES.items() if extra == "connect")
 
 
@@ -84,31 +82,6 @@ def _is_there(module: str) -> bool:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # the package that it would be in
         return False
-
-
-def require_java() -> None:
-    """Raise ``MissingDependencyError`` unless the Java that Spark would start is there and new enough."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    where = f"JAVA_HOME ({home})" if home else "PATH"
-    if program is None or not Path(program).exists():
-        raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer, and there is none on {where}")
-    try:
-        done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MissingDependencyError(f"the Java on {where} does not start: {error}") from error
-    version = _java_major(done.stderr + done.stdout)
-    log_event(_log, "Java found", program=program, version=version)
-    if version is not None and version < MINIMUM_JAVA:
-        raise MissingDependencyError(f"the backtest needs Java {MINIMUM_JAVA} or newer, and {where} has Java {version}")
-
-
-def _java_major(text: str) -> int | None:
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', text)
-    if not match:
-        return None
-    major = int(match[1])
-    return int(match[2]) if major == 1 and match[2] else major
 
 
 _PREFIX: Final = "spark."

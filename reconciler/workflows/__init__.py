@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         read_state,
         snapshot_reader,
     )
-    from reconciler.workflows.demo import Screen, run_demo
     from reconciler.workflows.describe import EVERYTHING, describe_cluster
     from reconciler.workflows.doctor import DoctorRequest, examine_traffic
     from reconciler.workflows.drift import find_drift
@@ -122,7 +121,7 @@ if TYPE_CHECKING:
         is_failure,
         plan_rollout,
     )
-    from reconciler.workflows.sandbox import run_in_sandbox, sandbox_spec, sandbox_status, start_sandbox, stop_sandbox
+    from reconciler.workflows.server_check import Seeded
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.simulate import SimulationRequest, run_simulation
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, TrustedRuns, verify_reference

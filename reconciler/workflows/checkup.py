@@ -15,9 +15,9 @@ from typing import Final
 import reconciler
 from reconciler.errors import MissingDependencyError, ReconcilerError
 from reconciler.integrations import HttpLogin, PrometheusApi
+from reconciler.java import find_java
 from reconciler.model import CheckStatus, Checkup, ClusterSpec, DoctorCheck, MetricServer, Severity, display_name, escaped
 from reconciler.ports import Progress
-from reconciler.sandbox import find_java
 from reconciler.text import count_of
 from reconciler.workflows.checkup_cluster import ClusterChecks, skip_cluster_checks
 from reconciler.workflows.connect import Access

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.bad_servers import serving
 from tests.support.change_set import PRODUCE, ChangeSet, mixed, statuses, user
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture(scope="module")
 def other_kafka() -> Iterator[Sandbox]:
-    from reconciler.sandbox.cluster import running as sandbox
+    from reconciler.features.sandbox.cluster import running as sandbox
 
     with sandbox(SandboxSpec(heap_mb=320)) as other:
         yield other

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.bad_servers import WatchingProxy, serving
 from tests.support.command import Done, run

@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from referencing import Registry, Resource
 
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.formats.schema_check import load_schema
-from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke, running

@@ -11,7 +11,7 @@ from typing import TextIO
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import serving
 from tests.support.change_set import APPLY, ChangeSet, new_limits
 from tests.support.command import COMMAND, Done, environment, run

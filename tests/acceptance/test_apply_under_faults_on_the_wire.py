@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import serving
 from tests.support.change_set import ChangeSet, ended, mixed
 from tests.support.command import Done

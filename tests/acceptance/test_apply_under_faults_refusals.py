@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.connection import admin_client
-from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.features.sandbox.connection import admin_client
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support.bad_servers import serving
 from tests.support.change_set import ChangeSet, mixed, new_limits
 from tests.support.polling import wait_until
@@ -119,7 +119,7 @@ def guarded() -> Iterator[Sandbox]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",  # the broker itself, and what looks after it here
     }
-    from reconciler.sandbox.cluster import running
+    from reconciler.features.sandbox.cluster import running
 
     with running(SandboxSpec(users=(Login(name="ci", password="ci-secret"),), heap_mb=384, properties=authorizer)) as sandbox:
         yield sandbox

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import config_command, raw_quotas
 from tests.support.bad_servers import serving
 from tests.support.change_set import CONSUME, LAST, PERCENT, PRODUCE, ChangeSet, mixed, new_limits, statuses, user

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support.bad_servers import serving
 from tests.support.change_set import ChangeSet, mixed
 from tests.support.command import Done

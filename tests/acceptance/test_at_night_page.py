@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import config_command, raw_quotas
 from tests.support.command import Done, invoke
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support.command import environment, warm_process
 from tests.support.manifests import cluster, quotas
 

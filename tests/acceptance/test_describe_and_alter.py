@@ -10,8 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.sandbox.spec import Sandbox
 from tests.support import config_command, raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.kip_text import read_description

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.entity import DEFAULT
-from reconciler.sandbox.spec import Sandbox
 from tests.builders import pair, user
 from tests.support import raw_quotas
 from tests.support.command import invoke

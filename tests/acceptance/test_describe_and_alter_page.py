@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support.command import run
 
 PAGE = (Path(__file__).parents[2] / "docs" / "describe-and-alter.md").read_text("utf-8")

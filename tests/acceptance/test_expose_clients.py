@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.clients import create_topic, produce_steadily
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
 from tests.support.command import environment, run, warm_process

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.builders import client, pair, user
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke

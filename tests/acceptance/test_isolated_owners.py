@@ -8,8 +8,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.formats.schema_check import load_schema
-from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, repository

@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import COMMAND, Done, environment, invoke
 from tests.support.terminal import Terminal

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas

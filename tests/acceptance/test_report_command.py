@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from reconciler.documents.baseline import baseline_to_json
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity
-from reconciler.sandbox.spec import Sandbox
 from tests.builders import DEFAULT, client, declared, desired, user
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke

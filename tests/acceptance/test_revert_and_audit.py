@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import COMMAND, Done, environment, invoke
 from tests.support.polling import wait_until

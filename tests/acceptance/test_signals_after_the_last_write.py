@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.bad_servers import serving
 from tests.support.change_set import PRODUCE, ChangeSet, user

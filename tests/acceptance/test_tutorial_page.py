@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
 from reconciler.files import cache_folder
-from reconciler.sandbox.cluster import runtime_for
-from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION
 from tests.support.command import Done, environment
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.workflows.stored_reference import artifact_name
 from tests.support import raw_quotas
 from tests.support.command import invoke

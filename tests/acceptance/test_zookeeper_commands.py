@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.formats.schema_check import load_schema
-from reconciler.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.zookeeper_repository import ZooKeeperRepository

@@ -148,7 +148,7 @@ def test_the_schemas_are_among_the_data():
 
 
 def test_the_wheel_holds_the_sums_of_kafka_s_jars(wheel):
-    sums = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler" / "sandbox" / "sums").iterdir() if path.is_file()}
+    sums = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler/features/sandbox/sums").iterdir() if path.is_file()}
 
     assert sums
     assert sums <= set(zipfile.ZipFile(wheel).namelist())

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.entity import Entity
 from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.render.state_text import state_as_text
-from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.alter import AlterRequest, AlterTarget, alter_entity, make_alter_request
 from reconciler.workflows.apply import Approval
 from reconciler.workflows.describe import describe_cluster

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.cluster import ClusterSpec, Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import ApplyReport, ApplyResult
@@ -16,8 +18,6 @@ from reconciler.model.quota import QuotaKey, legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.ports import QuotaCluster
-from reconciler.sandbox.clients import create_topic, produce_steadily
-from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.apply import Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.plan import Intent, make_plan

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.apply.comparison import compare
 from benchmarks.apply.programs import BARE, BARE_OWN, OURS, java_program
 from benchmarks.apply.scenes import write_wanted
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 
 pytestmark = pytest.mark.kafka
 

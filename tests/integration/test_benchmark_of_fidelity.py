@@ -11,8 +11,8 @@ from benchmarks.fidelity.observed import observed
 from benchmarks.fidelity.recording import make_topics, record
 from benchmarks.fidelity.rehearsal import planned_throttles
 from benchmarks.fidelity.scenarios import Scenario
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.entity import Entity
-from reconciler.sandbox.spec import Sandbox
 
 pytestmark = pytest.mark.kafka
 

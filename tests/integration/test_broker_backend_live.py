@@ -14,11 +14,11 @@ from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
 from reconciler.backends.security.tls import Tls
 from reconciler.errors import AuthenticationError, AuthorizationError, OutcomeUnknownError, UnreachableError, WrongClusterError
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.model.cluster import ClusterSpec, Connection
 from reconciler.model.finding import Span
 from reconciler.model.plan import Alteration
 from reconciler.ports import EntityFilter
-from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.workflows.connect import check_cluster_id
 from reconciler.workflows.connect import open_cluster as open_documented
 from tests.builders import user

@@ -10,9 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.formats.schema_check import load_schema
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.spec import Sandbox
 from tests.support.broker_classes import PLUGIN, with_plugin
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas

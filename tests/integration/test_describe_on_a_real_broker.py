@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
 from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClusterError
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Alteration
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import Quotas
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
 from reconciler.resolution.describe_filter import answer, filter_refusal, nearest_filter
-from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.describe import describe_cluster
 from tests.support import random_filters, raw_quotas
 from tests.support.polling import wait_until

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
 from reconciler.errors import AuthenticationError
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model import Alteration
 from reconciler.ports import EntityFilter
-from reconciler.sandbox.spec import Sandbox
 from tests.builders import user
 from tests.support.bad_servers import CuttingProxy, serving
 from tests.support.command import run

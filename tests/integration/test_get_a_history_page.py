@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.model import Entity
-from reconciler.sandbox.clients import create_topic, produce_steadily
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.traffic import Kind, QuotaViolation, read_violations
 from tests.support import config_command, raw_quotas
 from tests.support.command import Done, invoke

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from kafka.protocol.admin import CreateTopicsRequest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.token_bucket import Effects, Topics, effects

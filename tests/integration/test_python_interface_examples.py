@@ -13,7 +13,7 @@ import pytest
 
 from reconciler import client
 from reconciler.errors import GuardRefusedError, WrongClusterError
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.manifests import prod_cluster
 from tests.support.polling import wait_until

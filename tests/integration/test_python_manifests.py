@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.client import manifests
 from reconciler.errors import GuardRefusedError, NotAppliedError, StalePlanError, UnreachableError, WrongClusterError
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.manifests import prod_cluster

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.broker_classes import with_records
 from tests.support.command import Done, invoke

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import config_command, raw_quotas
 from tests.support.polling import wait_until
 

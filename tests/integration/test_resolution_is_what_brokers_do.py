@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import pytest
 
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.ports import free_ports
+from reconciler.features.sandbox.spec import Login, SandboxSpec
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
-from reconciler.sandbox.clients import create_topic
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.ports import free_ports
-from reconciler.sandbox.spec import Login, SandboxSpec
 from tests.builders import client, ip, pair, user
 from tests.support import jmx
 from tests.support.throttled_broker import KINDS, TOPIC, State, ThrottledBroker

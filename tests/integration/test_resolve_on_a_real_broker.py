@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support import manifests, raw_quotas
 from tests.support.command import run
 from tests.support.polling import wait_until

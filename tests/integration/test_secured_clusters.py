@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.cluster import runtime_for
-from reconciler.sandbox.java import find_java
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.spec import Sandbox
+from reconciler.java import find_java
 from tests.support import manifests, raw_quotas
 from tests.support.bad_servers import serving, silent
 from tests.support.certificates import Authority, Certified

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox import Sandbox
+from reconciler.features.sandbox import Sandbox
 from tests.support.bad_servers import ScriptedBroker, refusing_port, serving
 from tests.support.command import invoke
 

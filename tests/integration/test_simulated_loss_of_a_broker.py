@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.features.sandbox.spec import SandboxSpec
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.opened_traffic import read_batches
 from reconciler.traffic.traffic_files import find_traffic

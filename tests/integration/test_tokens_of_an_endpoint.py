@@ -11,10 +11,10 @@ import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, client_properties, parse_servers
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.configuration import properties_text
+from reconciler.features.sandbox.spec import Listener, Sandbox, SandboxSpec
 from reconciler.ports import EntityFilter
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.configuration import properties_text
-from reconciler.sandbox.spec import Listener, Sandbox, SandboxSpec
 from tests.support import manifests, raw_quotas
 from tests.support.certificates import Authority
 from tests.support.command import Done, run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.cluster import running
+from reconciler.features.sandbox.cluster import running
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas
 from tests.support.measured_totals import BALANCED, KEY, MEASURED, SKEWED, TOTAL, measured_rates, placed, senders_of, table

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from kafka.admin import NewTopic
 
-from reconciler.sandbox.connection import admin_client
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.features.sandbox.connection import admin_client
+from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.traffic.conftest import RECORDINGS

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.clients import create_topic
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.polling import wait_until

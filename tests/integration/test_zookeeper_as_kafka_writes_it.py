@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from reconciler.backends.zookeeper.node_text import java_text, parse_java, stored_text
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Alteration
-from reconciler.sandbox.spec import Sandbox
 from tests.builders import client, ip, pair, user
 from tests.support import config_command, raw_quotas, zookeeper_tree
 from tests.support.zookeeper_session import zookeeper_cluster

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox import process
-from reconciler.sandbox.clients import create_topic, produce_steadily
-from reconciler.sandbox.launch import wait_until_ready
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox import process
+from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.launch import wait_until_ready
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.conftest import SANDBOX_USERS
 from tests.support import raw_quotas
 from tests.support.zookeeper_repository import ZooKeeperRepository

@@ -13,8 +13,8 @@ import pytest
 from kafka.errors import KafkaError
 
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
+from reconciler.features.sandbox.spec import Listener, Sandbox, SandboxSpec
 from reconciler.model.plan import Alteration
-from reconciler.sandbox.spec import Listener, Sandbox, SandboxSpec
 from tests.builders import pair, user
 from tests.support import zookeeper_tree
 from tests.support.secured_kafka import SCRAM
@@ -42,7 +42,7 @@ client.close()
 
 @pytest.fixture(scope="module")
 def scram_sandbox() -> Iterator[Sandbox]:
-    from reconciler.sandbox.cluster import running
+    from reconciler.features.sandbox.cluster import running
 
     login = {
         "sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",

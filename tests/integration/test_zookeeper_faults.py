@@ -15,9 +15,9 @@ from kazoo.client import KazooClient
 from reconciler.apply.executor import ApplySettings
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.plan import Alteration, ApplyReport, ApplyResult
 from reconciler.ports import EntityFilter
-from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.apply import Approval, apply_manifests
 from reconciler.workflows.plan import load_intent
 from tests.builders import user

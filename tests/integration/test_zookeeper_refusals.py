@@ -14,8 +14,8 @@ from kazoo.security import READ_ACL_UNSAFE, make_acl, make_digest_acl, make_dige
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.settings import DigestLogin, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
 from reconciler.errors import AuthorizationError, BackendError, UnreachableError, UnsupportedClusterError
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from reconciler.model.plan import Alteration
-from reconciler.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from tests.builders import client, pair, user
 from tests.support import raw_quotas
 from tests.support.kafka_tree import CONTROLLER, MIGRATION, everything, make_kafka

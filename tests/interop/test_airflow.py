@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.lake_days import days_of_parquet, manifest
 from tests.support.manifests import prod_cluster, quotas

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.sandbox.clients import create_topic
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support.command import run
 from tests.support.lake_days import compact_process, has_manifest, kill_when, manifest, rows_of
 from tests.support.lake_tables import kafka_connector, pyspark_variables

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.plan import ApplyResult
 from reconciler.model.quota import INT_MAX, LONG_MAX
 from reconciler.ports import QuotaCluster
-from reconciler.sandbox.spec import Sandbox
 from reconciler.workflows.apply import Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.plan import Intent

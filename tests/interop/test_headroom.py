@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.spec import Login, SandboxSpec
 from reconciler.resolution.kafka_names import quote_client_id
-from reconciler.sandbox.clients import create_topic
-from reconciler.sandbox.spec import Login, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.jmx_exporter import ExportedCluster, exported_cluster

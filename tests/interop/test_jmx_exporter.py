@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.clients import create_topic, produce_steadily
-from reconciler.sandbox.spec import Login, SandboxSpec
+from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.spec import Login, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.jmx_exporter import exported_cluster
 from tests.support.polling import wait_until

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.manifests import cluster as cluster_document
 from tests.support.polling import wait_until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.cluster import running
+from reconciler.features.sandbox.cluster import running
 from tests.support.command import invoke
 from tests.support.group_callback_jar import SETTINGS, with_callback
 from tests.support.manifests import cluster, quotas

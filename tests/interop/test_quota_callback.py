@@ -15,14 +15,14 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.ports import free_ports
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.group_callback import GroupQuotaCallback
 from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, Principal, QuotaType, callback_limits
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, ProportionalTotal, reserved_entity
-from reconciler.sandbox.clients import create_topic
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.ports import free_ports
-from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support import jmx, raw_quotas
 from tests.support.group_callback_jar import ask_java, with_callback
 from tests.support.maven_builds import digests_of_builds

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.clients import create_topic, produce_steadily
-from reconciler.sandbox.spec import Login, SandboxSpec
+from reconciler.features.sandbox.clients import create_topic, produce_steadily
+from reconciler.features.sandbox.spec import Login, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.jmx_exporter import exported_cluster

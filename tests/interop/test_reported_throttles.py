@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.sandbox.clients import create_topic
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.exporter_rules import RULES

@@ -18,8 +18,8 @@ import pytest
 from kafka.protocol.admin import CreateTopicsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from reconciler.sandbox.clients import create_topic
-from reconciler.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support import config_command, raw_quotas
 from tests.support.command import invoke
 from tests.support.exporter_rules import RULES

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from reconciler.features.sandbox.clients import create_topic
+from reconciler.features.sandbox.spec import Login, SandboxSpec
 from reconciler.formats.schema_check import load_schema
-from reconciler.sandbox.clients import create_topic
-from reconciler.sandbox.spec import Login, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke

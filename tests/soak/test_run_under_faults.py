@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support import raw_quotas
 from tests.support.manifests import cluster as cluster_document
 from tests.support.polling import wait_until

@@ -7,9 +7,9 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from reconciler.sandbox.cluster import runtime_for
-from reconciler.sandbox.jars import DEFAULT_KAFKA_VERSION
-from reconciler.sandbox.spec import SandboxSpec
+from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
+from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support.raw_quotas import RawEntity
 
 SOURCES = Path(__file__).parent / "java"

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from reconciler.sandbox.cluster import runtime_for
-from reconciler.sandbox.java import class_reading_options
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.java import class_reading_options
+from reconciler.features.sandbox.spec import Sandbox
 
 RawEntity = frozenset[tuple[str, str | None]]
 """Pairs of entity type and name; ``None`` is the default entity."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler.features.sandbox.jars import exclusive
 from reconciler.files import cache_folder
-from reconciler.sandbox.jars import exclusive
 
 ROOT: Final = Path(__file__).parents[2]
 PROGRAMS: Final = ("buildah", "debootstrap", "bwrap")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars, exclusive
 from reconciler.files import cache_folder
-from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars, exclusive
-from reconciler.sandbox.java import find_java
+from reconciler.java import find_java
 
 PYSPARK: Final = "4.1.4"
 ICEBERG: Final = (

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support.partition_senders import FastSender, sending
 from tests.support.polling import wait_until
 from tests.support.recorded_seconds import logged_requests

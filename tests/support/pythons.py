@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.sandbox.java import find_java
+from reconciler.java import find_java
 from tests.support.container_image import HOST_FILES, debian
 
 VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")

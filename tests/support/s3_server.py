@@ -15,12 +15,12 @@ from typing import Final
 
 import pyspark
 
+from reconciler.features.sandbox import process
+from reconciler.features.sandbox.guard import guarding
+from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
+from reconciler.features.sandbox.ports import LOOPBACK, free_ports
 from reconciler.files import cache_folder
-from reconciler.sandbox import process
-from reconciler.sandbox.guard import guarding
-from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
-from reconciler.sandbox.java import find_java
-from reconciler.sandbox.ports import LOOPBACK, free_ports
+from reconciler.java import find_java
 from tests.support.polling import wait_until
 
 _SERVER: Final = "org.gaul:s3proxy:4.1.0:jar:jar-with-dependencies"

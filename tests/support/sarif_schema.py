@@ -7,8 +7,8 @@ import zipfile
 from functools import cache
 from typing import Any, Final
 
-from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
-from reconciler.sandbox.java import find_java
+from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
+from reconciler.java import find_java
 
 _LIBRARY: Final = Artifact(
     group="com.contrastsecurity",

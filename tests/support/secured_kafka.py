@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from reconciler.sandbox.cluster import running
-from reconciler.sandbox.configuration import plain_server_module, properties_text
-from reconciler.sandbox.spec import Listener, Login, Sandbox, SandboxSpec
+from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.configuration import plain_server_module, properties_text
+from reconciler.features.sandbox.spec import Listener, Login, Sandbox, SandboxSpec
 from tests.support.certificates import Authority, Certified
 
 MARK = "s3cr3t-horse"

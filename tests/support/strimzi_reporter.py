@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reconciler.sandbox.cluster import running, runtime_for
-from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
-from reconciler.sandbox.java import find_java
-from reconciler.sandbox.ports import LOOPBACK, free_ports
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox.cluster import running, runtime_for
+from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
+from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.java import find_java
 
 _VERSION: Final = "0.1.0"
 _REPORTER: Final = Artifact(

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reconciler.sandbox import process
-from reconciler.sandbox.cluster import running, runtime_for
-from reconciler.sandbox.connection import admin_client
-from reconciler.sandbox.guard import Guard, guarding
-from reconciler.sandbox.launch import wait_until_ready
-from reconciler.sandbox.node import NodeFiles
-from reconciler.sandbox.spec import Sandbox, SandboxSpec
+from reconciler.features.sandbox import process
+from reconciler.features.sandbox.cluster import running, runtime_for
+from reconciler.features.sandbox.connection import admin_client
+from reconciler.features.sandbox.guard import Guard, guarding
+from reconciler.features.sandbox.launch import wait_until_ready
+from reconciler.features.sandbox.node import NodeFiles
+from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support.polling import wait_until
 
 _READY_S = 90.0

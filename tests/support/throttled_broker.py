@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.effective_quotas import EffectiveQuotas
 from reconciler.resolution.resolver import Bucket, Resolved, Resolver
-from reconciler.sandbox.spec import Sandbox
 from tests.support import jmx, raw_quotas
 from tests.support.polling import wait_until
 from tests.support.wire_client import ClosedError, WireClient, record_batch

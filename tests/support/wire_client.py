@@ -20,7 +20,7 @@ from kafka.protocol.producer import ProduceRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kafka.record import MemoryRecordsBuilder
 
-from reconciler.sandbox.spec import Login
+from reconciler.features.sandbox.spec import Login
 
 _DEADLINE_S = 30.0
 _FRAME = struct.Struct(">i")

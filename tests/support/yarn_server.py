@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import pyspark
 
-from reconciler.sandbox import process
-from reconciler.sandbox.guard import guarding
-from reconciler.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
-from reconciler.sandbox.java import find_java
-from reconciler.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox import process
+from reconciler.features.sandbox.guard import guarding
+from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
+from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.java import find_java
 from tests.support.hdfs_server import HdfsServer, hdfs_server, write_settings
 from tests.support.polling import wait_until
 

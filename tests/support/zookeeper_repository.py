@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 from tests.support import zookeeper_tree
 from tests.support.command import Done, run
 

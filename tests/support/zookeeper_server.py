@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reconciler.sandbox import process
-from reconciler.sandbox.cluster import runtime_for
-from reconciler.sandbox.guard import Guard, guarding
-from reconciler.sandbox.jars import ZOOKEEPER_VERSIONS
-from reconciler.sandbox.launch import PortTakenError, await_zookeeper
-from reconciler.sandbox.ports import LOOPBACK, free_ports
-from reconciler.sandbox.process import ProcessRef
-from reconciler.sandbox.spec import ZooKeeperSpec
-from reconciler.sandbox.zookeeper import ZooKeeperFiles
+from reconciler.features.sandbox import process
+from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.guard import Guard, guarding
+from reconciler.features.sandbox.jars import ZOOKEEPER_VERSIONS
+from reconciler.features.sandbox.launch import PortTakenError, await_zookeeper
+from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.process import ProcessRef
+from reconciler.features.sandbox.spec import ZooKeeperSpec
+from reconciler.features.sandbox.zookeeper import ZooKeeperFiles
 from tests.support.polling import wait_until
 
 

@@ -17,7 +17,7 @@ from tests.support import raw_quotas
 from tests.support.local_traffic import open_here
 
 if TYPE_CHECKING:
-    from reconciler.sandbox.spec import Sandbox
+    from reconciler.features.sandbox.spec import Sandbox
 
 pytestmark = pytest.mark.kafka
 

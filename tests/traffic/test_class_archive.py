@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.sandbox.jars import pyspark_folder
-from reconciler.sandbox.java import find_java
+from reconciler.features.sandbox.jars import pyspark_folder
+from reconciler.java import find_java
 from reconciler.traffic.spark_setup import MOST_ARCHIVES, NO_ARCHIVE, ClassArchive, class_archive, keep_classes
 from tests.support.command import environment
 

@@ -18,7 +18,7 @@ from tests.support.polling import wait_until
 from tests.support.wire_client import WireClient
 
 if TYPE_CHECKING:
-    from reconciler.sandbox.spec import Sandbox
+    from reconciler.features.sandbox.spec import Sandbox
 
 pytestmark = pytest.mark.kafka
 TOPICS = 12

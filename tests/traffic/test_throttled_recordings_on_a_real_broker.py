@@ -20,7 +20,7 @@ from tests.support.polling import wait_until
 from tests.support.wire_client import WireClient, record_batch
 
 if TYPE_CHECKING:
-    from reconciler.sandbox.spec import Sandbox
+    from reconciler.features.sandbox.spec import Sandbox
 
 pytestmark = pytest.mark.kafka
 

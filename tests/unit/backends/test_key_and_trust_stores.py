@@ -12,7 +12,7 @@ import pytest
 from reconciler.backends.broker.settings import Security, client_properties, principal_name
 from reconciler.backends.security.tls import store_key_pair, tls_context
 from reconciler.errors import UsageError
-from reconciler.sandbox.java import find_java
+from reconciler.java import find_java
 from tests.support.certificates import Authority
 from tests.support.java_stores import (
     KEY_PASSWORD,

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from reconciler.errors import AuthorizationError, UsageError
+from reconciler.features.sandbox.jars import KAFKA_VERSIONS
+from reconciler.features.sandbox.seeding import nearest_version, seed
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, Change, KeyChange, Plan, Reason
 from reconciler.ports import QuotaReader
-from reconciler.sandbox.jars import KAFKA_VERSIONS
 from reconciler.workflows.plan import Checker, Extras, plan_with
-from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster, nearest_version, seed
+from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from tests.builders import client, current, ip, plan, span, user
 from tests.fakes import FakeCluster, Faults, Silent
 

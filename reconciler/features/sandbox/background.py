@@ -1,0 +1,274 @@
+"""The one sandbox that keeps running between commands: start, status and stop, and its record in the cache folder."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.errors import FileAccessError, SandboxError
+from reconciler.features.sandbox import cluster, process
+from reconciler.features.sandbox.jars import exclusive
+from reconciler.features.sandbox.process import ProcessRef
+from reconciler.features.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
+from reconciler.files import cache_folder
+from reconciler.formats import Json
+from reconciler.ports import Progress
+
+_VERSION: Final = 1
+"""Of the record."""
+_DOCUMENT_VERSION: Final = "1.1"
+
+
+class Condition(enum.StrEnum):
+    """How the recorded sandbox is; ``BROKEN``: at least one of its processes has ended without ``stop``."""
+
+    RUNNING = "running"
+    BROKEN = "broken"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The recorded sandbox and how it is; ``alive`` are the ids of the nodes whose process runs."""
+
+    condition: Condition
+    sandbox: Sandbox | None = None
+    alive: frozenset[int] = frozenset()
+    zookeeper_alive: bool = False
+
+
+def sandbox_status(cache: Path | None = None) -> Status:
+    """What the record states, compared with the processes there are. Raises ``SandboxError`` for a damaged record."""
+    sandbox = read_record(record_file(cache))
+    if sandbox is None:
+        return Status(condition=Condition.STOPPED)
+    alive = frozenset(node.id for node in sandbox.nodes if process.is_alive(node.process))
+    server = sandbox.zookeeper_server
+    serving = server is not None and process.is_alive(server.process)
+    whole = len(alive) == len(sandbox.nodes) and serving == (server is not None)
+    condition = Condition.RUNNING if whole else Condition.BROKEN
+    return Status(condition=condition, sandbox=sandbox, alive=alive, zookeeper_alive=serving)
+
+
+def start_sandbox(
+    spec: SandboxSpec, *, folder: Path | None = None, progress: Progress | None = None, cache: Path | None = None
+) -> tuple[Sandbox, bool]:
+    """The running sandbox, and whether this call started it.
+
+    One that runs already is returned as it is when it is of the wanted kind (version, nodes, users' names, logs).
+    ``folder`` must not exist, or be empty (default: a temporary folder). Raises ``SandboxError`` when another kind runs, or half
+    of one, or it does not start.
+    """
+    file = record_file(cache)
+    with exclusive(file.with_suffix(".lock")):
+        now = sandbox_status(cache)
+        if now.sandbox is not None:
+            if now.condition is Condition.BROKEN:
+                raise SandboxError(
+                    "a sandbox was started, and some of it has ended (its log may have the reason: "
+                    f"{_log_of_the_ended(now.sandbox, now)}). Clear it away with: kafka-quotas sandbox stop"
+                )
+            if not _is_of_kind(now.sandbox, spec) or (folder is not None and folder.absolute() != now.sandbox.folder):
+                raise SandboxError("a sandbox with other settings is running. Stop it first with: kafka-quotas sandbox stop")
+            return now.sandbox, False
+        chosen = folder or Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
+        keeps = folder is not None
+        sandbox = cluster.start(
+            spec, chosen, progress=progress, record=lambda made: write_record(replace(made, keeps_folder=keeps), file)
+        )
+        return replace(sandbox, keeps_folder=keeps), True
+
+
+def stop_sandbox(cache: Path | None = None) -> Status:
+    """End what ``start`` started, whole or half, and remove its record, and its folder unless the user chose it.
+
+    Returns how it was before.
+
+    Raises ``SandboxError`` for a damaged record, and when a process could not be ended (the record stays).
+    """
+    file = record_file(cache)
+    with exclusive(file.with_suffix(".lock")):
+        before = sandbox_status(cache)
+        if before.sandbox is not None:
+            cluster.stop(before.sandbox)
+            if left := [ref.pid for ref in before.sandbox.processes if process.is_alive(ref)]:
+                raise SandboxError(f"these processes of the sandbox could not be ended: {', '.join(map(str, left))}")
+            file.unlink(missing_ok=True)
+        return before
+
+
+def _log_of_the_ended(sandbox: Sandbox, now: Status) -> Path:
+    if sandbox.zookeeper_server and not now.zookeeper_alive:
+        return sandbox.zookeeper_server.log_file
+    return next(node.log_file for node in sandbox.nodes if node.id not in now.alive)
+
+
+def _is_of_kind(sandbox: Sandbox, spec: SandboxSpec) -> bool:
+    return (
+        sandbox.kafka_version == spec.kafka_version
+        and len(sandbox.nodes) == spec.nodes
+        and {user.name for user in sandbox.users} == {user.name for user in spec.users}
+        and (sandbox.nodes[0].request_log_file is not None) == spec.request_log
+        and (sandbox.nodes[0].recorded_folder is not None) == spec.record
+        and sandbox.groups == spec.groups
+        and (sandbox.zookeeper is not None) == spec.zookeeper
+        and (sandbox.zookeeper or "").partition("/")[2] == spec.zookeeper_server.chroot[1:]
+    )
+
+
+def record_file(cache: Path | None = None) -> Path:
+    """The record; a lock of the same name beside it guards it."""
+    return (cache_folder() if cache is None else cache) / "sandbox" / "default.json"
+
+
+def status_to_json(status: Status) -> dict[str, Json]:
+    """The document of ``sandbox.v1``: the state of the sandbox and how to connect to it."""
+    return {
+        "format_version": _DOCUMENT_VERSION,
+        "status": status.condition.value,
+        "sandbox": None if status.sandbox is None else _sandbox(status.sandbox, status),
+    }
+
+
+def _sandbox(sandbox: Sandbox, status: Status) -> dict[str, Json]:
+    server = sandbox.zookeeper_server
+    return {
+        "bootstrap_servers": sandbox.bootstrap_servers,
+        "sasl_bootstrap_servers": sandbox.sasl_bootstrap_servers,
+        "cluster_id": sandbox.cluster_id,
+        "kafka_version": sandbox.kafka_version,
+        "folder": str(sandbox.folder),
+        "users": [{"name": u.name, "client_properties": str(sandbox.client_properties(u.name))} for u in sandbox.users],
+        "nodes": [
+            {
+                "id": node.id,
+                "pid": node.pid,
+                "alive": node.id in status.alive,
+                "port": node.port,
+                "log_file": str(node.log_file),
+                "request_log_file": str(node.request_log_file) if node.request_log_file else None,
+                "recorded_folder": str(node.recorded_folder) if node.recorded_folder else None,
+            }
+            for node in sandbox.nodes
+        ],
+        "zookeeper": None
+        if server is None
+        else {
+            "connection": server.connection,
+            "pid": server.process.pid,
+            "alive": status.zookeeper_alive,
+            "log_file": str(server.log_file),
+        },
+    }
+
+
+def write_record(sandbox: Sandbox, file: Path) -> None:
+    """Writes the record whole or not at all, for its owner's eyes only: it has passwords. Raises ``FileAccessError``."""
+    partial = file.with_suffix(".partial")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial.unlink(missing_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
+            json.dump(_to_json(sandbox), opened, indent=1)
+        partial.replace(file)
+    except OSError as error:
+        raise FileAccessError(f"cannot write {file}: {error.strerror}") from error
+
+
+def read_record(file: Path) -> Sandbox | None:
+    """The recorded sandbox, running or not; ``None`` when there is none. Raises ``SandboxError`` for a file it cannot read."""
+    try:
+        text = file.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SandboxError(f"cannot read {file}, the record of the running sandbox: {error}") from error
+    try:
+        return _from_json(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise SandboxError(
+            f"{file}, the record of the running sandbox, is damaged or from another version of this tool. "
+            "End the Kafka it started by hand, if it still runs, and delete the file"
+        ) from error
+
+
+def _to_json(sandbox: Sandbox) -> dict[str, object]:
+    return {
+        "version": _VERSION,
+        "bootstrap_servers": sandbox.bootstrap_servers,
+        "sasl_bootstrap_servers": sandbox.sasl_bootstrap_servers,
+        "cluster_id": sandbox.cluster_id,
+        "kafka_version": sandbox.kafka_version,
+        "folder": str(sandbox.folder),
+        "groups": sandbox.groups,
+        "keeps_folder": sandbox.keeps_folder,
+        "users": [{"name": user.name, "password": user.password} for user in sandbox.users],
+        "nodes": [
+            {
+                "id": node.id,
+                "pid": node.process.pid,
+                "mark": node.process.mark,
+                "port": node.port,
+                "log_file": str(node.log_file),
+                "request_log_file": str(node.request_log_file) if node.request_log_file else None,
+                "recorded_folder": str(node.recorded_folder) if node.recorded_folder else None,
+            }
+            for node in sandbox.nodes
+        ],
+        "zookeeper": None if sandbox.zookeeper_server is None else _zookeeper_to_json(sandbox.zookeeper_server),
+    }
+
+
+def _zookeeper_to_json(server: SandboxZooKeeper) -> dict[str, object]:
+    return {
+        "pid": server.process.pid,
+        "mark": server.process.mark,
+        "connection": server.connection,
+        "log_file": str(server.log_file),
+    }
+
+
+def _zookeeper_from_json(value: Mapping[str, Any]) -> SandboxZooKeeper:
+    return SandboxZooKeeper(
+        process=ProcessRef(pid=int(value["pid"]), mark=value["mark"]),
+        connection=value["connection"],
+        log_file=Path(value["log_file"]),
+    )
+
+
+def _from_json(value: Mapping[str, Any]) -> Sandbox:
+    if value["version"] != _VERSION:
+        raise ValueError(value["version"])
+    return Sandbox(
+        bootstrap_servers=value["bootstrap_servers"],
+        sasl_bootstrap_servers=value["sasl_bootstrap_servers"],
+        cluster_id=value["cluster_id"],
+        kafka_version=value["kafka_version"],
+        folder=Path(value["folder"]),
+        # A record of an earlier release has no such line.
+        groups=value.get("groups", False),
+        keeps_folder=value.get("keeps_folder", False),
+        users=tuple(Login(name=user["name"], password=user["password"]) for user in value["users"]),
+        nodes=tuple(
+            SandboxNode(
+                id=node["id"],
+                process=ProcessRef(pid=int(node["pid"]), mark=node["mark"]),
+                port=node["port"],
+                log_file=Path(node["log_file"]),
+                request_log_file=Path(node["request_log_file"]) if node["request_log_file"] else None,
+                # A record of an earlier release has no such line.
+                recorded_folder=Path(folder) if (folder := node.get("recorded_folder")) else None,
+            )
+            for node in value["nodes"]
+        ),
+        # A record of an earlier release has no such line.
+        zookeeper_server=_zookeeper_from_json(zookeeper) if (zookeeper := value.get("zookeeper")) else None,
+    )

@@ -1,0 +1,155 @@
+"""Starts and stops a real Kafka on loopback."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from reconciler.errors import SandboxError
+from reconciler.features.sandbox import process, zookeeper
+from reconciler.features.sandbox.broker_plugins import GROUPS, RECORDER, plugin_jar
+from reconciler.features.sandbox.guard import Guard, guarding
+from reconciler.features.sandbox.jars import available_fetchers, ensure_jars, jar_set
+from reconciler.features.sandbox.java import Runtime, keep_classes, writes_classes
+from reconciler.features.sandbox.launch import PortTakenError, launch
+from reconciler.features.sandbox.node import NODE_FOLDERS, NodeFiles
+from reconciler.features.sandbox.ports import assign_ports, free_ports
+from reconciler.features.sandbox.spec import CLIENT_PROPERTIES, Sandbox, SandboxSpec
+from reconciler.java import find_java
+from reconciler.ports import Progress
+
+_PORT_ATTEMPTS: Final = 3
+_STOP_GRACE_S: Final = 3.0
+"""A sandbox's data is thrown away, so a node that waits for the others of its quorum may be killed."""
+_ARCHIVE_GRACE_S: Final = 30.0
+
+
+def runtime_for(kafka_version: str, *, progress: Progress | None = None) -> Runtime:
+    """Java and the jars of a pinned version, fetched if need be: enough to run any of Kafka's own tools too.
+
+    Raises ``MissingDependencyError`` without Java or anything to fetch with, ``SandboxError`` when fetching fails.
+    """
+    java = find_java()
+    jars = ensure_jars(jar_set(kafka_version), fetchers=lambda: available_fetchers(java), progress=progress)
+    return Runtime(java=java, jars=jars)
+
+
+def start(
+    spec: SandboxSpec,
+    folder: Path,
+    *,
+    progress: Progress | None = None,
+    record: Callable[[Sandbox], None] = lambda _sandbox: None,
+    choose_ports: Callable[[int], Sequence[int]] = free_ports,
+) -> Sandbox:
+    """Starts a sandbox that goes on running when this process ends; ``folder`` must not exist, or be empty.
+
+    Returns when every node answers and ``record`` has noted it. An interrupt (or the death of this process) before that leaves no
+    process and no folder. When another process takes one of the ports of ``choose_ports``, it is asked again, three times in all.
+    Raises ``SandboxError`` when it does not start; then ``folder`` is kept and the message names the log.
+    """
+    runtime = _runtime_of(spec, progress)
+    _claim(folder.absolute())
+    with guarding(folder) as guard:
+        sandbox = _start(spec, folder.absolute(), runtime, guard, progress, choose_ports)
+        try:
+            record(sandbox)
+        except BaseException:
+            stop(sandbox)
+            raise
+        return sandbox
+
+
+@contextlib.contextmanager
+def running(spec: SandboxSpec, *, progress: Progress | None = None) -> Iterator[Sandbox]:
+    """A sandbox in a temporary folder, for the length of the block; afterwards no process and no folder is left.
+
+    So also after exceptions and interrupts and, through a guard process, when this process is killed. Raises
+    ``SandboxError`` when Kafka does not start; then the folder is kept and the message names the log.
+    """
+    runtime = _runtime_of(spec, progress)
+    folder = Path(tempfile.gettempdir()) / f"kafka-quotas-sandbox-{secrets.token_hex(6)}"
+    with guarding(folder) as guard:
+        folder.mkdir(mode=0o700)
+        sandbox = _start(spec, folder, runtime, guard, progress, free_ports)
+        try:
+            yield sandbox
+        finally:
+            stop(sandbox)
+
+
+def _runtime_of(spec: SandboxSpec, progress: Progress | None) -> Runtime:
+    runtime = runtime_for(spec.kafka_version, progress=progress)
+    # Behind Kafka's jars: a JVM takes the archive of their classes only when they come first.
+    recorder = (plugin_jar(RECORDER, runtime, progress=progress),) if spec.record else ()
+    groups = (plugin_jar(GROUPS, runtime, progress=progress),) if spec.groups else ()
+    return replace(runtime, jars=(*runtime.jars, *recorder, *groups, *spec.plugins))
+
+
+def stop(sandbox: Sandbox) -> None:
+    """End the processes, and never another that has one of their numbers now. Remove the folder unless the user chose it."""
+    try:
+        # ZooKeeper last: a broker that cannot reach it takes long to end.
+        folders = [NodeFiles(id=node.id, sandbox_folder=sandbox.folder).folder for node in sandbox.nodes]
+        writes = any(writes_classes(folder) for folder in folders)
+        ended = process.end([node.process for node in sandbox.nodes], grace_s=_ARCHIVE_GRACE_S if writes else _STOP_GRACE_S)
+        for folder in folders if ended else ():
+            keep_classes(folder)
+        process.end(sandbox.processes, grace_s=_STOP_GRACE_S)
+    finally:
+        if not sandbox.keeps_folder:
+            _remove(sandbox.folder)
+
+
+def _remove(folder: Path) -> None:
+    """What a sandbox made in its folder, and the folder itself unless another program put something there."""
+    for made in (*folder.glob(NODE_FOLDERS), *folder.glob(zookeeper.FOLDER), *folder.glob(CLIENT_PROPERTIES)):
+        shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def _claim(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise SandboxError(f"{folder} is not empty. Delete what is there, or choose another folder")
+        folder.chmod(0o700)
+    except OSError as error:
+        raise SandboxError(f"cannot use {folder} for a sandbox: {error.strerror}") from error
+
+
+def _start(
+    spec: SandboxSpec,
+    folder: Path,
+    runtime: Runtime,
+    guard: Guard,
+    progress: Progress | None,
+    choose_ports: Callable[[int], Sequence[int]],
+) -> Sandbox:
+    try:
+        for attempt in range(1, _PORT_ATTEMPTS + 1):
+            try:
+                return launch(spec, folder, runtime, guard=guard, progress=progress, ports=assign_ports(spec, choose_ports))
+            except PortTakenError:
+                if attempt == _PORT_ATTEMPTS:
+                    raise
+                _remove(folder)
+                folder.mkdir(mode=0o700, exist_ok=True)
+    except SandboxError:
+        # The logs stay for a person to read, also when the guard's owner is gone.
+        guard.release()
+        for number in range(1, spec.nodes + 1):
+            NodeFiles(id=number, sandbox_folder=folder).remove_data()
+        zookeeper.ZooKeeperFiles(sandbox_folder=folder, kafka_version=spec.kafka_version).remove_data()
+        raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    raise AssertionError  # pragma: no cover - the loop returns or raises

@@ -1,0 +1,85 @@
+"""What the local Kafka adds: two commands, and the broker of ``--server-check=sandbox``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.hooks import Command, CommandExamples, CommandGroup
+
+COMMANDS: Final = (
+    Command(
+        name="demo",
+        group=CommandGroup.START,
+        summary="Run every step on a local Kafka: validate, plan, backtest, apply",
+        module="reconciler.features.sandbox.demo_command",
+        needs_reader=True,
+    ),
+    Command(name="sandbox", group=CommandGroup.START, summary="Run a local Kafka", module="reconciler.features.sandbox.command"),
+)
+
+EXAMPLES: Final = (
+    (
+        "demo",
+        CommandExamples(
+            page="install.md",
+            lines=(
+                ("Run every step on a local Kafka", "demo"),
+                ("Let the clients send for a minute", "demo --seconds 60"),
+            ),
+        ),
+    ),
+    (
+        "sandbox",
+        CommandExamples(
+            page="tutorial.md",
+            lines=(
+                ("Start a local Kafka in the background", "sandbox start"),
+                ("Run one command beside a local Kafka", "sandbox run -- ./check.sh"),
+            ),
+        ),
+    ),
+    (
+        "sandbox start",
+        CommandExamples(
+            page="tutorial.md",
+            lines=(
+                ("Start one node", "sandbox start"),
+                ("Start three nodes that log every request", "sandbox start --nodes 3 --request-log --folder kafka"),
+                ("Start one node that records each client's traffic", "sandbox start --record"),
+            ),
+        ),
+    ),
+    (
+        "sandbox status",
+        CommandExamples(
+            page="tutorial.md",
+            lines=(
+                ("Print addresses and log files", "sandbox status"),
+                ("Print them for a script", "sandbox status --format json"),
+            ),
+        ),
+    ),
+    (
+        "sandbox stop",
+        CommandExamples(
+            page="tutorial.md",
+            lines=(
+                ("Stop the local Kafka", "sandbox stop"),
+                ("Stop it and log each step", "sandbox stop -v"),
+            ),
+        ),
+    ),
+    (
+        "sandbox run",
+        CommandExamples(
+            page="tutorial.md",
+            lines=(
+                ("Run a script beside a Kafka, and stop Kafka afterwards", "sandbox run -- ./check.sh"),
+                ("Give the script a user with a password", "sandbox run --user alice -- ./check.sh"),
+            ),
+        ),
+    ),
+)
+
+LOCAL_KAFKAS: Final = ("reconciler.features.sandbox.seeding:seeded_sandbox",)
+"""Each opens a local Kafka of a version that has a state."""

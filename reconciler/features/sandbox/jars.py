@@ -1,0 +1,299 @@
+"""Kafka's jars: the pinned versions, the exact files of each by SHA-256, two ways to fetch them, and the checked cache.
+
+The committed lists are the whole truth: each line is a sum and a path in Maven's repository layout, so one line gives both
+the coordinates to fetch and the content to expect. Nothing is resolved transitively, so every way of fetching ends with the
+same files. A list is written by ``sha256sum`` over what Maven resolves for ``kafka_2.13``, ``kafka-tools`` without its Connect
+parts, and the logging library of that version. Maven and the Ivy inside PySpark take exact coordinates, resolve nothing, and use
+the user's own settings for where the registry is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+from reconciler.errors import FileAccessError, MissingDependencyError, SandboxError, UsageError
+from reconciler.files import cache_folder, lock_descriptor
+from reconciler.ports import Progress
+
+DEFAULT_KAFKA_VERSION: Final = "4.3.1"
+KAFKA_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2", "2.8.2")
+"""The pinned versions, newest first."""
+ZOOKEEPER_VERSIONS: Final = ("3.9.2", "2.8.2")
+"""Those that can keep their metadata in ZooKeeper, and whose jars carry ZooKeeper and its server; 4.x cannot."""
+KRAFT_VERSIONS: Final = (DEFAULT_KAFKA_VERSION, "3.9.2")
+"""Those that run without ZooKeeper; to 2.8 that was a preview without quotas."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """One jar: its coordinates, and the SHA-256 sum (64 hex digits) of its content."""
+
+    group: str
+    name: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """The file's name in Maven's repository layout, and in ours."""
+        return f"{self.name}-{self.version}.jar"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JarSet:
+    """All jars one Kafka version needs. ``key`` changes when the list does, so old caches are never mistaken for new ones."""
+
+    kafka_version: str
+    key: str
+    artifacts: tuple[Artifact, ...]
+
+
+def require_pinned(kafka_version: str) -> None:
+    """Raises ``UsageError`` for a version that is not pinned."""
+    if kafka_version not in KAFKA_VERSIONS:
+        known = ", ".join(KAFKA_VERSIONS)
+        raise UsageError(f"the sandbox has no Kafka {kafka_version!r}. The pinned versions are {known}")
+
+
+def jar_set(kafka_version: str) -> JarSet:
+    """The committed list of one pinned version. Raises ``UsageError`` for a version that is not pinned."""
+    require_pinned(kafka_version)
+    text = (resources.files("reconciler.features.sandbox") / "sums" / f"{kafka_version}.sha256").read_text("ascii")
+    digest = hashlib.sha256(text.encode("ascii")).hexdigest()[:8]
+    artifacts = tuple(_artifact(line) for line in text.splitlines())
+    return JarSet(kafka_version=kafka_version, key=f"{kafka_version}-{digest}", artifacts=artifacts)
+
+
+def _artifact(line: str) -> Artifact:
+    sha256, path = line.split()
+    *group, name, version, _ = path.split("/")
+    return Artifact(group=".".join(group), name=name, version=version, sha256=sha256)
+
+
+FETCH_TIMEOUT_S: Final = 900.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetcher:
+    """A way to get jars. ``fetch(artifacts, work, jars)`` leaves the files in ``jars`` and anything else below ``work``.
+
+    ``fetch`` raises ``SandboxError`` when the program fails. What it leaves is not trusted: the caller checks the sums.
+    """
+
+    name: str
+    fetch: Callable[[Sequence[Artifact], Path, Path], None]
+
+
+def pyspark_folder() -> Path | None:
+    """PySpark's folder, found without importing it (which would take a second)."""
+    spec = importlib.util.find_spec("pyspark")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        if (Path(place) / "jars").is_dir():
+            return Path(place)
+    return None
+
+
+def available_fetchers(java: Path, *, find_pyspark: Callable[[], Path | None] = pyspark_folder) -> tuple[Fetcher, ...]:
+    """What this machine has, the faster first. Raises ``MissingDependencyError`` when it has nothing."""
+    fetchers: list[Fetcher] = []
+    if maven := shutil.which("mvn"):
+        fetchers.append(maven_fetcher(Path(maven)))
+    if pyspark := find_pyspark():
+        fetchers.append(ivy_fetcher(java, pyspark))
+    if not fetchers:
+        raise MissingDependencyError(
+            "nothing here can fetch Kafka's jars. Install Maven, or the extra traffic (docs/install.md), whose Ivy does it too"
+        )
+    return tuple(fetchers)
+
+
+def maven_fetcher(maven: Path) -> Fetcher:
+    """``mvn dependency:copy-dependencies`` of a project that is nothing but its dependencies."""
+
+    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
+        pom = work / "pom.xml"
+        pom.write_text(_pom(artifacts), "utf-8")
+        command = [str(maven), "-B", "-q", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={jars}"]
+        _run(command, name="mvn", work=work)
+
+    return Fetcher(name="Maven", fetch=fetch)
+
+
+def ivy_fetcher(java: Path, pyspark: Path) -> Fetcher:
+    """Apache Ivy's command line, from PySpark's jars, with a cache of its own that is thrown away."""
+
+    def fetch(artifacts: Sequence[Artifact], work: Path, jars: Path) -> None:
+        module = work / "ivy.xml"
+        module.write_text(_ivy_module(artifacts), "utf-8")
+        command = [str(java), "-cp", str(pyspark / "jars" / "*"), "org.apache.ivy.Main", "-cache", str(work / "ivy-cache")]
+        command += ["-ivy", str(module), "-confs", "default", "-retrieve", str(jars / "[artifact]-[revision].[ext]")]
+        _run(command, name="Ivy", work=work)
+
+    return Fetcher(name="Ivy (one file at a time, about a minute)", fetch=fetch)
+
+
+def _run(command: list[str], *, name: str, work: Path) -> None:
+    """Runs one program in its own session, so that an interrupt reaches it and its children only through this class."""
+    log = work / "fetch.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=work, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            code = process.wait(FETCH_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            raise SandboxError(f"{name} did not finish fetching Kafka's jars in {FETCH_TIMEOUT_S:.0f} s") from error
+        finally:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    if code != 0:
+        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+        words = " | ".join(line.strip()[:300] for line in lines[-8:])
+        raise SandboxError(f"{name} could not fetch Kafka's jars (exit code {code}). Its last lines: {words}")
+
+
+def _pom(artifacts: Sequence[Artifact]) -> str:
+    exclude_all = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+    rows = "".join(
+        f"<dependency><groupId>{escape(a.group)}</groupId><artifactId>{escape(a.name)}</artifactId>"
+        f"<version>{escape(a.version)}</version>{exclude_all}</dependency>\n"
+        for a in artifacts
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>local</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>\n"
+        f"<dependencies>\n{rows}</dependencies></project>\n"
+    )
+
+
+def _ivy_module(artifacts: Sequence[Artifact]) -> str:
+    # ``master`` is Ivy's name for a Maven module's own jar, without what it depends on.
+    rows = "".join(
+        f'<dependency org={quoteattr(a.group)} name={quoteattr(a.name)} rev={quoteattr(a.version)} conf="default->master"/>\n'
+        for a in artifacts
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="local" module="kafka-jars"/>'
+        f'<configurations><conf name="default"/></configurations>\n<dependencies>\n{rows}</dependencies></ivy-module>\n'
+    )
+
+
+def ensure_jars(
+    jar_set: JarSet,
+    *,
+    fetchers: Callable[[], Sequence[Fetcher]],
+    progress: Progress | None = None,
+    cache: Path | None = None,
+) -> tuple[Path, ...]:
+    """The jar files of ``jar_set``, in the order of its list, fetched if need be; ``fetchers`` is only called then.
+
+    Every file's SHA-256 is checked on every call (50 MB take less than 0.1 s), so a damaged cache is fetched anew. A fetch fills
+    a temporary folder, which gets its final name only when all sums are right; a lock makes a second process wait and then find
+    the files.
+    Raises ``SandboxError`` when no fetcher brings the right files, and what ``fetchers`` raises.
+    """
+    home = (cache_folder() if cache is None else cache) / "jars"
+    folder = home / jar_set.key
+    say = progress.step if progress else _ignore
+    if faults(folder, jar_set.artifacts):
+        waiting = f"another process is fetching the jars of Kafka {jar_set.kafka_version}. Waiting for it"
+        with exclusive(home / f"{jar_set.key}.lock", waiting=lambda: say(waiting)):
+            wrong = faults(folder, jar_set.artifacts)
+            if wrong:
+                if folder.exists():
+                    say(f"the cached jars of Kafka {jar_set.kafka_version} are damaged ({wrong[0]}). Fetching them again")
+                _fetch_into(folder, jar_set, fetchers(), say)
+    return tuple(folder / artifact.file_name for artifact in jar_set.artifacts)
+
+
+def faults(folder: Path, artifacts: Sequence[Artifact]) -> tuple[str, ...]:
+    """What is wrong with the files of ``artifacts`` in ``folder``, one phrase a file; other files there do not matter."""
+    wrong: list[str] = []
+    for artifact in artifacts:
+        try:
+            with (folder / artifact.file_name).open("rb") as file:
+                actual = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError:
+            wrong.append(f"{artifact.file_name} is missing")
+            continue
+        if actual != artifact.sha256:
+            wrong.append(f"{artifact.file_name} has SHA-256 {actual}, expected {artifact.sha256}")
+    return tuple(wrong)
+
+
+def _fetch_into(folder: Path, jar_set: JarSet, fetchers: Sequence[Fetcher], say: Callable[[str], None]) -> None:
+    """Called with the lock taken, so whatever temporary folders of this key are there were left by processes that died."""
+    prefix = f".{jar_set.key}."
+    for left in folder.parent.glob(f"{prefix}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    failures: list[str] = []
+    for fetcher in fetchers:
+        say(f"fetching Kafka {jar_set.kafka_version} ({len(jar_set.artifacts)} jars) with {fetcher.name}")
+        work = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
+        try:
+            fetched = work / "jars"
+            fetched.mkdir()
+            fetcher.fetch(jar_set.artifacts, work, fetched)
+            wrong = faults(fetched, jar_set.artifacts)
+            if not wrong:
+                _replace(folder, fetched, aside=work / "old")
+                return
+            failures.append(f"{fetcher.name} brought the wrong files: {'; '.join(wrong[:3])}")
+        except SandboxError as error:
+            failures.append(str(error))
+        except OSError as error:
+            raise FileAccessError(
+                f"cannot write to {folder.parent}: {error}. Set KAFKA_QUOTAS_CACHE to another folder"
+            ) from error
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+    raise SandboxError(f"Kafka {jar_set.kafka_version} could not be fetched: " + "; ".join(failures))
+
+
+def _replace(folder: Path, fetched: Path, *, aside: Path) -> None:
+    if folder.exists():
+        folder.rename(aside)
+    fetched.rename(folder)
+
+
+def _ignore(_message: str) -> None:
+    """Drops the notice: no caller asked for progress."""
+
+
+@contextlib.contextmanager
+def exclusive(lock_file: Path, *, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Lock ``lock_file`` against other processes and threads; calls ``waiting`` once when another one has the lock.
+
+    The file stays: removing a lock file would let two processes lock two different ones.
+    """
+    try:
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise FileAccessError(f"cannot write {lock_file}: {error.strerror}. Set KAFKA_QUOTAS_CACHE to another folder") from error
+    try:
+        try:
+            lock_descriptor(descriptor, wait=False)
+        except BlockingIOError:
+            waiting()
+            lock_descriptor(descriptor)
+        except OSError as error:
+            raise FileAccessError(f"cannot lock {lock_file}: {error.strerror}") from error
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,152 @@
+"""One node on disk and as a process: its folder, its files, its two JVM command lines."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from reconciler.features.sandbox.broker_plugins import GROUP_SETTINGS, recorder_settings
+from reconciler.features.sandbox.configuration import logging_file_name, logging_options, logging_text, server_properties
+from reconciler.features.sandbox.java import Runtime, class_reading_options, class_writing_options, jvm_command
+from reconciler.features.sandbox.ports import NodePorts
+from reconciler.features.sandbox.process import ProcessRef
+from reconciler.features.sandbox.spec import SandboxNode, SandboxSpec
+
+_TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |^(Caused by: )?([\w$]+\.)+\w*(Exception|Error)\b")
+_LINE_LIMIT: Final = 300
+_CLUSTER_ID: Final = re.compile(r"\bCluster ID = ([\w-]+)", re.ASCII)
+NODE_FOLDERS: Final = "node-[1-9]"
+"""A glob for the node folders in a sandbox's folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFiles:
+    """Where node ``id`` of the sandbox in ``sandbox_folder`` keeps its things."""
+
+    id: int
+    sandbox_folder: Path
+
+    @property
+    def folder(self) -> Path:
+        """Everything of this node is below."""
+        return self.sandbox_folder / f"node-{self.id}"
+
+    @property
+    def properties(self) -> Path:
+        """The broker's settings, with its users' passwords."""
+        return self.folder / "server.properties"
+
+    @property
+    def data(self) -> Path:
+        """Kafka's ``log.dirs``."""
+        return self.folder / "data"
+
+    @property
+    def temporary(self) -> Path:
+        """What the JVM uses for temporary files."""
+        return self.folder / "tmp"
+
+    @property
+    def log(self) -> Path:
+        """The broker's log and whatever the JVM prints."""
+        return self.folder / "kafka.log"
+
+    @property
+    def format_log(self) -> Path:
+        """What formatting the storage printed."""
+        return self.folder / "format.log"
+
+    @property
+    def request_log(self) -> Path:
+        """One line a request, when the spec wants it."""
+        return self.folder / "kafka-request.log"
+
+    @property
+    def recorded(self) -> Path:
+        """What the recorder writes, when the spec wants it."""
+        return self.folder / "recorded"
+
+    def write(self, spec: SandboxSpec, ports: Sequence[NodePorts], *, zookeeper: str | None = None) -> None:
+        """Makes the folder and its configuration files. Raises ``UsageError`` for settings that are the sandbox's own."""
+        plugins = {**(recorder_settings(self.recorded) if spec.record else {}), **(GROUP_SETTINGS if spec.groups else {})}
+        text = server_properties(
+            replace(spec, properties={**plugins, **spec.properties}),
+            node_id=self.id,
+            ports=ports,
+            data=self.data,
+            zookeeper=zookeeper,
+        )
+        self.temporary.mkdir(parents=True)
+        self.properties.write_text(text, "ascii")
+        logging = logging_text(spec.kafka_version, request_log=spec.request_log)
+        self._logging(spec).write_text(logging, "utf-8")
+
+    def remove_data(self) -> None:
+        """Everything but the configuration and the logs."""
+        for folder in (self.data, self.temporary):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def says(self, words: str) -> bool:
+        """Whether the broker's log has these words by now."""
+        try:
+            return words in self.log.read_text("utf-8", "replace")
+        except OSError:
+            return False
+
+    def cluster_id(self) -> str | None:
+        """The cluster id that a broker in ZooKeeper mode has logged by now."""
+        try:
+            match = _CLUSTER_ID.search(self.log.read_text("utf-8", "replace"))
+        except OSError:
+            return None
+        return match[1] if match else None
+
+    def format_command(self, spec: SandboxSpec, runtime: Runtime, cluster_id: str) -> list[str]:
+        """Formats the storage; Kafka's own tool, because the content of a formatted folder differs by version."""
+        tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.properties)]
+        return [*self._jvm(spec, runtime, heap_mb=128), *tool]
+
+    def broker_command(self, spec: SandboxSpec, runtime: Runtime) -> list[str]:
+        """Runs the node in the foreground."""
+        options = (*spec.java_options, *spec.node_java_options.get(self.id, ()))
+        # The nodes of a quorum wait for each other when they stop: they would not end in time to write an archive.
+        writes = spec.nodes == 1 and not options and not (spec.record or spec.groups or spec.plugins)
+        archive = class_writing_options(runtime, self.folder) if writes else ()
+        jvm = self._jvm(spec, runtime, heap_mb=spec.heap_mb)
+        return [*jvm, *archive, *options, "kafka.Kafka", str(self.properties)]
+
+    def running(self, spec: SandboxSpec, process: ProcessRef, ports: NodePorts) -> SandboxNode:
+        """What callers see of this node."""
+        return SandboxNode(
+            id=self.id,
+            process=process,
+            port=ports.plaintext,
+            log_file=self.log,
+            request_log_file=self.request_log if spec.request_log else None,
+            recorded_folder=self.recorded if spec.record else None,
+        )
+
+    def _logging(self, spec: SandboxSpec) -> Path:
+        return self.folder / logging_file_name(spec.kafka_version)
+
+    def _jvm(self, spec: SandboxSpec, runtime: Runtime, *, heap_mb: int) -> list[str]:
+        return [
+            *jvm_command(runtime, folder=self.folder, temporary=self.temporary, heap_mb=heap_mb),
+            *class_reading_options(runtime),
+            *logging_options(spec.kafka_version, config=self._logging(spec), request_log=self.request_log),
+        ]
+
+
+def telling_lines(log: Path, *, troubles: int = 4, last: int = 8) -> tuple[str, ...]:
+    """The lines of a log that state why it ended: the first that speak of trouble, and the last ones; each cut to 300 letters."""
+    try:
+        lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    except OSError:
+        return ()
+    wanted = [n for n, line in enumerate(lines) if _TROUBLE.search(line)][:troubles]
+    wanted += range(max(0, len(lines) - last), len(lines))
+    return tuple(lines[n][:_LINE_LIMIT] for n in sorted(set(wanted)))

@@ -1,0 +1,221 @@
+"""A wanted sandbox with its users, and a running one."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import quote
+
+from reconciler.errors import UsageError
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KRAFT_VERSIONS, ZOOKEEPER_VERSIONS, require_pinned
+from reconciler.features.sandbox.process import ProcessRef
+
+CLIENT_PROPERTIES: Final = "client-*.properties"
+"""A glob for the files of ``client_properties_file``."""
+
+_OWN_LISTENERS: Final = frozenset({"PLAINTEXT", "SASL", "CONTROLLER"})
+_LISTENER_NAME: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_NODE_COUNTS: Final = (1, 3)
+_LONGEST_NAME: Final = 50
+_LONGEST_FILE_NAME: Final = 100
+_CHROOT: Final = re.compile(r"(/[\w.-]+)*", re.ASCII)
+
+
+def _no_properties() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+def _no_node_options() -> Mapping[int, tuple[str, ...]]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A user of the SASL/PLAIN listener."""
+
+    name: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """A further listener of every node: its name (upper case), its ``security.protocol``, and its own broker settings.
+
+    The settings are named without Kafka's prefix ``listener.name.NAME.``. Raises ``UsageError`` for a name or protocol that
+    cannot be.
+    """
+
+    name: str
+    protocol: str
+    properties: Mapping[str, str] = field(default_factory=_no_properties, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before anything is started."""
+        if not _LISTENER_NAME.fullmatch(self.name) or self.name in _OWN_LISTENERS:
+            raise UsageError(f"a further listener of the sandbox cannot be called {self.name!r}")
+        if self.protocol not in _PROTOCOLS:
+            raise UsageError(f"a listener's protocol is one of {', '.join(_PROTOCOLS)}, not {self.protocol!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperSpec:
+    """The one ZooKeeper server of a sandbox whose brokers keep their metadata there, below ``chroot`` (``/kafka``; empty: none).
+
+    ``properties`` are further lines of its configuration, which win over the sandbox's own. Raises ``UsageError`` for a chroot
+    that cannot be.
+    """
+
+    chroot: str = ""
+    properties: Mapping[str, str] = field(default_factory=_no_properties, repr=False)
+    java_options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot work before anything is started."""
+        if not _CHROOT.fullmatch(self.chroot) or {".", "..", "zookeeper"} & set(self.chroot.split("/")):
+            raise UsageError(f"a chroot of ZooKeeper is a path such as /kafka or /clusters/one, not {self.chroot!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxSpec:
+    """A wanted sandbox: ``nodes`` (1 or 3) of ``heap_mb`` MiB of heap: combined KRaft nodes, or brokers with ``zookeeper``.
+
+    Without a ``kafka_version`` it is the newest that can be so.
+
+    With ``record``, the recorder writes what each node charges. With ``groups``, each node has the plugin of groups. With
+    ``users``, a SASL/PLAIN listener stands beside the plaintext one; ``listeners`` come beside both. ``properties`` are further
+    broker settings, which win over the sandbox's own defaults. ``plugins`` are further jars for every node. ``java_options`` come
+    last on the JVM's command line, and after them the ``node_java_options`` of that node (by id).
+    Raises ``UsageError`` for values that cannot work.
+    """
+
+    kafka_version: str = ""
+    nodes: int = 1
+    users: tuple[Login, ...] = ()
+    request_log: bool = False
+    record: bool = False
+    groups: bool = False
+    heap_mb: int = 512
+    properties: Mapping[str, str] = field(default_factory=_no_properties)
+    plugins: tuple[Path, ...] = ()
+    java_options: tuple[str, ...] = ()
+    node_java_options: Mapping[int, tuple[str, ...]] = field(default_factory=_no_node_options)
+    listeners: tuple[Listener, ...] = ()
+    zookeeper: bool = False
+    zookeeper_server: ZooKeeperSpec = field(default_factory=ZooKeeperSpec)
+
+    def __post_init__(self) -> None:
+        """Choose the version when the caller gave none; refuse impossible combinations before anything is started."""
+        if not self.kafka_version:
+            newest = ZOOKEEPER_VERSIONS[0] if self.zookeeper else DEFAULT_KAFKA_VERSION
+            object.__setattr__(self, "kafka_version", newest)
+        _require_mode(self.kafka_version, zookeeper=self.zookeeper)
+        if self.record and self.kafka_version not in KRAFT_VERSIONS:
+            raise UsageError(f"--record needs Kafka {' or '.join(KRAFT_VERSIONS)}: the recorder is not for {self.kafka_version}")
+        if self.nodes not in _NODE_COUNTS:
+            raise UsageError(f"a sandbox has 1 or 3 nodes, not {self.nodes}")
+        if len({listener.name for listener in self.listeners}) != len(self.listeners):
+            raise UsageError("the sandbox's listeners need different names")
+        names = [user.name for user in self.users]
+        if any(0xD800 <= ord(char) <= 0xDFFF for name in names for char in name):
+            raise UsageError("the sandbox's users need names that can be written as UTF-8")
+        if len(set(names)) != len(names) or not all(0 < len(name) <= _LONGEST_NAME for name in names):
+            raise UsageError(f"the sandbox's users need different names, each of 1 to {_LONGEST_NAME} characters")
+
+
+def _require_mode(kafka_version: str, *, zookeeper: bool) -> None:
+    require_pinned(kafka_version)
+    if zookeeper and kafka_version not in ZOOKEEPER_VERSIONS:
+        raise UsageError(
+            f"Kafka {kafka_version} has no ZooKeeper mode: Kafka 4.0 removed it. With --zookeeper the sandbox runs "
+            f"{' or '.join(ZOOKEEPER_VERSIONS)}"
+        )
+    if not zookeeper and kafka_version not in KRAFT_VERSIONS:
+        raise UsageError(f"Kafka {kafka_version} runs with ZooKeeper only. Add --zookeeper")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxNode:
+    """One running node. ``log_file`` is the broker's log, ``request_log_file`` what it writes about every request.
+
+    ``recorded_folder``: where the recorder writes.
+    """
+
+    id: int
+    process: ProcessRef
+    port: int
+    log_file: Path
+    request_log_file: Path | None
+    recorded_folder: Path | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process number."""
+        return self.process.pid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxZooKeeper:
+    """The running ZooKeeper server. ``connection`` is ``host:port/chroot``, as ``zookeeper.connect`` takes it."""
+
+    process: ProcessRef
+    connection: str
+    log_file: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    """A running sandbox. The bootstrap strings are ``host:port,...`` as Kafka's clients take them."""
+
+    bootstrap_servers: str
+    sasl_bootstrap_servers: str | None
+    cluster_id: str
+    kafka_version: str
+    folder: Path
+    nodes: tuple[SandboxNode, ...]
+    users: tuple[Login, ...] = ()
+    groups: bool = False
+    """Whether its nodes have the plugin of groups."""
+    listeners: Mapping[str, str] = field(default_factory=_no_properties)
+    """Bootstrap strings of the further listeners, by name."""
+    zookeeper_server: SandboxZooKeeper | None = None
+    keeps_folder: bool = False
+    """Whether the folder, which the user chose, stays after it stops."""
+
+    @property
+    def zookeeper(self) -> str | None:
+        """``host:port/chroot`` of its ZooKeeper; ``None`` in KRaft mode."""
+        return self.zookeeper_server.connection if self.zookeeper_server else None
+
+    @property
+    def processes(self) -> tuple[ProcessRef, ...]:
+        """All of them, in the order in which they are to be ended."""
+        server = (self.zookeeper_server.process,) if self.zookeeper_server else ()
+        return (*(node.process for node in self.nodes), *server)
+
+    def user(self, name: str) -> Login:
+        """The login of one of its users. Raises ``UsageError`` for another name."""
+        for user in self.users:
+            if user.name == name:
+                return user
+        raise UsageError(f"the sandbox has no user {name!r}")
+
+    def client_properties(self, name: str) -> Path:
+        """The ``client.properties`` file with which one of its users logs in. Raises ``UsageError`` for another name."""
+        return client_properties_file(self.folder, self.user(name))
+
+
+def client_properties_file(folder: Path, login: Login) -> Path:
+    """The user's ``client.properties`` in a sandbox's folder; a name is percent-encoded, and hashed when that is too long."""
+    name = quote(login.name, safe="")
+    if len(name) > _LONGEST_FILE_NAME:
+        name = hashlib.sha256(login.name.encode()).hexdigest()[:16]
+    return folder / f"client-{name}.properties"
+
+
+__all__ = ["Listener", "Login", "Sandbox", "SandboxNode", "SandboxSpec", "SandboxZooKeeper", "ZooKeeperSpec"]
