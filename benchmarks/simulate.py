@@ -1,4 +1,4 @@
-"""``simulate`` beside one ``backtest`` that changes every limit, from the same per-second totals: whole processes."""
+"""A backtest of moved traffic beside one that changes every limit, from the same per-second totals: whole processes."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def compare(work: Path, brokers: int, rounds: int, totals: int) -> None:
     common = ("--traffic", "cells", "--current", "now.json", "--format", "json")
     lines = {
         "backtest": ("backtest", "--set", f"{_USER}={2 * _LIMIT}", *common),
-        "simulate": ("simulate", "--without-broker", "0", *common),
-        "simulate --brokers": ("simulate", "--brokers", str(brokers + 1), *common),
+        "--without-broker": ("backtest", "--without-broker", "0", *common),
+        "--brokers": ("backtest", "--brokers", str(brokers + 1), *common),
     }
     runs: dict[str, list[Run]] = {name: [] for name in lines}
     for _ in range(rounds):

@@ -63,13 +63,7 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
                 "Write a page with plots from per-second totals",
                 "backtest quotas --traffic history --current prod.json --out html=backtest.html",
             ),
-        ),
-    ),
-    "simulate": CommandExamples(
-        page="simulate.md",
-        lines=(
-            ("Judge the loss of broker 3", "simulate --bootstrap-server b1:9092 --traffic history --without-broker 3"),
-            ("Judge half as much traffic again on 12 brokers", "simulate quotas --traffic history --traffic x1.5 --brokers 12"),
+            ("Judge the loss of broker 3", "backtest --bootstrap-server b1:9092 --traffic history --without-broker 3"),
         ),
     ),
     "record": CommandExamples(

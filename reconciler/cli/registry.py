@@ -42,12 +42,6 @@ CORE: Final = (
         module="reconciler.cli.commands.backtest",
     ),
     Command(
-        name="simulate",
-        group=CommandGroup.CHECK,
-        summary="Judge recorded traffic without a broker, or with more",
-        module="reconciler.cli.commands.simulate",
-    ),
-    Command(
         name="record",
         group=CommandGroup.CHECK,
         summary="Record traffic from brokers' metrics pages as a service",

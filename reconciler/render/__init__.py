@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.rule_layouts import RuleLayout
-    from reconciler.render.simulation_text import simulation_html, simulation_lines, simulation_markdown
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
     from reconciler.render.sticky_comment import (

@@ -53,6 +53,7 @@ from reconciler.render.html_page import (
 )
 from reconciler.render.over_limit_words import over_text
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
+from reconciler.render.simulation_text import simulation_html
 from reconciler.text import count_of, duration, recommended_text, safe_text
 
 _CARDS: Final = 40
@@ -66,6 +67,8 @@ _SEEN_OVER: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
 
 def backtest_html(report: BacktestReport, links: RepositoryLinks = NO_LINKS) -> str:
     """A report as one HTML page without external files. Equal reports give equal bytes."""
+    if report.simulation is not None:
+        return simulation_html(report, report.simulation)
     cluster = f": {display_name(report.cluster)}" if report.cluster else ""
     groups = group_verdicts(report.verdicts)
     sections = _sections(report, groups, links)

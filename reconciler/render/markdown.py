@@ -42,6 +42,7 @@ from reconciler.render.comment_verdict import alert_sentences, history_length, j
 from reconciler.render.markdown_text import NAME_LIMIT, Section, code, fence, fold, rows_that_fit, shorten, size
 from reconciler.render.plan_text import direction_sentence
 from reconciler.render.repository_links import RepositoryLinks, short_commit, short_digest, web_address
+from reconciler.render.simulation_text import simulation_markdown
 from reconciler.render.sticky_comment import DATA_START, Marker, comment_heading, marker_line
 from reconciler.text import count_of
 
@@ -127,7 +128,9 @@ def findings_markdown(
 
 
 def render_backtest_markdown(report: BacktestReport, *, links: RepositoryLinks | None = None, budget: int = BUDGET) -> str:
-    """A backtest alone, in at most ``budget`` bytes."""
+    """A backtest alone, in at most ``budget`` bytes; one of moved traffic shows its longest tables in part."""
+    if report.simulation is not None:
+        return simulation_markdown(report, report.simulation)
     subject = _Subject(report=report, rows=tuple(change_rows(None, report)))
     verdict = judge_comment(None, report, (), subject.rows)
     marker = Marker(kind="backtest", cluster=report.cluster, digest=None, verdict=verdict.value)

@@ -70,31 +70,25 @@ _BROKERS: Final = (
 )
 
 
-def simulation_lines(report: BacktestReport, *, details: bool = False) -> tuple[Block, ...]:
+def simulation_lines(report: BacktestReport, simulation: Simulation, *, details: bool) -> tuple[Block, ...]:
     """The report of a simulation, readable from top to bottom. ``details``: with each broker and every client that moves."""
-    return tuple(_blocks(report, _simulation(report), details=details))
+    return tuple(_blocks(report, simulation, details=details))
 
 
-def simulation_markdown(report: BacktestReport) -> str:
+def simulation_markdown(report: BacktestReport, simulation: Simulation) -> str:
     """The report as Markdown."""
     words, _ = headline(report)
-    body = blocks_as_markdown(_body(report, _simulation(report), details=False))
+    body = blocks_as_markdown(_body(report, simulation, details=False))
     return "\n\n".join((f"## Simulation: {prose(words)}", *body)) + "\n"
 
 
-def simulation_html(report: BacktestReport) -> str:
+def simulation_html(report: BacktestReport, simulation: Simulation) -> str:
     """The report as one HTML page without external files."""
     words, _ = headline(report)
     answer, _, rest = words.partition(". ")
     cluster = f", {display_name(report.cluster)}" if report.cluster else ""
     masthead = Masthead(kicker=f"Kafka quotas: simulation{cluster}", answer=f"{answer}." if rest else answer, rest=rest)
-    return page("Kafka quotas, simulation", masthead, blocks_as_sections(_body(report, _simulation(report), details=True)))
-
-
-def _simulation(report: BacktestReport) -> Simulation:
-    if report.simulation is None:
-        raise ValueError("this report is about the history as it was recorded")
-    return report.simulation
+    return page("Kafka quotas, simulation", masthead, blocks_as_sections(_body(report, simulation, details=True)))
 
 
 def _blocks(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:

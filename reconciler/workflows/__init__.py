@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.server_check import Seeded
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
-    from reconciler.workflows.simulate import SimulationRequest, run_simulation
+    from reconciler.workflows.situations import Situation, run_situation
     from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, TrustedRuns, verify_reference
     from reconciler.workflows.stored_rules import stored_rule_notes
     from reconciler.workflows.system_clock import SystemClock

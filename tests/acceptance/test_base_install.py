@@ -42,7 +42,6 @@ ARGUMENTS = {
     "validate": ("validate", "quotas"),
     "plan": ("plan", "quotas", "--current", "now.json"),
     "backtest": ("backtest", *TRAFFIC),
-    "simulate": ("simulate", *TRAFFIC, "--without-broker", "1"),
     "record": ("record", "--traffic", "1=metrics+http://127.0.0.1:1/metrics", "--folder", "history", "--duration", "1"),
     "compact": ("compact", "--traffic", "1=request.log", "--folder", "totals"),
     "traffic": ("traffic", "check", "--traffic", "rows"),

@@ -1,4 +1,4 @@
-"""A broker of three is killed: ``simulate`` predicts from the history before what the other two then log."""
+"""A broker of three is killed: ``backtest --without-broker`` predicts from the history before what the other two then log."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def throttled(logs: Mapping[int, Path]) -> set[tuple[str, int]]:
 def simulated(folder: Path, servers: str, history: Mapping[int, Path]) -> dict[str, Any]:
     traffic = [word for broker, log in history.items() for word in ("--traffic", f"{broker}={log}")]
     done = invoke(
-        "simulate", "--without-broker", str(LOST), "--bootstrap-server", servers, *traffic, "--format", "json", cwd=folder
+        "backtest", "--without-broker", str(LOST), "--bootstrap-server", servers, *traffic, "--format", "json", cwd=folder
     )
     assert done.code == 0, done.err
     data: dict[str, Any] = done.json()

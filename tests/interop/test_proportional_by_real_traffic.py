@@ -31,8 +31,8 @@ def test_the_plugin_keeps_a_total_with_skewed_leaders(tmp_path: Path) -> None:
         senders = [sender for name, even in names.items() for sender in senders_of(sandbox, name, "skewed", SKEWED, even=even)]
         rates = measured_rates(sandbox, senders)
         logs = [word for node in sandbox.nodes for word in ("--traffic", f"{node.id}={node.request_log_file}")]
-        more = ("--traffic", "x1.5", "--window-samples", "3", "--window-seconds", "1", "--format", "json")
-        simulated = invoke("simulate", ".", "--bootstrap-server", servers, *logs, *more, cwd=tmp_path)
+        more = ("--factor", "1.5", "--window-samples", "3", "--window-seconds", "1", "--format", "json")
+        simulated = invoke("backtest", ".", "--bootstrap-server", servers, *logs, *more, cwd=tmp_path)
         assert simulated.code == 0, simulated.err
     print(table(rates))
     rows = simulated.json()["verdicts"]

@@ -56,7 +56,7 @@ def test_every_reader_has_the_same_result_as_of_one_part(work: Path, warm_comman
         ("backtest", "quotas.yaml"),
         ("backtest", "quotas.yaml", *since),
         ("backtest", "quotas.yaml", "--out", "parquet=verdicts-of-{out}"),
-        ("simulate", "quotas.yaml", "--brokers", "3"),
+        ("backtest", "quotas.yaml", "--brokers", "3"),
     )
     for question in questions:
         of_parts, of_one = (

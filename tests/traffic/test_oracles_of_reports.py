@@ -14,7 +14,7 @@ from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
-from tests.support.command import Command, invoke, run
+from tests.support.command import Command, run
 from tests.support.random_traffic import Flow, arrivals_of, write_files
 from tests.traffic.conftest import RECORDINGS
 
@@ -154,14 +154,6 @@ spec:
       quotas: {producer_byte_rate: 500KB, consumer_byte_rate: 40KB}
 """
 NO_PYTHON = {"PYSPARK_PYTHON": "/nowhere/python", "PYSPARK_DRIVER_PYTHON": "/nowhere/python"}
-
-
-def test_the_removed_option_names_what_to_use_instead(tmp_path: Path) -> None:
-    (tmp_path / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
-    done = invoke("backtest", "quotas.yaml", "--traffic", str(LOG), "--without-python-workers", cwd=tmp_path)
-    assert (done.code, done.out) == (64, "")
-    assert "Unknown option --without-python-workers" in done.err
-    assert "PYSPARK_PYTHON" in done.err
 
 
 def test_workers_without_python_are_a_sentence(

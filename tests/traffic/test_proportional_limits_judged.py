@@ -14,7 +14,7 @@ from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.resolution.reserved_users import ProportionalTotal, reserved_entity
 from reconciler.workflows.backtest import BacktestOptions, Proposal, proposal_of_settings, run_backtest
 from reconciler.workflows.broker_model import ModelOptions
-from reconciler.workflows.simulate import SimulationRequest, run_simulation
+from reconciler.workflows.situations import Situation, run_situation
 from tests.builders import current, user
 from tests.support.recorded_parquet import Flow, write_traffic
 
@@ -77,7 +77,7 @@ def test_a_lost_brokers_leaders_raise_the_parts_of_the_others(history: Path) -> 
         current(dict(proposal(None).proposed)), cluster=ClusterIdentity(name=None, id="c1", kafka_version="4.3"), leaders=LEADERS
     )
     options = BacktestOptions(traffic=(str(history),), model=PLUGIN)
-    report = run_simulation(SimulationRequest(without=(1,)), None, state, options)
+    report = run_situation(Situation(without=(1,)), None, state, options)
     # Broker 2 takes over two of the three partitions of broker 1, and broker 3 one: 4 and 2 of 6.
     assert limits(report) == {2: 4000.0, 3: 2000.0}
     assert throttled(report) == [3]

@@ -17,7 +17,6 @@ LEAST = {
     "verify-ref": ("refs/x", "--branch", "refs/heads/main", "--workflow", "a.yml"),
     "import": ("--from", "jikkou", "file.yaml"),
     "backtest": ("--traffic", "logs"),
-    "simulate": ("--traffic", "logs", "--without-broker", "3"),
     "doctor": ("--traffic", "logs"),
     "headroom": ("--traffic", "logs"),
     "compact": ("--traffic", "logs", "--folder", "cells"),

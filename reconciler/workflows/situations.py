@@ -1,4 +1,4 @@
-"""Simulate: recorded traffic with other brokers, more traffic or other quotas, judged as a backtest judges it."""
+"""A backtest in another situation: recorded traffic on other brokers, or more of it, judged under the quotas of then."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from reconciler.traffic import Backtest, BacktestRequest, Series, TrafficMoves, TrafficSource
 
 _log: Final = logging.getLogger(__name__)
-_MOST_FACTOR: Final = 1000.0
 _ONE_BROKER: Final = (0,)
 _SHOWN_CLIENTS: Final = 1000
 _WORST_FIRST: Final = (Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR)
@@ -73,7 +72,7 @@ _Client: TypeAlias = "tuple[str, str | None, str | None, str | None]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationRequest:
+class Situation:
     """What differs from the recorded history. At most one of ``brokers``, ``without`` and ``leaders``."""
 
     brokers: int | None = None
@@ -82,8 +81,13 @@ class SimulationRequest:
     factor: float = 1.0
     settings: Mapping[Entity, Mapping[str, float]] = field(default_factory=dict)
 
-    def require_change(self) -> None:
-        """Raise ``UsageError`` when nothing differs, or when two ways of changing brokers are given."""
+    @property
+    def is_given(self) -> bool:
+        """Whether the traffic differs."""
+        return self.brokers is not None or bool(self.without) or self.leaders is not None or self.factor != 1.0
+
+    def require_one_way(self) -> None:
+        """Raise ``UsageError`` when two ways of changing brokers are given."""
         ways = [
             name
             for name, given in (
@@ -95,16 +99,10 @@ class SimulationRequest:
         ]
         if len(ways) > 1:
             raise UsageError(f"{ways[0]} and {ways[1]} exclude each other. Give one of them")
-        if not ways and self.factor == 1.0 and not self.settings:
-            raise UsageError(
-                "Nothing changes. Give --brokers, --without-broker, --leaders, --set, or a factor such as --traffic x1.5"
-            )
-        if not 0 < self.factor <= _MOST_FACTOR:
-            raise UsageError(f"--traffic x{self.factor:g}: a factor is above 0, and {_MOST_FACTOR:,.0f} at most")
 
 
-def run_simulation(
-    request: SimulationRequest,
+def run_situation(
+    request: Situation,
     intent: Intent | None,
     current: CurrentState | None,
     options: BacktestOptions,
@@ -120,7 +118,6 @@ def run_simulation(
     from reconciler.traffic import Backtest, TrafficMoves, move_traffic, recorded_coverage, require_arrow
 
     require_arrow()
-    request.require_change()
     # Which brokers there are is known when the history is open. Which kinds have a limit does not depend on it.
     about = _proposal(request, intent, current, _ONE_BROKER)
     options, notes = fetch_samples(about, options, progress=progress)
@@ -179,7 +176,7 @@ def run_simulation(
     return apply_rules(replace(report, simulation=simulation), proposal)
 
 
-def _broker_change(request: SimulationRequest, recorded: TrafficSource, known: Collection[int]) -> BrokerChange:
+def _broker_change(request: Situation, recorded: TrafficSource, known: Collection[int]) -> BrokerChange:
     brokers = {part.broker for part in recorded.facts.coverage if part.broker != CONTROLLER} | set(known)
     if request.brokers is not None:
         return with_broker_count(brokers, request.brokers)
@@ -205,7 +202,7 @@ def _shown(path: Path) -> str:
 
 
 def _proposal(
-    request: SimulationRequest | None,
+    request: Situation | None,
     intent: Intent | None,
     current: CurrentState | None,
     brokers: tuple[int, ...],
@@ -227,7 +224,7 @@ def _at(intent: Intent, brokers: tuple[int, ...], leaders: LeaderSpread | None) 
     return replace(intent, desired=desired)
 
 
-def _title(request: SimulationRequest, change: BrokerChange) -> str:
+def _title(request: Situation, change: BrokerChange) -> str:
     parts = [change.title] if change.title else []
     if request.factor != 1.0:
         parts.append(f"with {request.factor:g} times the traffic")
@@ -237,7 +234,7 @@ def _title(request: SimulationRequest, change: BrokerChange) -> str:
     return words[0].upper() + words[1:]
 
 
-def _assumptions(request: SimulationRequest, intent: Intent | None, change: BrokerChange, moved: TrafficSource) -> Iterable[str]:
+def _assumptions(request: Situation, intent: Intent | None, change: BrokerChange, moved: TrafficSource) -> Iterable[str]:
     from reconciler.traffic import Kind
 
     yield from change.assumptions
@@ -264,7 +261,7 @@ def _assumptions(request: SimulationRequest, intent: Intent | None, change: Brok
 
 
 def _texts(
-    intent: Intent | None, brokers: tuple[int, ...], leaders: LeaderSpread | None, request: SimulationRequest
+    intent: Intent | None, brokers: tuple[int, ...], leaders: LeaderSpread | None, request: Situation
 ) -> Mapping[tuple[Entity, str], str]:
     """The texts of values that are computed, such as totals, where ``--set`` does not replace them."""
     if intent is None:

@@ -1,4 +1,4 @@
-"""``simulate`` as a user runs it: the situation, the answer, and the same engine as a backtest behind it."""
+"""``backtest`` of moved or multiplied traffic as a user runs it: the situation, the answer, and the same judgement."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def simulate(folder: Path, *arguments: str, history: str = "history") -> Done:
-    return invoke("simulate", "--current", "now.json", "--traffic", history, *arguments, cwd=folder)
+    return invoke("backtest", "--current", "now.json", "--traffic", history, *arguments, cwd=folder)
 
 
 def document(done: Done) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def test_what_is_throttled_today_is_told_apart(folder: Path) -> None:
 
 
 def test_more_traffic_is_the_history_with_larger_requests(folder: Path) -> None:
-    data = document(simulate(folder, "--traffic", "x1.5", "--format", "json"))
+    data = document(simulate(folder, "--factor", "1.5", "--format", "json"))
     expected = judged_as_written(folder, [(s, b, u, size * 3 // 2) for s, b, u, size in recorded()])
     names = ("active_seconds", "seconds_certain", "seconds_over", "seconds_possible", "peak")
     assert verdicts(data, names) == verdicts(expected, names)
@@ -182,7 +182,7 @@ def test_settings_change_limits_and_say_which(folder: Path) -> None:
     done = simulate(folder, "--set", "user=bob:producer_byte_rate=100", "--without-broker", "2")
     assert "Without broker 2 and with the quotas of --set, 3 of 3 quota groups" in done.out
     assert "user=bob: producer_byte_rate  1000 B/s  100 B/s" in done.out
-    data = document(simulate(folder, "--set", "user=bob:producer_byte_rate=100", "--format", "json"))
+    data = document(simulate(folder, "--set", "user=bob:producer_byte_rate=100", "--without-broker", "2", "--format", "json"))
     (limit,) = data["simulation"]["limits"]
     assert (limit["entity"], limit["limit_before"], limit["limit_after"]) == ({"user": "bob"}, 1000, 100)
 
@@ -195,13 +195,13 @@ def test_totals_of_the_cluster_are_divided_among_the_brokers_of_then(folder: Pat
     )
     (folder / "quotas.yaml").write_text(manifest, encoding="utf-8")
     for option, value, limit in (("--without-broker", "3", 3000), ("--brokers", "6", 1000)):
-        done = invoke("simulate", "quotas.yaml", option, value, "--traffic", "history", "--format", "json", cwd=folder)
+        done = invoke("backtest", "quotas.yaml", option, value, "--traffic", "history", "--format", "json", cwd=folder)
         (changed,) = document(done)["simulation"]["limits"]
         assert (changed["limit_before"], changed["limit_after"], changed["declared"]) == (2000, limit, "clusterTotal: 6000B")
         limits = {row["bucket"]["user"]: row["limit_after"] for row in done.json()["verdicts"]}
         # The smaller number of both moments decides.
         assert (limits["alice"], limits["bob"]) == (min(limit, 2000), 1000)
-    text = invoke("simulate", "quotas.yaml", "--without-broker", "3", "--traffic", "history", cwd=folder).out
+    text = invoke("backtest", "quotas.yaml", "--without-broker", "3", "--traffic", "history", cwd=folder).out
     assert "user=alice: producer_byte_rate  1.953 KiB/s (2,000 B/s)  2.93 KiB/s (3,000 B/s)  clusterTotal: 6000B" in text
     assert "with the number that each broker keeps until the next apply, and divided among 2 brokers instead of 3" in text
 
@@ -215,8 +215,8 @@ def test_a_total_throttles_with_the_number_that_brokers_keep_until_the_next_appl
     )
 
     # 1,500 B/s on each of two brokers, 1,300 B/s allowed at once, and 1,950 B/s after the next apply.
-    done = invoke("simulate", "quotas.yaml", "--without-broker", "3", "--traffic", "steady", "--format", "json", cwd=folder)
-    text = invoke("simulate", "quotas.yaml", "--without-broker", "3", "--traffic", "steady", cwd=folder).out
+    done = invoke("backtest", "quotas.yaml", "--without-broker", "3", "--traffic", "steady", "--format", "json", cwd=folder)
+    text = invoke("backtest", "quotas.yaml", "--without-broker", "3", "--traffic", "steady", cwd=folder).out
 
     report = document(done)
     assert {(row["verdict"], row["limit_after"]) for row in report["verdicts"]} == {("throttled", 1300)}
@@ -255,7 +255,7 @@ def test_the_time_of_files_of_the_recorder_can_be_chosen(folder: Path) -> None:
 
     until = (START + datetime.timedelta(seconds=300)).isoformat()
     reports = [
-        document(simulate(folder, "--traffic", "x1.5", *times, "--format", "json", history="recorder"))
+        document(simulate(folder, "--factor", "1.5", *times, "--format", "json", history="recorder"))
         for times in ((), ("--until", until))
     ]
     peaks = [max(row["peak"] for row in report["verdicts"]) for report in reports]
@@ -265,7 +265,7 @@ def test_the_time_of_files_of_the_recorder_can_be_chosen(folder: Path) -> None:
 
 
 def test_nothing_but_the_history_is_needed_for_quotas_of_the_command_line(folder: Path) -> None:
-    done = invoke("simulate", "--traffic", "history", "--traffic", "x2", "--set", "user:producer_byte_rate=1MiB", cwd=folder)
+    done = invoke("backtest", "--traffic", "history", "--factor", "2", "--set", "user:producer_byte_rate=1MiB", cwd=folder)
     assert done.code == 0, done.err
     assert "With 2 times the traffic and with the quotas of --set" in done.out
 
@@ -273,16 +273,19 @@ def test_nothing_but_the_history_is_needed_for_quotas_of_the_command_line(folder
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ((), 64, "Nothing changes. Give --brokers"),
         (("--without-broker", "9"), 64, "--without-broker 9: the history has no such broker. Its brokers are 1, 2, 3"),
         (("--without-broker", "1", "--without-broker", "2", "--without-broker", "3"), 64, "names every broker of the history"),
         (("--without-broker", "1", "--brokers", "3"), 64, "--brokers and --without-broker exclude each other"),
         (("--without-broker", "-1"), 64, "'-1' is not the id of a broker"),
         (("--brokers", "0"), 64, "'0' is not a number of brokers"),
         (("--brokers", "10001"), 64, "--brokers takes a number from 1 to 10,000"),
-        (("--traffic", "x0"), 64, "a factor is above 0"),
-        (("--traffic", "x9999"), 64, "1,000 at most"),
-        (("--traffic", "x2", "--traffic", "x3"), 64, "two factors, x2 and x3"),
+        (("--factor", "0"), 64, "'0' is not a factor: write a number above 0, and 1,000 at most"),
+        (("--factor", "9999"), 64, "'9999' is not a factor: write a number above 0, and 1,000 at most"),
+        (("--factor", "2", "--exact"), 64, "is judged by whole seconds: leave --exact out"),
+        (("--factor", "2", "--requests", "r.jsonl"), 64, "leave --requests out"),
+        (("--factor", "2", "--plots", "3"), 64, "leave --plots out"),
+        (("--factor", "2", "--propose"), 64, "leave --propose out"),
+        (("--factor", "2", "--out", "parquet=rows"), 64, "leave --out parquet= out"),
         (("--leaders", "missing.json"), 1, "missing.json cannot be read: No such file"),
         (("--leaders", "now.json"), 1, "now.json has no leaders of partitions"),
         (("--set", "user=a:producer_byte_rate=-1"), 64, "A limit is above 0"),
@@ -301,8 +304,8 @@ def test_rates_of_metrics_can_be_multiplied_and_not_moved(folder: Path) -> None:
     done = simulate(folder, "--without-broker", "3", history="gauges")
     assert done.code == 64
     assert "rates of single brokers at their own moments" in done.err
-    data = document(simulate(folder, "--traffic", "x2", "--format", "json", history="gauges"))
-    plain = document(simulate(folder, "--set", "user=zoe:producer_byte_rate=1", "--format", "json", history="gauges"))
+    data = document(simulate(folder, "--factor", "2", "--format", "json", history="gauges"))
+    plain = document(simulate(folder, "--factor", "1.000000001", "--format", "json", history="gauges"))
     highest = [{place: row[0]["highest"] for place, row in verdicts(each, ["metrics"]).items()} for each in (data, plain)]
     assert {place: value / 2 for place, value in highest[0].items()} == highest[1]
 
@@ -345,9 +348,9 @@ def test_names_of_strangers_are_data_in_markdown_and_html(folder: Path) -> None:
 
 @pytest.mark.spark
 def test_spark_judges_a_simulation_as_this_process_does(folder: Path, warm_command: Command) -> None:
-    asked = ("--current", "now.json", "--traffic", "history", "--without-broker", "3", "--traffic", "x1.2", "--format", "json")
-    here = document(invoke("simulate", *asked, cwd=folder))
-    there = document(warm_command("simulate", *asked, "--master", "local[2]", cwd=folder))
+    asked = ("--current", "now.json", "--traffic", "history", "--without-broker", "3", "--factor", "1.2", "--format", "json")
+    here = document(invoke("backtest", *asked, cwd=folder))
+    there = document(warm_command("backtest", *asked, "--master", "local[2]", cwd=folder))
     # Parquet has no order across files, so an amount of a second may go to another broker by a byte.
     names = ("limit_after", "verdict", "active_seconds", "requests")
     assert verdicts(there, names) == verdicts(here, names)
