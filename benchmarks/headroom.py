@@ -66,11 +66,11 @@ def main() -> None:
 
 def _refresh(what: str, view: object, traffic: str, bare: float) -> None:
     """Wall clock and CPU time of reading, joining and drawing."""
-    from reconciler.render.headroom_text import headroom_lines
+    from reconciler.features.insight.headroom.rate_sources import LoadOptions, open_load_source
+    from reconciler.features.insight.headroom.reading import HeadroomReader
+    from reconciler.features.insight.headroom.text import headroom_lines
     from reconciler.render.layout import write
     from reconciler.resolution.views import QuotaView
-    from reconciler.workflows.headroom import HeadroomReader
-    from reconciler.workflows.headroom_sources import LoadOptions, open_load_source
 
     assert isinstance(view, QuotaView)
     reader = HeadroomReader(view, {}, open_load_source(LoadOptions(traffic=(traffic,))))

@@ -79,14 +79,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
-    "doctor": CommandExamples(
-        page="doctor.md",
-        lines=(
-            ("Check everything that work on a cluster needs", "doctor prod"),
-            ("Examine the last hour of a Prometheus server", "doctor --traffic prometheus+https://prometheus.example.org"),
-            ("Look clients up by the names of manifests", "doctor quotas --traffic prometheus+http://127.0.0.1:9090"),
-        ),
-    ),
     "compact": CommandExamples(
         page="request-log.md",
         lines=(
@@ -158,19 +150,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
-    "headroom": CommandExamples(
-        page="monitor.md",
-        lines=(
-            (
-                "Watch who is near a limit, with rates from Prometheus",
-                "headroom quotas --cluster prod --traffic prometheus+http://prometheus:9090 --watch",
-            ),
-            (
-                "Exit with 2 when a client is above 80 % of its limit, by the page of one exporter",
-                "headroom --current prod.json --traffic 1=metrics+http://b1:7071/metrics --over 80% --detailed-exitcode",
-            ),
-        ),
-    ),
     "rules": CommandExamples(
         page="monitor.md",
         lines=(
@@ -205,31 +184,11 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ("Show which clients get other limits by a change", "resolve quotas --all --diff planned"),
         ),
     ),
-    "why": CommandExamples(
-        page="why.md",
-        lines=(
-            ("Explain a throttle of today", 'why quotas --name client-id=checkout --at "14:03" --traffic 1=kafka-request.log'),
-            (
-                "Find the longest incident of a client in a compacted history",
-                "why quotas --name user=orders --since 2026-11-22T00:00Z --traffic history/",
-            ),
-        ),
-    ),
     "drift": CommandExamples(
         page="at-night.md",
         lines=(
             ("Compare a cluster with the manifests and the last apply", "drift quotas --cluster prod --baseline baseline.json"),
             ("Exit 2 on differences, for a scheduled job", "drift quotas --all-clusters --detailed-exitcode --format json"),
-        ),
-    ),
-    "report": CommandExamples(
-        page="report.md",
-        lines=(
-            ("Write one page about every cluster", "report quotas --out html=report.html"),
-            (
-                "Show snapshots, and traffic beside the limits",
-                "report quotas --current '{cluster}.json' --backtest backtest.json --out html=report.html",
-            ),
         ),
     ),
     "comment": CommandExamples(

@@ -112,18 +112,6 @@ CORE: Final = (
         is_short=True,
     ),
     Command(
-        name="why",
-        group=CommandGroup.INSPECT,
-        summary="Explain an incident: who filled which quota, and who set it",
-        module="reconciler.cli.commands.why",
-    ),
-    Command(
-        name="headroom",
-        group=CommandGroup.INSPECT,
-        summary="Show how near clients are to their limits now",
-        module="reconciler.cli.commands.headroom",
-    ),
-    Command(
         name="drift",
         group=CommandGroup.INSPECT,
         summary="Compare a cluster with the manifests and the last apply",
@@ -131,23 +119,10 @@ CORE: Final = (
         is_short=True,
     ),
     Command(
-        name="report",
-        group=CommandGroup.INSPECT,
-        summary="Write one page about every cluster",
-        module="reconciler.cli.commands.report",
-        is_short=True,
-    ),
-    Command(
         name="rules",
         group=CommandGroup.INSPECT,
         summary="Write Prometheus rules and a Grafana dashboard of the limits",
         module="reconciler.cli.commands.rules",
-    ),
-    Command(
-        name="doctor",
-        group=CommandGroup.INSPECT,
-        summary="Check manifests, cluster and machine, or traffic",
-        module="reconciler.cli.commands.doctor",
     ),
     Command(
         name="comment",

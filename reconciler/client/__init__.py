@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from reconciler.client.live import ClusterQuotas, PlannedAlteration, connect
     from reconciler.client.manifest_cluster import ManifestCluster, manifests
     from reconciler.client.naming import ANY, NAMED, entity, matching, prefix
-    from reconciler.client.outcomes import FoundDrift, JudgedTraffic, MeasuredHeadroom, PlannedManifests
+    from reconciler.client.outcomes import FoundDrift, JudgedTraffic, PlannedManifests
     from reconciler.client.recorded import RecordedQuotas, after_plan, compare, open_manifests, open_snapshot
     from reconciler.model import (
         DEFAULT,
@@ -82,7 +82,6 @@ if TYPE_CHECKING:
         FrameSchema,
         GuardResult,
         GuardStatus,
-        Headroom,
         KeyChange,
         KnownAddress,
         KnownClient,
@@ -140,7 +139,6 @@ __all__ = [
     "FrameSchema",
     "GuardResult",
     "GuardStatus",
-    "Headroom",
     "JudgedTraffic",
     "KeyAnswer",
     "KeyChange",
@@ -149,7 +147,6 @@ __all__ = [
     "Limit",
     "ManifestCluster",
     "MatchKind",
-    "MeasuredHeadroom",
     "Observed",
     "ObservedFrom",
     "Plan",

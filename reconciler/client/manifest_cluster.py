@@ -14,7 +14,7 @@ from typing import Final
 
 from reconciler.apply import ApplySettings, StepDown
 from reconciler.client.live import LoggedProgress, succeeded
-from reconciler.client.outcomes import FoundDrift, JudgedTraffic, MeasuredHeadroom, PlannedManifests, names_of_guards
+from reconciler.client.outcomes import FoundDrift, JudgedTraffic, PlannedManifests, names_of_guards
 from reconciler.client.recorded import access_of
 from reconciler.errors import NotAppliedError, ReconcilerError, UsageError
 from reconciler.model import ApplyReport, CurrentState, MetricServer, Plan, Selector, Severity
@@ -28,15 +28,12 @@ from reconciler.workflows import (
     BacktestOptions,
     Extras,
     GivenBaseline,
-    HeadroomRequest,
     Intent,
     PrometheusRequest,
     References,
-    Sources,
     SystemClock,
     Where,
     apply_manifests,
-    check_names,
     check_recordable,
     configured_server,
     find_drift,
@@ -46,7 +43,6 @@ from reconciler.workflows import (
     load_intent,
     make_plan,
     open_cluster,
-    open_headroom,
     plan_with,
     principal,
     prometheus_address,
@@ -159,30 +155,6 @@ class ManifestCluster:
         given = self._given(intent)
         with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
             return FoundDrift(drift=find_drift(intent, reader, given, ignore=tuple(ignore)))
-
-    def headroom(
-        self,
-        *,
-        traffic: Sequence[str] = (),
-        state: str = "current",
-        mapping: str | Path | None = None,
-        http_config: str | Path | None = None,
-    ) -> MeasuredHeadroom:
-        """How near quota groups are to their limits now, by the sources of ``kafka-quotas headroom --traffic``.
-
-        Without ``traffic``, the server in ``spec.traffic`` of the Cluster manifest is asked. ``state``: ``current``, or
-        ``manifests`` or ``planned`` for limits that are not applied. Raises ``TrafficError`` for a source that cannot be read,
-        ``FileAccessError``, and as ``plan``.
-        """
-        check_names([state])
-        request = HeadroomRequest(
-            traffic=_listed("traffic", traffic),
-            mapping=None if mapping is None else Path(mapping),
-            http_config=None if http_config is None else Path(http_config),
-        )
-        reader = open_headroom(Sources(self._where), state, request)
-        with contextlib.closing(reader):
-            return MeasuredHeadroom(headroom=reader.read())
 
     def backtest(
         self,

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.apply import ApplySettings
 from reconciler.client.description import shown_source
-from reconciler.documents import backtest_to_json, drift_to_json, headroom_to_json, plan_to_json
+from reconciler.documents import backtest_to_json, drift_to_json, plan_to_json
 from reconciler.formats import document_text
 from reconciler.model import (
     ApplyReport,
@@ -20,11 +20,8 @@ from reconciler.model import (
     EntityType,
     Finding,
     GuardResult,
-    Headroom,
-    OwnerLoad,
     Plan,
     Span,
-    by_owner,
     escaped,
 )
 from reconciler.render import row_over_text, who
@@ -193,69 +190,6 @@ class FoundDrift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class MeasuredHeadroom:
-    """The result of ``ManifestCluster.headroom``: rates of quota groups beside their limits, the nearest to its limit first."""
-
-    headroom: Headroom
-
-    @property
-    def owners(self) -> tuple[OwnerLoad, ...]:
-        """The owners of groups with limits, in the order of their worst groups."""
-        return by_owner(self.headroom.groups, above=1.0)
-
-    @property
-    def document(self) -> Mapping[str, Any]:
-        """The state as ``kafka-quotas headroom --format json`` prints it."""
-        return headroom_to_json(self.headroom, self.owners)
-
-    def to_json(self) -> str:
-        """The same as text, byte for byte."""
-        return document_text(headroom_to_json(self.headroom, self.owners))
-
-    def rows(self) -> list[dict[str, Cell]]:
-        """One row for each quota group on a broker.
-
-        Fields: ``user``, ``client-id``, ``ip``, ``broker``, ``key``, ``rate``, ``limit``, ``share``, ``owner``, ``throttled``.
-        """
-        absent: dict[str, Cell] = dict.fromkeys(kind.value for kind in EntityType)
-        return [
-            {
-                **absent,
-                **group.tags,
-                "broker": group.broker,
-                "key": group.key.value,
-                "rate": group.rate,
-                "limit": group.limit,
-                "share": group.share,
-                "owner": group.owner,
-                "throttled": group.throttling is not None,
-            }
-            for group in self.headroom.groups
-        ]
-
-    def __repr__(self) -> str:
-        groups = count_of(len(self.headroom.groups), "quota group")
-        return f"<MeasuredHeadroom of {_cluster(self.headroom)}: {groups}>"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (
-                " ".join(f"{kind}={name}" for kind, name in group.tags.items()),
-                group.broker,
-                group.key.value,
-                amount(group.key.value, group.rate),
-                "unlimited" if group.limit is None else amount(group.key.value, group.limit),
-                "" if group.share is None else f"{group.share:.0%}",
-                "yes" if group.throttling is not None else "",
-            )
-            for group in self.headroom.groups
-        ]
-        at = "" if self.headroom.at is None else f" at {self.headroom.at:%Y-%m-%d %H:%M:%S} UTC"
-        columns = ("quota group", "broker", "key", "rate", "limit", "used", "throttled")
-        return _html_table(f"Headroom of {_cluster(self.headroom)}{at}", columns, rows, notes=self.headroom.notes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class JudgedTraffic:
     """The result of ``ManifestCluster.backtest``: the verdicts about recorded traffic under the manifests, worst first."""
 
@@ -337,7 +271,7 @@ def _place(span: Span | None) -> str | None:
     return None if span is None else str(span)
 
 
-def _cluster(result: Plan | Drift | Headroom) -> str:
+def _cluster(result: Plan | Drift) -> str:
     return shown_source(ViewKind.CLUSTER, result.cluster, None)
 
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         worst_of_buckets,
     )
     from reconciler.model.certificate import Certificate, CertificateOwner
-    from reconciler.model.checkup import CheckStatus, Checkup, DoctorCheck
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
         WEEKDAYS,
@@ -113,24 +112,6 @@ if TYPE_CHECKING:
         FrameSchema,
     )
     from reconciler.model.group_rows import GroupRows, TimeOver, group_verdicts, peak_of
-    from reconciler.model.headroom import (
-        GroupLoad,
-        Headroom,
-        MutedConnections,
-        OwnerLoad,
-        RateTrend,
-        Throttling,
-        by_owner,
-    )
-    from reconciler.model.incident import (
-        IncidentAnswer,
-        IncidentGroup,
-        IncidentReport,
-        IncidentStep,
-        LimitOrigin,
-        MissingEvidence,
-        RecordedThrottles,
-    )
     from reconciler.model.lint_rules import LINT_RULES
     from reconciler.model.message import (
         Filling,
@@ -220,16 +201,6 @@ if TYPE_CHECKING:
         same_value,
     )
     from reconciler.model.traffic_contract import CheckState, ContractCheck, ContractReport
-    from reconciler.model.traffic_health import (
-        TRAFFIC_RULES,
-        BrokerTraffic,
-        LayoutUse,
-        SourceForm,
-        TrafficGap,
-        TrafficHealth,
-        TrafficRepair,
-        UnattributedSeries,
-    )
     from reconciler.model.units import (
         BudgetShare,
         ClusterTotal,

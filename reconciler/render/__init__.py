@@ -9,10 +9,9 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.render.apply_summary import apply_markdown
     from reconciler.render.backtest_page import backtest_html
-    from reconciler.render.backtest_sentences import answer, who
+    from reconciler.render.backtest_sentences import answer, limit_text, member_name, who
     from reconciler.render.backtest_text import backtest_lines
     from reconciler.render.chat_message import render_chat_message
-    from reconciler.render.checkup_text import checkup_lines
     from reconciler.render.ci_reports import (
         drift_outputs,
         findings_annotations,
@@ -27,17 +26,15 @@ if TYPE_CHECKING:
     from reconciler.render.comment_entities import entities_line, hidden_entities
     from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
-    from reconciler.render.doctor_text import traffic_health_lines
     from reconciler.render.drift_text import drift_lines, drift_markdown
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
     from reconciler.render.grafana_dashboard import render_grafana_dashboard
-    from reconciler.render.headroom_text import headroom_lines, owner_lines
-    from reconciler.render.layout import Block, Line, Style, line, plain, write
+    from reconciler.render.layout import Block, Column, Line, Style, labelled, line, message_segments, plain, table, write
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.over_limit_words import row_over_text
     from reconciler.render.plan_page import findings_html, plan_html
-    from reconciler.render.plan_text import MANY_CHANGES, apply_report_lines, failure_lines, join_parts, plan_lines
+    from reconciler.render.plan_text import MANY_CHANGES, apply_report_lines, cluster_title, failure_lines, join_parts, plan_lines
     from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
     from reconciler.render.proposed_values_text import proposal_lines, revision_diff
     from reconciler.render.report_page import overview_lines, report_html
@@ -59,6 +56,5 @@ if TYPE_CHECKING:
         render_sticky_comment,
     )
     from reconciler.render.traffic_check_text import contract_lines
-    from reconciler.render.why_text import incident_lines
 
 __getattr__ = lazy_face(__name__)

@@ -83,10 +83,9 @@ if TYPE_CHECKING:
     from reconciler.traffic.lake_compaction import LakeRequest, compact_days
     from reconciler.traffic.lake_stream import FollowOptions, follow
     from reconciler.traffic.last_moment import last_rates, last_totals
-    from reconciler.traffic.metric_health import HealthQuestion, examine_metrics, series_text
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
-    from reconciler.traffic.metric_servers import foreign_page, foreign_selector
-    from reconciler.traffic.metric_targets import MetricTargets
+    from reconciler.traffic.metric_servers import foreign_page, foreign_selector, series_text
+    from reconciler.traffic.metric_targets import MetricTargets, ScrapeTarget
     from reconciler.traffic.moved_traffic import move_traffic
     from reconciler.traffic.opened_traffic import keep_rows, look_first, open_traffic, read_batches
     from reconciler.traffic.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
@@ -105,6 +104,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError, read_answer
     from reconciler.traffic.sources.metric_layouts import (
+        Layout,
         Measure,
         MetricRule,
         MetricSeries,

@@ -7,13 +7,14 @@ kafka_exporter, KMinion, Confluent Cloud's export and Prometheus's own programs 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import Message, compose, escaped, name_part
 
 _FILES: Final = "Give traffic of the clients as files in the canonical traffic schema"
+_LONGEST_SERIES: Final = 200
 _EXPORTER: Final = "Give the page of an exporter in the broker, such as the jmx_exporter's"
 
 
@@ -94,3 +95,10 @@ def foreign_page(source: str, names: Sequence[str]) -> Message | None:
 def foreign_selector() -> str:
     """Series, as PromQL, by which a metrics server shows that it has another program's metrics."""
     return '{__name__=~"redpanda_application_.+|vectorized_application_.+|kafka_exporter_build_info|kminion_exporter_up"}'
+
+
+def series_text(labels: Mapping[str, str]) -> str:
+    """A series for people, as Prometheus writes it, cut when it is long."""
+    pairs = ", ".join(f'{name}="{value}"' for name, value in sorted(labels.items()) if name != "__name__")
+    text = escaped(f"{labels.get('__name__', '')}{{{pairs}}}")
+    return text if len(text) <= _LONGEST_SERIES else f"{text[: _LONGEST_SERIES - 3]}..."

@@ -17,12 +17,22 @@ if TYPE_CHECKING:
         name_warnings,
     )
     from reconciler.workflows.apply import Approval, AuditFile, PlanViews, apply_manifests
-    from reconciler.workflows.backtest import BacktestOptions, proposal_of, proposal_of_settings, run_backtest, set_quotas
+    from reconciler.workflows.backtest import (
+        BacktestOptions,
+        Proposal,
+        backtest_request,
+        fetch_samples,
+        make_proposal,
+        open_recorded,
+        proposal_of,
+        proposal_of_settings,
+        run_backtest,
+        set_quotas,
+    )
     from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
     from reconciler.workflows.broker_model import ModelOptions
     from reconciler.workflows.callback_leaders import uses_leaders
-    from reconciler.workflows.changed_clusters import find_changed_clusters
-    from reconciler.workflows.checkup import CheckupRequest, examine_everything
+    from reconciler.workflows.changed_clusters import PLACEHOLDER, find_changed_clusters
     from reconciler.workflows.comment import body_content, read_body, state_of_report
     from reconciler.workflows.comment_forges import (
         REQUEST_NAMES,
@@ -40,14 +50,15 @@ if TYPE_CHECKING:
         Access,
         check_cluster_id,
         cluster_to_read,
+        local_certificates,
         open_cluster,
         principal,
         quota_reader,
         read_state,
         snapshot_reader,
+        transport_security,
     )
     from reconciler.workflows.describe import EVERYTHING, describe_cluster
-    from reconciler.workflows.doctor import DoctorRequest, examine_traffic
     from reconciler.workflows.drift import find_drift
     from reconciler.workflows.entity_lines import AskedClient, parse_clients, read_clients
     from reconciler.workflows.every_cluster import for_every, load_every_intent, only_changed
@@ -73,12 +84,18 @@ if TYPE_CHECKING:
         series_reader,
     )
     from reconciler.workflows.expose import EXPOSED_KEYS, exposing_request, exposure_notes, require_exposable
-    from reconciler.workflows.git_repository import source_of
-    from reconciler.workflows.headroom import HeadroomReader, HeadroomRequest, open_headroom
-    from reconciler.workflows.headroom_sources import is_page
+    from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+    from reconciler.workflows.git_repository import Git, repository_around, source_of
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, Workflows, make_repository, parse_workflows, require_room
     from reconciler.workflows.installation import installed_from
-    from reconciler.workflows.load import find_repository_root, stop_on
+    from reconciler.workflows.load import (
+        LoadedManifests,
+        chosen_cluster,
+        desired_for,
+        find_repository_root,
+        load_manifests,
+        stop_on,
+    )
     from reconciler.workflows.monitoring_rules import quota_rules
     from reconciler.workflows.notify import (
         notification_of_drift,
@@ -86,19 +103,20 @@ if TYPE_CHECKING:
         notification_of_report,
         send_notification,
     )
+    from reconciler.workflows.owners import unread_owners
     from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
-    from reconciler.workflows.prometheus_login import read_login
+    from reconciler.workflows.prometheus_login import ReadFile, read_login
+    from reconciler.workflows.prometheus_reading import Piece, PieceReader
     from reconciler.workflows.prometheus_traffic import (
         PrometheusRequest,
         configured_server,
         is_prometheus,
         prometheus_address,
+        trusted_reader,
     )
     from reconciler.workflows.propose import ManifestFiles, write_revisions
-    from reconciler.workflows.quotas_then import QuotaSources
     from reconciler.workflows.reconcile import Observation, observe, write_observed
     from reconciler.workflows.references import References
-    from reconciler.workflows.report import ReportRequest, has_failed, load_report_intents, make_report, read_report_inputs
     from reconciler.workflows.resolve import (
         MANIFESTS,
         PLANNED,
@@ -107,6 +125,7 @@ if TYPE_CHECKING:
         check_names,
         current_view,
         difference_between,
+        has_group_plugin,
         is_unknown,
         notes_about,
         require_client,
@@ -129,10 +148,15 @@ if TYPE_CHECKING:
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
     from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
-    from reconciler.workflows.traffic_inputs import traffic_by_kind
-    from reconciler.workflows.trusted import TrustedTree, read_trusted_files
-    from reconciler.workflows.units import with_leaders
-    from reconciler.workflows.validate import Validation, validate_every, validate_manifests
-    from reconciler.workflows.why import IncidentRequest, explain_incident
+    from reconciler.workflows.traffic_inputs import (
+        metric_rules,
+        names_of,
+        read_client_names,
+        read_trusted_mapping,
+        traffic_by_kind,
+    )
+    from reconciler.workflows.trusted import TrustedFiles, TrustedTree, read_trusted_files
+    from reconciler.workflows.units import at_brokers, read_for, with_leaders
+    from reconciler.workflows.validate import Validation, validate_every, validate_loaded, validate_manifests
 
 __getattr__ = lazy_face(__name__)

@@ -109,7 +109,7 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     intent = at_brokers(intent, current)
     owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
     return replace(
-        propose(intent.desired, current, intent.spec),
+        make_proposal(intent.desired, current, intent.spec),
         owners=tuple(owners),
         notes=(*_fact_notes(current), *intent.notes, *judged_notes(intent.desired)),
         trusted=intent.trusted,
@@ -117,7 +117,7 @@ def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     )
 
 
-def propose(desired: DesiredState, current: CurrentState | None, spec: ClusterSpec) -> Proposal:
+def make_proposal(desired: DesiredState, current: CurrentState | None, spec: ClusterSpec) -> Proposal:
     """What a plan of these manifests would make of the cluster. Without a current state there is what the manifests declare."""
     declared = desired.values()
     sources = {(e, key.value): q.source for e, d in desired.entities.items() for key, q in d.quotas.items()}

@@ -15,7 +15,6 @@ from reconciler.model import (
     NO_LONGER_DECLARED,
     OVERRIDES_DECLARED,
     POLICY_PREFIX,
-    TRAFFIC_RULES,
     UNALTERABLE,
     Explanation,
     Rule,
@@ -181,7 +180,7 @@ def explanations() -> Mapping[str, Explanation]:
         of_features |= rules
         examples |= bad_and_good
     by_id: dict[str, Explanation] = {}
-    for rule in (*RULES.values(), *LINT_RULES.values(), *of_features.values(), *_RUN_TIME, *TRAFFIC_RULES.values()):
+    for rule in (*RULES.values(), *LINT_RULES.values(), *of_features.values(), *_RUN_TIME):
         by_id[rule.id] = Explanation(
             id=rule.id,
             topic=Topic.FINDING,

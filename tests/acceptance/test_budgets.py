@@ -8,10 +8,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from reconciler.features.insight.report.reading import with_use
 from reconciler.model.backtest import BucketVerdict, Form
 from reconciler.model.overview import BudgetUse, ClusterOverview, EntityOverview, TrafficOverview
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.report import with_use
 from tests.builders import NOON, user
 from tests.support.backtest_reports import verdict
 from tests.support.command import Done, invoke

@@ -16,9 +16,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from reconciler.features.insight.doctor.metric_repairs import rule_order_repair
 from reconciler.features.sandbox.clients import create_topic, produce_steadily
 from reconciler.features.sandbox.spec import Login, SandboxSpec
-from reconciler.traffic.metric_repairs import rule_order_repair
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.exporter_rules import RULES, with_first

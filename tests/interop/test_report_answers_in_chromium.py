@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from reconciler.features.insight.report.reading import overview_of
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.effect import OTHER, Known, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, display_name
@@ -18,7 +19,6 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.effective_quotas import KEYS, Caveats, EffectiveQuotas, Resolution, ResolveOptions
 from reconciler.text import amount
-from reconciler.workflows.report import overview_of
 from reconciler.workflows.resolve import current_view, planned_view
 from tests.builders import client, current, declared, ip, pair, user
 from tests.fakes import FakeCluster

@@ -14,6 +14,7 @@ from typing import Any
 from reconciler.documents.backtest import backtest_to_json
 from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import UnreachableError
+from reconciler.features.insight.report.reading import declared_only, overview_of
 from reconciler.formats.canonical import document_text
 from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.cluster import Prune, Scope
@@ -27,7 +28,6 @@ from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
 from reconciler.render.report_page import report_html
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent
-from reconciler.workflows.report import declared_only, overview_of
 from tests.builders import NOON, client, cluster_spec, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
 from tests.support import backtest_reports

@@ -34,7 +34,7 @@ from reconciler.traffic.judging.verdicts import enrich_verdicts, request_verdict
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.group_statistics import Episodes
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-from reconciler.workflows.backtest import propose
+from reconciler.workflows.backtest import make_proposal
 from tests.support.backtest_reports import provenance
 from tests.support.backtest_reports import verdict as bucket_verdict
 
@@ -178,10 +178,10 @@ def test_the_proposal_is_what_a_plan_would_leave_on_the_cluster() -> None:
         observed=Observed(at=datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC), origin=ObservedFrom.SNAPSHOT),
         entities={ALICE: {PRODUCE: 1.0, "request_percentage": 5.0}, ANYONE: {PRODUCE: 9.0}, foreign: {PRODUCE: 3.0}},
     )
-    kept = propose(desired, current, ClusterSpec(prune=Prune.NEVER))
-    pruned = propose(desired, current, ClusterSpec(prune=Prune.ALWAYS))
+    kept = make_proposal(desired, current, ClusterSpec(prune=Prune.NEVER))
+    pruned = make_proposal(desired, current, ClusterSpec(prune=Prune.ALWAYS))
     assert kept.proposed == {ALICE: {PRODUCE: 7.0}, ANYONE: {PRODUCE: 9.0}, foreign: {PRODUCE: 3.0}}
     assert pruned.proposed == {ALICE: {PRODUCE: 7.0}, foreign: {PRODUCE: 3.0}}
     assert (kept.current, kept.kafka_version) == (current.entities, "3.7")
     assert kept.sources == {(ALICE, PRODUCE): span}
-    assert propose(desired, None, ClusterSpec()).current is None
+    assert make_proposal(desired, None, ClusterSpec()).current is None

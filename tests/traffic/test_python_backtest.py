@@ -1,4 +1,4 @@
-"""``ManifestCluster.backtest`` and ``headroom`` of recorded traffic: the numbers and the documents of the commands."""
+"""``ManifestCluster.backtest`` of recorded traffic: the numbers and the document of the command."""
 
 from __future__ import annotations
 
@@ -60,15 +60,3 @@ def test_times_choose_rows_of_a_log() -> None:
     quotas = manifests(["quotas"], snapshot="now.json")
     with pytest.raises((TrafficError, UsageError)):
         quotas.backtest([LOG], since=datetime.datetime(2099, 1, 1, tzinfo=datetime.UTC))
-
-
-def test_headroom_of_recorded_traffic_is_the_one_of_the_command(folder: Path) -> None:
-    command = invoke("headroom", "quotas", "--current", "now.json", "--traffic", LOG, "--format", "json", cwd=folder)
-
-    measured = manifests(["quotas"], snapshot="now.json").headroom(traffic=[LOG])
-
-    assert measured.to_json() == command.out
-    assert len(measured.rows()) == len(command.json()["groups"]) > 0
-    assert measured._repr_html_().count("<tr>") == 1 + len(measured.rows())
-    with pytest.raises(UsageError):
-        manifests(["quotas"], snapshot="now.json").headroom(traffic=[LOG], state="nothing-of-that-name")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ManifestError
+from reconciler.features.insight.why.limit_origin import limit_origin
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import ClusterTotal
 from reconciler.workflows.backtest import proposal_of
 from reconciler.workflows.changed_clusters import find_changed_clusters
 from reconciler.workflows.git_manifests import manifests_at
-from reconciler.workflows.limit_origin import limit_origin
 from reconciler.workflows.plan import load_intent
 from tests.builders import current, user
 from tests.support.git_repository import GitRepository

@@ -1,0 +1,1 @@
+"""What quota groups do against their limits: ``why``, ``headroom``, ``report`` and ``doctor``."""

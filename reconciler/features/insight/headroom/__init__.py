@@ -1,0 +1,1 @@
+"""How near quota groups are to their limits now."""

@@ -1,0 +1,273 @@
+"""Headroom: how near quota groups are to their limits now, which of them brokers throttle, and which quota limits them."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import UsageError
+from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, MutedConnections, RateTrend, Throttling
+from reconciler.features.insight.headroom.rate_sources import (
+    LoadOptions,
+    LoadReading,
+    LoadSource,
+    Samples,
+    SeriesSamples,
+    merge_series,
+    open_load_source,
+)
+from reconciler.features.insight.headroom.throttling import MeasuredLoad, attribute_throttles
+from reconciler.model import Entity, EntityType, Message, QuotaKey, compose
+from reconciler.resolution import Candidate, EffectiveQuotas, QuotaView, is_reserved
+from reconciler.text import count_of
+from reconciler.workflows import Sources, configured_server, names_of, read_client_names, read_trusted_mapping, trusted_reader
+
+if TYPE_CHECKING:
+    from reconciler.model import LabelMatcher
+    from reconciler.traffic import MetricSeries
+
+_FRESH_S: Final = 150
+"""A series whose last sample is older than that is gone; two scrapes of a minute and some delay are not."""
+_TREND_S: Final = 60
+_SHORTEST_TREND_S: Final = 5
+_USER: Final = EntityType.USER.value
+_CLIENT_ID: Final = EntityType.CLIENT_ID.value
+_IP: Final = EntityType.IP.value
+
+_GroupKey = tuple[int, QuotaKey, tuple[tuple[str, str], ...]]
+
+
+class HeadroomReader:
+    """Reads rates again and again against the limits of one state."""
+
+    def __init__(self, view: QuotaView, owners: Mapping[Entity, str], source: LoadSource) -> None:
+        """Raises ``UsageError`` where the brokers have a callback class, since no limit is known then."""
+        if view.caveats.callback is not None:
+            raise UsageError(f"headroom needs limits that are known: {view.caveats.callback}")
+        self._view, self._owners, self._source = view, owners, source
+        self._answers: Final[EffectiveQuotas] = view.answers()
+        self._throttled: dict[_GroupKey, Throttling] = {}
+
+    def read(self) -> Headroom:
+        """The state of now. Raises ``TrafficError`` when there is no source, or nothing in it."""
+        from reconciler.traffic import Measure
+
+        reading = self._source.read()
+        by_measure: dict[Measure, list[SeriesSamples]] = {measure: [] for measure in Measure}
+        for row in merge_series(reading.series):
+            by_measure[row.series.measure].append(row)
+        rates = by_measure[Measure.RATE]
+        now_s = max((row.samples[-1][0] for some in by_measure.values() for row in some if row.samples), default=None)
+        notes = [*reading.notes, *_stale_brokers(reading, rates, now_s)]
+        if now_s is None:
+            notes.append(
+                compose(
+                    "The source has no series of a quota group. Without a quota, brokers count nothing: set one, or see {page}.",
+                    page="docs/monitor.md",
+                )
+            )
+            return Headroom(cluster=self._view.cluster, at=None, groups=(), notes=tuple(notes))
+        throttles = {self._key(row): row for row in by_measure[Measure.THROTTLE_TIME]}
+        tokens = {self._key(row): row.samples[-1][1] for row in by_measure[Measure.TOKENS] if row.samples}
+        of_requests = {self._key(replace(row, series=self._group_of(row.series))) for row in rates if not row.of_group}
+        groups = attribute_throttles(
+            [
+                MeasuredLoad(
+                    load=self._load(row, reading, throttles.get(self._key(row)), tokens.get(self._key(row)), now_s),
+                    peak=max(value for at, value in row.samples if at > now_s - _FRESH_S and math.isfinite(value)),
+                    of_requests=self._key(row) in of_requests,
+                )
+                for row in self._summed(rates)
+                if row.samples and row.samples[-1][0] > now_s - _FRESH_S and math.isfinite(row.samples[-1][1])
+            ]
+        )
+        muted = (
+            MutedConnections(broker=_broker(row.series, reading), key=row.series.kind.key, connections=int(row.samples[-1][1]))
+            for row in by_measure[Measure.QUEUE_SIZE]
+            if row.samples and row.samples[-1][0] > now_s - _FRESH_S and row.samples[-1][1] > 0
+        )
+        if self._view.caveats.groups and any(map(is_reserved, self._view.entities)):
+            notes.append(
+                compose(
+                    "The brokers have the plugin of groups. Members of a group share one limit, so brokers may throttle a member "
+                    "whose own rate is far below it."
+                )
+            )
+        if unlimited := sum(group.limit is None for group in groups):
+            notes.append(compose("{groups} without a limit.", groups=count_of(unlimited, "quota group")))
+        return Headroom(
+            cluster=self._view.cluster,
+            at=datetime.datetime.fromtimestamp(now_s, datetime.UTC),
+            groups=tuple(sorted(groups, key=_order)),
+            muted=tuple(sorted(muted, key=lambda connections: (connections.broker, connections.key))),
+            notes=tuple(notes),
+        )
+
+    def close(self) -> None:
+        """Give connections back."""
+        self._source.close()
+
+    def _summed(self, rates: Sequence[SeriesSamples]) -> list[SeriesSamples]:
+        """Rates of quota groups: those of clients are added up to their groups."""
+        groups: dict[_GroupKey, SeriesSamples] = {}
+        summed = []
+        for row in rates:
+            if row.of_group:
+                summed.append(row)
+                continue
+            series = self._group_of(row.series)
+            moved = replace(row, series=series, of_group=True)
+            key = self._key(moved)
+            groups[key] = moved if key not in groups else _added(groups[key], moved)
+        return [*summed, *groups.values()]
+
+    def _group_of(self, series: MetricSeries) -> MetricSeries:
+        """The group of a client, by its tags; unknown names stay unknown."""
+        resolver = self._answers.resolvers.get(series.kind.key.value)
+        if resolver is None or (series.user is None and series.client_id is None):
+            return series
+        resolved = resolver.resolve_partly(series.user, series.client_id)
+        if resolved is None:
+            return series
+        return replace(series, user=resolved.bucket.user or None, client_id=resolved.bucket.client_id or None)
+
+    def _load(
+        self, row: SeriesSamples, reading: LoadReading, throttle: SeriesSamples | None, tokens: float | None, now_s: float
+    ) -> GroupLoad:
+        series = row.series
+        candidate = self._limit(series)
+        key = self._key(row)
+        throttling = _throttling(row, throttle, now_s)
+        if throttling is not None and throttling.or_earlier and (before := self._throttled.get(key)) is not None:
+            throttling = replace(throttling, since=before.since, or_earlier=before.or_earlier)
+        if throttling is None:
+            self._throttled.pop(key, None)
+        else:
+            self._throttled[key] = throttling
+        return GroupLoad(
+            broker=_broker(series, reading),
+            key=series.kind.key,
+            tags=dict(key[2]),
+            rate=row.samples[-1][1],
+            limit=None if candidate is None else candidate.value,
+            source=None if candidate is None else candidate.entity,
+            level=None if candidate is None else candidate.level,
+            owner=None if candidate is None else self._owners.get(candidate.entity),
+            trend=_trend(row.samples),
+            throttling=throttling,
+            tokens=tokens,
+        )
+
+    def _limit(self, series: MetricSeries) -> Candidate | None:
+        if series.ip is not None:
+            return self._answers.addresses.winner(series.ip)
+        resolver = self._answers.resolvers.get(series.kind.key.value)
+        return None if resolver is None else resolver.limit_of_group(series.user, series.client_id)
+
+    @staticmethod
+    def _key(row: SeriesSamples) -> _GroupKey:
+        series = row.series
+        tags = ((_USER, series.user), (_CLIENT_ID, series.client_id), (_IP, series.ip))
+        return series.broker, series.kind.key, tuple((tag, name) for tag, name in tags if name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadroomRequest:
+    """Which rates to read, as the command line has it. Without ``traffic``, ``spec.traffic`` of the Cluster manifest counts."""
+
+    traffic: tuple[str, ...] = ()
+    match: tuple[LabelMatcher, ...] = ()
+    http_config: Path | None = None
+    mapping: Path | None = None
+    known_clients: Path | None = None
+    log_timezone: str = "UTC"
+
+
+def open_headroom(sources: Sources, state: str, request: HeadroomRequest) -> HeadroomReader:
+    """Read the limits of a state, and open the traffic.
+
+    With a trusted reference, server, login, mapping and names are those of the reference. Raises ``ManifestError``,
+    ``UsageError``, ``UntrustedError``, ``GitError``, ``FileAccessError``, ``TrafficError`` and ``BackendError``.
+    """
+    view = sources.view(state)
+    spec, trusted = sources.cluster()
+    options = LoadOptions(
+        traffic=request.traffic,
+        server=configured_server(spec, trusted),
+        match=request.match,
+        http_config=request.http_config,
+        mapping=read_trusted_mapping(request.mapping, trusted),
+        names=names_of(view.entities) | read_client_names(request.known_clients, trusted),
+        log_timezone=request.log_timezone,
+        read_file=trusted_reader(trusted),
+    )
+    return HeadroomReader(view, sources.owners(), open_load_source(options))
+
+
+def _broker(series: MetricSeries, reading: LoadReading) -> str:
+    return reading.brokers.get(series.broker, str(series.broker))
+
+
+def _order(group: GroupLoad) -> tuple[float, str, str, str]:
+    share = -1.0 if group.share is None else group.share
+    return -share, str(group.tags), group.key.value, group.broker
+
+
+def _added(samples: SeriesSamples, other: SeriesSamples) -> SeriesSamples:
+    """Two clients of a group, sampled at the same moments."""
+    values = dict(samples.samples)
+    for at, value in other.samples:
+        values[at] = values.get(at, 0.0) + value
+    return replace(
+        samples, samples=tuple(sorted(values.items())), throttled=tuple(sorted((*samples.throttled, *other.throttled)))
+    )
+
+
+def _trend(samples: Samples) -> RateTrend | None:
+    """From about a minute ago until now."""
+    at, value = samples[-1]
+    older = [(then, before) for then, before in samples if at - then >= _TREND_S and math.isfinite(before)]
+    then, before = older[-1] if older else samples[0]
+    if at - then < _SHORTEST_TREND_S or not math.isfinite(before):
+        return None
+    return RateTrend(change=value - before, seconds=at - then)
+
+
+def _throttling(row: SeriesSamples, times: SeriesSamples | None, now_s: float) -> Throttling | None:
+    if times is None or not times.samples:
+        recent = [at for at in row.throttled if at > now_s - _TREND_S]
+        return Throttling(since=datetime.datetime.fromtimestamp(recent[0], datetime.UTC), or_earlier=True) if recent else None
+    if times.samples[-1][0] <= now_s - _FRESH_S or not times.samples[-1][1] > 0:
+        return None
+    since_s = times.samples[-1][0]
+    or_earlier = True
+    for at, value in reversed(times.samples):
+        if not value > 0:
+            or_earlier = False
+            break
+        since_s = at
+    return Throttling(
+        mean_ms=times.samples[-1][1], since=datetime.datetime.fromtimestamp(since_s, datetime.UTC), or_earlier=or_earlier
+    )
+
+
+def _stale_brokers(reading: LoadReading, rates: Sequence[SeriesSamples], now_s: float | None) -> list[Message]:
+    """Brokers that had samples and have none now: what is on them is not known."""
+    newest: dict[str, float] = {}
+    for row in rates:
+        if row.samples:
+            broker = _broker(row.series, reading)
+            newest[broker] = max(newest.get(broker, 0.0), row.samples[-1][0])
+    return [
+        compose(
+            "Broker {broker} has no samples of the last {seconds} s. Its quota groups are left out.",
+            broker=broker,
+            seconds=round(now_s - at),
+        )
+        for broker, at in sorted(newest.items())
+        if now_s is not None and at <= now_s - _FRESH_S
+    ]

@@ -1,0 +1,1 @@
+"""The state of all clusters on one page."""

@@ -1,0 +1,277 @@
+"""The quota groups of a client in an incident: which of them explain it, and the commits that set their limits."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import GitError, ManifestError, TrafficError, UsageError
+from reconciler.features.insight.why.evidence import PartTimeline, SourceEvidence
+from reconciler.features.insight.why.incident import IncidentGroup, LimitOrigin, MissingEvidence
+from reconciler.features.insight.why.limit_origin import limit_origin
+from reconciler.features.insight.why.past_quotas import WHICH_COMMIT, QuotaPart, QuotaSources, QuotasThen
+from reconciler.features.insight.why.stretches import PAUSE_S, SHOWN_S, Stretch, moment_at, over_seconds
+from reconciler.model import CONTROLLER, BucketVerdict, Entity, Member, QuotaKey, Verdict
+
+if TYPE_CHECKING:
+    from reconciler.traffic import RecordedThrottle
+
+_SECOND: Final = datetime.timedelta(seconds=1)
+_REQUEST: Final = QuotaKey.REQUEST_PERCENTAGE.value
+_MUTATION: Final = QuotaKey.CONTROLLER_MUTATION_RATE.value
+_LONGEST_REQUEST_MS: Final = 1000
+"""A request quota throttles for one sample at most, of a second by default."""
+_MOST_UNLOGGED: Final = 10.0
+"""A broker counts several times the thread time that a log shows. More than that is not known to have happened."""
+_LEAST_SHARE: Final = 0.3
+"""A group that reaches less of its limit than this did not throttle anything."""
+_REACHED: Final = 0.9
+"""A fetch that is throttled is taken back, so its rate stays just below the limit."""
+_LATE_S: Final = 3.0
+_OF_ONE_KEY: Final = {"produce": QuotaKey.PRODUCER_BYTE_RATE.value, "fetch": QuotaKey.CONSUMER_BYTE_RATE.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartGroup:
+    """A group of the report, and the part of the time whose quotas it has."""
+
+    part: QuotaPart
+    group: IncidentGroup
+
+
+def groups_in(evidences: Sequence[SourceEvidence], chosen: Stretch, *, is_recorded: bool, possible: bool) -> list[PartGroup]:
+    """The groups of the client in an incident, each with the limit that it had in each part of it."""
+    made: dict[tuple[object, ...], PartGroup] = {}
+    for evidence in evidences:
+        verdicts: dict[int, dict[object, BucketVerdict]] = {}
+        for timeline in evidence.timelines:
+            part, line = timeline.part, timeline.line
+            overlap = chosen.within(part.begin.timestamp(), part.end.timestamp())
+            if overlap is None:
+                continue
+            if id(part) not in verdicts:
+                verdicts[id(part)] = _verdicts_of(evidence, part, overlap)
+            verdict = verdicts[id(part)].get(line.verdict.place, line.verdict)
+            seconds = [
+                second for second in over_seconds(line, possible=possible) if chosen.begin - PAUSE_S <= second <= chosen.end + 1
+            ]
+            proven = verdict.verdict is Verdict.THROTTLED or (possible and verdict.verdict is Verdict.POSSIBLE)
+            cause = not is_recorded and verdict.limit_after is not None and (bool(seconds) or proven)
+            group = group_of(verdict, seconds, part, is_cause=cause)
+            place = (part.begin, verdict.place)
+            if place not in made or (group.members and not made[place].group.members):
+                made[place] = PartGroup(part=part, group=group)
+    return list(made.values())
+
+
+def _verdicts_of(evidence: SourceEvidence, part: QuotaPart, overlap: Stretch) -> dict[object, BucketVerdict]:
+    """Those of the incident alone, as far as there is anything to judge."""
+    from reconciler.traffic import incident_report
+
+    if part.proposal is None or overlap.end <= overlap.begin:
+        return {}
+    begin, end = moment_at(overlap.begin), moment_at(overlap.end) + _SECOND
+    lead = part.lead + (begin - part.begin)
+    try:
+        report = incident_report(evidence.recorded, evidence.request_of(part.proposal), begin=begin, end=end, lead=lead)
+    except TrafficError:
+        return {}
+    return {verdict.place: verdict for verdict in report.verdicts}
+
+
+def mark_recorded_causes(groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch) -> list[PartGroup]:
+    """The groups whose limits explain recorded throttles. What a source records decides, then what each limit can have done.
+
+    A change takes effect some time after its commit, whose date has whole seconds. Throttles of the first seconds are those of
+    the limit before, unless nothing else explains them.
+    """
+    causes = _causes(groups, evidences, chosen, _LATE_S) or _causes(groups, evidences, chosen, 0.0)
+    reached = {_place(item.group) for item in groups if id(item.group) in causes and _is_reached(item.group)}
+    # Where one limit of a group was reached, one that was not is of a time in which another was in effect.
+    causes -= {id(item.group) for item in groups if _place(item.group) in reached and not _is_reached(item.group)}
+    return [replace(item, group=replace(item.group, is_cause=id(item.group) in causes)) for item in groups]
+
+
+def unexplained_parts(
+    groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch
+) -> Iterator[MissingEvidence]:
+    """Parts of an incident in which throttles are recorded that no limit of that time explains, though one of another does."""
+    explained = {id(item.part) for item in groups if item.group.is_cause}
+    parts = {id(item.part): item.part for item in groups if explained and id(item.part) not in explained}
+    for part in parts.values():
+        begin, end = part.begin.timestamp() + _LATE_S, part.end.timestamp()
+        if any(_throttles_in(evidence, begin, end, chosen) for evidence in evidences):
+            yield MissingEvidence(
+                what=f"which limit throttled the client until {part.end:%Y-%m-%d %H:%M:%S} UTC",
+                because="the quotas known of that time do not explain the recorded throttles: another one was in effect",
+                remedy="kafka-quotas drift shows changes beside the manifests, and --audit FILE when a commit was applied",
+            )
+
+
+def _causes(groups: Sequence[PartGroup], evidences: Sequence[SourceEvidence], chosen: Stretch, late_s: float) -> set[int]:
+    causes: set[int] = set()
+    parts = {id(item.part): item.part for item in groups}.values()
+    first = min((part.begin for part in parts), default=None)
+    for evidence in evidences:
+        for part in parts:
+            here = [item.group for item in groups if item.part is part and item.group.limit is not None]
+            begin = part.begin.timestamp() + (late_s if part.begin != first else 0.0)
+            for kind, broker, longest_ms in _throttles_in(evidence, begin, part.end.timestamp() + late_s, chosen):
+                causes |= set(map(id, _explaining(here, kind, broker, longest_ms, is_log=evidence.is_log)))
+    return causes
+
+
+def _throttles_in(evidence: SourceEvidence, begin: float, end: float, chosen: Stretch) -> set[tuple[str, int, int]]:
+    """Kind, broker and longest throttle of what was recorded in the incident and in this part of the time."""
+    longest_of: dict[tuple[str, int], int] = {}
+    topics = {_client_and_second(throttle) for throttle in evidence.throttles or () if throttle.key == _MUTATION}
+    for throttle in evidence.throttles or ():
+        at, until = throttle.begin_us / 1e6, throttle.end_us / 1e6
+        if throttle.of_samples:
+            at -= min(throttle.interval_us / 1e6, SHOWN_S)
+        if not (begin <= at < end and until >= chosen.begin and at <= chosen.end + 1):
+            continue
+        if evidence.is_log and throttle.key == _REQUEST and _client_and_second(throttle) in topics:
+            # The line of a request for topics has a row for its time, too.
+            continue
+        place = throttle.kind.value, throttle.broker
+        longest_of[place] = max(longest_of.get(place, 0), throttle.longest_ms)
+    return {(kind, broker, longest) for (kind, broker), longest in longest_of.items()}
+
+
+def _client_and_second(throttle: RecordedThrottle) -> tuple[int, str | None, str | None]:
+    return throttle.begin_us // 1_000_000, throttle.user, throttle.client_id
+
+
+def _explaining(
+    groups: Sequence[IncidentGroup], kind: str, broker: int, longest_ms: int, *, is_log: bool
+) -> Iterator[IncidentGroup]:
+    """The limits that throttled requests of a kind.
+
+    A log's line does not name the quota. Brokers book throttles of mutations as those of request time.
+    """
+    keys = [_OF_ONE_KEY.get(kind, _MUTATION if kind == "mutation" else _REQUEST)]
+    if keys == [_REQUEST]:
+        keys += [] if is_log else [_MUTATION]
+    elif is_log and keys != [_MUTATION]:
+        keys += [_REQUEST]
+    near = [group for group in groups if group.key in keys and _is_on(group, broker) and _may_throttle(group)]
+    over = [group for group in near if group.seconds_over or group.verdict is Verdict.THROTTLED]
+    if longest_ms > _LONGEST_REQUEST_MS:
+        near = [group for group in near if group.key != _REQUEST] or near
+    yield from over or (near if len({group.key for group in near}) == 1 else ())
+
+
+def _place(group: IncidentGroup) -> tuple[object, ...]:
+    return group.key, group.name, group.broker
+
+
+def _is_reached(group: IncidentGroup) -> bool:
+    """Whether the rate came to the limit. A verdict of samples may rest on reported throttles, whatever the rate is."""
+    of_tokens = group.key == _MUTATION and group.verdict is Verdict.THROTTLED
+    return of_tokens or group.last is not None or (group.share_of_limit or 0.0) >= _REACHED
+
+
+def _is_on(group: IncidentGroup, broker: int) -> bool:
+    return group.broker == broker or (group.key == _MUTATION and CONTROLLER in (group.broker, broker))
+
+
+def _may_throttle(group: IncidentGroup) -> bool:
+    """Whether the traffic came near the limit; what a source shows of request time and topics is a lower bound."""
+    if group.limit is None:
+        return False
+    if group.key == _MUTATION and group.verdict is not Verdict.CLEAR:
+        return True
+    return group.peak * (_MOST_UNLOGGED if group.key == _REQUEST else 1.0) >= group.limit * _LEAST_SHARE
+
+
+def is_shown(group: IncidentGroup) -> bool:
+    """Whether a group belongs in the report, which is about limits and bytes."""
+    return group.limit is not None or group.key in _OF_ONE_KEY.values()
+
+
+def order_of_groups(group: IncidentGroup) -> tuple[object, ...]:
+    """Causes, then other limited groups, the fullest first; of one group the earliest limit first."""
+    place = group.key, group.broker, group.name.user or "", group.name.client_id or ""
+    return not group.is_cause, group.limit is None, group.since, -(group.share_of_limit or 0.0), place
+
+
+def plain_groups(timelines: Sequence[PartTimeline]) -> tuple[IncidentGroup, ...]:
+    """The groups of the whole time, none of them a cause."""
+    made = (group_of(timeline.line.verdict, (), timeline.part, is_cause=False) for timeline in timelines)
+    return tuple(sorted(filter(is_shown, made), key=order_of_groups))
+
+
+def group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, is_cause: bool) -> IncidentGroup:
+    """A verdict as a group of the report. ``over``: its seconds over the limit, rising."""
+    first = None if verdict.first is None or verdict.first < part.begin else verdict.first
+    return IncidentGroup(
+        name=verdict.name,
+        key=verdict.key,
+        broker=verdict.broker,
+        entity=verdict.entity,
+        limit=verdict.limit_after,
+        verdict=verdict.verdict,
+        is_cause=is_cause,
+        first=moment_at(over[0]) if over else first,
+        last=moment_at(over[-1]) if over else None,
+        seconds_over=len(over) or verdict.seconds_over,
+        active_seconds=verdict.active_seconds,
+        peak=verdict.peak,
+        peak_bound=verdict.peak_bound,
+        would_pass=verdict.safe,
+        recommended=verdict.recommended,
+        members=_biggest_first(verdict.members),
+        since=part.begin,
+        until=part.end,
+        reason=verdict.reason,
+    )
+
+
+def _biggest_first(members: Sequence[Member]) -> tuple[Member, ...]:
+    """By their part of what was over the limit, where that is known."""
+    return tuple(
+        sorted(members, key=lambda member: -(member.share if member.share_of_excess is None else member.share_of_excess))
+    )
+
+
+def add_origins(
+    sources: QuotaSources, then: QuotasThen, groups: Sequence[PartGroup]
+) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
+    """The groups in their order, the causes with the commits that set their limits."""
+    missing: dict[MissingEvidence, None] = {}
+    known: dict[tuple[Entity, str, str], LimitOrigin | None] = {}
+    with_origins = []
+    for item in groups:
+        group, manifests = item.group, item.part.manifests
+        if group.entity is None or manifests is None or not group.is_cause:
+            with_origins.append(group)
+            continue
+        place = group.entity, group.key, manifests.commit
+        if place not in known:
+            try:
+                known[place] = limit_origin(
+                    manifests,
+                    then.paths,
+                    cluster=sources.cluster,
+                    entity=group.entity,
+                    key=group.key,
+                    runs=sources.runs,
+                )
+                if known[place] is None:
+                    missing[_not_in_manifests(group)] = None
+            except (GitError, ManifestError, UsageError) as error:
+                known[place] = None
+                missing[MissingEvidence(what=WHICH_COMMIT, because=str(error))] = None
+        with_origins.append(replace(group, origin=known[place]))
+    return tuple(sorted(filter(is_shown, with_origins), key=order_of_groups)), list(missing)
+
+
+def _not_in_manifests(group: IncidentGroup) -> MissingEvidence:
+    return MissingEvidence(
+        what=f"who set {group.key} of {group.entity}",
+        because="the manifests of that time do not declare it: it was set by other means",
+        remedy="kafka-quotas drift shows such quotas",
+    )

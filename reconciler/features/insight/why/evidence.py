@@ -1,0 +1,299 @@
+"""What one kind of traffic shows of a client: recorded throttles, and rates under the quotas of each moment."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from reconciler.errors import TrafficError
+from reconciler.features.insight.why.incident import MissingEvidence
+from reconciler.features.insight.why.past_quotas import QuotaPart, QuotasThen
+from reconciler.features.insight.why.stretches import LOOK_BACK
+from reconciler.model import CONTROLLER, BucketVerdict, Entity, EntityType, HistoryNeeds, escaped
+from reconciler.ports import Progress
+from reconciler.resolution import EffectiveQuotas
+from reconciler.text import count_of, near_miss
+from reconciler.workflows import BacktestOptions, Proposal, backtest_request, fetch_samples, names_of, open_recorded
+
+if TYPE_CHECKING:
+    from reconciler.traffic import BacktestRequest, GroupTimeline, RecordedThrottle, TrafficSource
+
+_SOURCES: Final = {
+    "cells": "per-second totals",
+    "log-cells": "per-second totals of request logs",
+    "normal-form": "canonical traffic schema",
+    "recorder": "files of the recorder",
+}
+"""Words for people, where they are not those of the document."""
+WHETHER: Final = "whether the client was throttled"
+_COLUMNS: Final = {EntityType.USER.value: "user", EntityType.CLIENT_ID.value: "client_id"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartTimeline:
+    """A quota group of the client in a part of the time, under the quotas of that part."""
+
+    part: QuotaPart
+    line: GroupTimeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceEvidence:
+    """``throttles``: of the client or of its quota group; ``None``: the source has no place for them.
+
+    ``is_log``: a request log with requests of the client. ``names_groups``: its throttles are those of quota groups that lack one
+    of the client's names.
+    """
+
+    source: str
+    recorded: TrafficSource
+    request_of: Callable[[Proposal], BacktestRequest]
+    throttles: tuple[RecordedThrottle, ...] | None
+    timelines: tuple[PartTimeline, ...]
+    is_log: bool
+    counts_requests: bool
+    names_groups: bool
+    of_violations: bool
+    start: datetime.datetime
+    end: datetime.datetime
+    brokers: tuple[int, ...]
+    named_brokers: tuple[int, ...]
+    unread: int = 0
+    """Lines that could not be read or placed in time."""
+    holes: tuple[str, ...] = ()
+    """Of a log, times without any line that are longer than its usual pauses, as clauses."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no throttle of the client on its brokers and in its time is missing."""
+        return self.is_log and not self.unread and not self.holes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFailure:
+    """Why a kind of traffic shows nothing of the client."""
+
+    source: str
+    reason: MissingEvidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedTime:
+    """Which client, and in which time."""
+
+    client: Entity
+    since: datetime.datetime
+    until: datetime.datetime
+
+    @property
+    def names(self) -> tuple[tuple[str, str | None], ...]:
+        """The names by the columns of traffic; none of an address."""
+        return tuple((_COLUMNS[kind], str(name)) for kind, name in self.client.parts if kind in _COLUMNS)
+
+
+def read_evidence(
+    stack: contextlib.ExitStack, asked: AskedTime, then: QuotasThen, options: BacktestOptions, *, progress: Progress | None
+) -> SourceEvidence | SourceFailure:
+    """Open one kind of traffic until the end of ``stack``. Raises as ``open_recorded`` and ``backtest_request``."""
+    from reconciler.traffic import require_arrow
+
+    require_arrow()
+    server = options.prometheus
+    name = escaped(server.address if server is not None else ", ".join(map(str, options.traffic)))
+    known = [part.proposal for part in then.parts if part.proposal is not None]
+    proposal = known[-1] if known else Proposal(current=None, proposed={}, declared={}, spec=then.spec)
+    if server is not None:
+        options = replace(options, prometheus=replace(server, names=names_of((asked.client,)), since=asked.since - LOOK_BACK))
+    try:
+        options, notes = fetch_samples(proposal, options, progress=progress)
+        recorded = stack.enter_context(open_recorded(proposal, options, throttles=True, progress=progress))
+    except TrafficError as error:
+        if server is None:
+            raise
+        # The server may have nothing of this time, and the limits of that time are worth knowing all the same.
+        because = f"the samples of Prometheus cannot be read: {error}"
+        remedy = "repair that, or give --traffic with a request log of this time"
+        return SourceFailure(source=name, reason=MissingEvidence(what=WHETHER, because=because, remedy=remedy))
+
+    def request_of(quotas: Proposal) -> BacktestRequest:
+        # How much history a clear verdict needs is a matter of changes: an incident is judged by the traffic of its own time.
+        question = backtest_request(quotas, options)
+        return replace(question, unchanged=True, in_effect=True, needs=HistoryNeeds(hours=0.0))
+
+    source = f"samples of {escaped(server.address)}" if server is not None else _words(recorded)
+    texts = tuple(str(note).removesuffix(".") for note in notes)
+    return _evidence(asked, then, recorded, request_of, source=source, notes=texts)
+
+
+def _words(recorded: TrafficSource) -> str:
+    source = recorded.facts.source
+    return _SOURCES.get(source, source.replace("-", " "))
+
+
+def _evidence(
+    asked: AskedTime,
+    then: QuotasThen,
+    recorded: TrafficSource,
+    request_of: Callable[[Proposal], BacktestRequest],
+    *,
+    source: str,
+    notes: tuple[str, ...],
+) -> SourceEvidence | SourceFailure:
+    from reconciler.traffic import (
+        Source,
+        between,
+        has_requests,
+        is_request_log,
+        recorded_coverage,
+        recorded_throttles,
+        unread_lines,
+    )
+
+    facts = recorded.facts
+    of_violations = facts.source == Source.VIOLATIONS.value
+    throttles = recorded_throttles(recorded, asked.names, since=asked.since - LOOK_BACK, until=asked.until)
+    if throttles is not None:
+        throttles = tuple(throttle for throttle in throttles if _is_of_client(throttle, then, asked.client))
+    try:
+        in_time = between(recorded, asked.since, asked.until)
+    except TrafficError as error:
+        if of_violations:
+            return SourceFailure(source=source, reason=_not_logged(asked.client))
+        because = f"the traffic has nothing of this time: {error}"
+        remedy = "give traffic of this time, or other times with --since and --until"
+        return SourceFailure(source=source, reason=MissingEvidence(what=WHETHER, because=because, remedy=remedy))
+    timelines = tuple(timeline for part in then.parts for timeline in _timelines(asked.client, part, recorded, request_of))
+    if not throttles and not timelines and not has_requests(in_time, asked.names):
+        reason = _not_logged(asked.client) if of_violations else _unknown_client(asked.client, in_time)
+        return SourceFailure(source=source, reason=reason)
+    coverage = in_time.facts.coverage
+    is_log = is_request_log(recorded) and bool(asked.names) and has_requests(in_time, asked.names)
+    # What one broker logged after the end of another's log does not clear the other.
+    starts, ends = [part.start for part in coverage], [part.end for part in coverage]
+    holes = (part.gap_words for part in recorded_coverage(in_time)) if is_log else ()
+    return SourceEvidence(
+        source=source,
+        recorded=recorded,
+        request_of=request_of,
+        throttles=throttles,
+        timelines=timelines,
+        is_log=is_log,
+        counts_requests=facts.source not in (Source.RECORDER.value, Source.CELLS.value, Source.LOG_CELLS.value),
+        names_groups=all(any(getattr(throttle, column) is None for column, _ in asked.names) for throttle in throttles or ()),
+        of_violations=of_violations,
+        start=max(asked.since, max(starts) if is_log else min(starts)),
+        end=min(asked.until, min(ends) if is_log else max(ends)),
+        holes=tuple(words for words in holes if words is not None),
+        brokers=tuple(part.broker for part in coverage if part.broker != CONTROLLER),
+        named_brokers=facts.named_brokers,
+        unread=unread_lines(recorded),
+        notes=notes,
+    )
+
+
+def _timelines(
+    client: Entity, part: QuotaPart, recorded: TrafficSource, request_of: Callable[[Proposal], BacktestRequest]
+) -> Sequence[PartTimeline]:
+    from reconciler.traffic import group_timelines
+
+    proposal = part.proposal
+    if proposal is None:
+        return ()
+    quotas = EffectiveQuotas(proposal.proposed)
+    try:
+        lines = group_timelines(
+            recorded,
+            request_of(proposal),
+            since=part.begin,
+            until=part.end,
+            # A sample of a rate has the time before it in itself.
+            lead=part.lead if recorded.series else datetime.timedelta(0),
+            is_asked=lambda verdict: _has_client(verdict, quotas, client),
+        )
+    except TrafficError:
+        # Nothing was recorded in this part of the time.
+        return ()
+    return [PartTimeline(part=part, line=line) for line in lines]
+
+
+def _has_client(verdict: BucketVerdict, quotas: EffectiveQuotas, client: Entity) -> bool:
+    ip = EntityType.IP.value
+    if ip in client.types:
+        return (ip, client.name(ip)) in verdict.tags
+    if any(_are_names_of(member.user, member.client_id, client) for member in verdict.members):
+        return True
+    # Members of samples and of the recorder are quota groups, whose absent names are unknown.
+    tags = [(member.user, member.client_id) for member in verdict.members] or [(verdict.user, verdict.client_id)]
+    return any(is_group_of(quotas, verdict.key, user, client_id, client) for user, client_id in tags)
+
+
+def _are_names_of(user: str | None, client_id: str | None, client: Entity) -> bool:
+    names = {EntityType.USER.value: user, EntityType.CLIENT_ID.value: client_id}
+    return all(kind in names and names[kind] == name for kind, name in client.parts)
+
+
+def is_group_of(quotas: EffectiveQuotas, key: str, user: str | None, client_id: str | None, client: Entity) -> bool:
+    """Whether a quota group of these tags is the client's: its names do not contradict, and the quotas give no other group.
+
+    An empty or absent tag is one that the group does not have.
+    """
+    tags = {EntityType.USER.value: user or None, EntityType.CLIENT_ID.value: client_id or None}
+    known = dict(client.parts)
+    if any(tags.get(kind) not in (None, name) for kind, name in known.items()):
+        return False
+    if not any(tags.get(kind) == name for kind, name in known.items()):
+        return False
+    asked = known.get(EntityType.USER.value), known.get(EntityType.CLIENT_ID.value)
+    resolver = quotas.resolvers.get(key)
+    if resolver is None or not all(isinstance(name, str) for name in asked):
+        return True
+    resolved = resolver.resolve(str(asked[0]), str(asked[1]))
+    group = (resolved.bucket.user or None, resolved.bucket.client_id or None)
+    return resolved.winner is None or group == (tags[EntityType.USER.value], tags[EntityType.CLIENT_ID.value])
+
+
+def _is_of_client(throttle: RecordedThrottle, then: QuotasThen, client: Entity) -> bool:
+    if _are_names_of(throttle.user, throttle.client_id, client):
+        return True
+    second = throttle.begin_us / 1e6
+    part = next((part for part in reversed(then.parts) if part.begin.timestamp() <= second), then.parts[0])
+    quotas = EffectiveQuotas({} if part.proposal is None else part.proposal.proposed)
+    return is_group_of(quotas, throttle.key, throttle.user, throttle.client_id, client)
+
+
+def _not_logged(client: Entity) -> MissingEvidence:
+    return MissingEvidence(
+        what=WHETHER,
+        because=f"the violation log has no throttle of {client} at this time, and its loggers may have been off",
+        remedy="give --traffic with the request log of this time, or samples of Prometheus",
+    )
+
+
+def _unknown_client(client: Entity, recorded: TrafficSource) -> MissingEvidence:
+    """A client that single requests lack has another name, or was silent. Samples show quota groups only."""
+    if recorded.means:
+        return MissingEvidence(
+            what=WHETHER,
+            because=f"the samples show no quota group of {client}. Brokers show a client only while a quota applies to it",
+            remedy="give --traffic with the request log of this time",
+        )
+    kinds = [kind for kind in client.types if kind != EntityType.IP.value]
+    if not kinds:
+        return MissingEvidence(
+            what=WHETHER,
+            because="the traffic has no connections of this address, and no source records how long connections were delayed",
+        )
+    known: set[str] = set()
+    for kind in kinds:
+        known |= {(series.user if kind == EntityType.USER.value else series.client_id) or "" for series in recorded.series}
+    near = "".join(near_miss(str(client.name(kind)), known) for kind in kinds)
+    clients = len({(series.user, series.client_id, series.ip) for series in recorded.series})
+    return MissingEvidence(
+        what=WHETHER,
+        because=f"the traffic of this time has {count_of(clients, 'client')}, and none is {client}{near}",
+        remedy="check the name and the time: names are exact. kafka-quotas backtest --details lists those recorded",
+    )

@@ -1,0 +1,347 @@
+"""Why: an incident of one client, from the available sources.
+
+Throttles that brokers recorded are facts, and come first. Only where none is recorded, the traffic is judged under the quotas of
+each moment, and the answer is marked as computed. "Not throttled" is what a request log without a gap shows, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from reconciler.errors import UsageError
+from reconciler.features.insight.why.cause_groups import (
+    PartGroup,
+    add_origins,
+    groups_in,
+    mark_recorded_causes,
+    plain_groups,
+    unexplained_parts,
+)
+from reconciler.features.insight.why.evidence import WHETHER, AskedTime, SourceEvidence, SourceFailure, read_evidence
+from reconciler.features.insight.why.incident import IncidentAnswer, IncidentGroup, IncidentReport, MissingEvidence
+from reconciler.features.insight.why.next_steps import StepContext, next_steps
+from reconciler.features.insight.why.past_quotas import QuotaSources, QuotasThen, read_quotas_then
+from reconciler.features.insight.why.stretches import (
+    SHOWN_S,
+    Stretch,
+    computed_stretches,
+    join_stretches,
+    moment_at,
+    nearest_stretch,
+    recorded_stretches,
+)
+from reconciler.features.insight.why.throttle_sums import recorded_in
+from reconciler.model import CONTROLLER, Entity, EntityType, MetricServer, Verdict
+from reconciler.ports import Progress
+from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved
+from reconciler.text import list_some
+from reconciler.workflows import BacktestOptions, configured_server, has_group_plugin
+
+_SECOND: Final = datetime.timedelta(seconds=1)
+_LONGEST: Final = datetime.timedelta(days=7)
+_COMPUTED: Final = (IncidentAnswer.COMPUTED, IncidentAnswer.POSSIBLE)
+_SHOWN: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentRequest:
+    """Which client and when.
+
+    ``traffic`` makes of the server that the Cluster manifest names how each kind of traffic is read; there may be none.
+    """
+
+    client: Entity
+    at: datetime.datetime | None
+    since: datetime.datetime
+    until: datetime.datetime
+    zone: str
+    quotas: QuotaSources
+    traffic: Callable[[MetricServer | None], Sequence[BacktestOptions]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Finding:
+    """The incident, or why there is none to show."""
+
+    answer: IncidentAnswer
+    chosen: Stretch | None = None
+    others: int = 0
+    missing: tuple[MissingEvidence, ...] = ()
+
+
+def explain_incident(request: IncidentRequest, *, progress: Progress | None = None) -> IncidentReport:
+    """The report, with the missing sources.
+
+    Raises ``ManifestError``, ``UsageError``, ``FileAccessError``, ``WrongClusterError``, ``UntrustedError``, ``TrafficError`` or
+    ``MissingDependencyError``.
+    """
+    if request.until - request.since > _LONGEST:
+        raise UsageError(f"The time between --since and --until is longer than {_LONGEST.days} days: narrow it")
+    if request.until <= request.since:
+        raise UsageError("--until is not later than --since")
+    then = read_quotas_then(request.quotas, request.since, request.until, client=request.client)
+    sources = request.traffic(configured_server(then.spec, None))
+    asked = AskedTime(client=request.client, since=request.since, until=request.until)
+    with contextlib.ExitStack() as stack:
+        read = [read_evidence(stack, asked, then, options, progress=progress) for options in sources]
+        evidences = sorted((item for item in read if isinstance(item, SourceEvidence)), key=_most_exact_first)
+        failures = [item for item in read if isinstance(item, SourceFailure)]
+        finding = _finding(request, evidences)
+        return _report(request, then, evidences, failures, finding)
+
+
+def _most_exact_first(evidence: SourceEvidence) -> tuple[bool, bool, str]:
+    return not evidence.is_log, evidence.of_violations, evidence.source
+
+
+def _finding(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> _Finding:
+    since, until = request.since.timestamp(), request.until.timestamp()
+    recorded = join_stretches(
+        stretch for evidence in evidences for stretch in recorded_stretches(evidence.throttles or (), since, until)
+    )
+    recorded = recorded or join_stretches(_shown_over(evidences, since, until))
+    if (chosen := nearest_stretch(recorded, request.at)) is not None:
+        return _Finding(answer=IncidentAnswer.THROTTLED, chosen=chosen, others=len(recorded) - 1)
+    for possible, answer in ((False, IncidentAnswer.COMPUTED), (True, IncidentAnswer.POSSIBLE)):
+        computed = join_stretches(_computed(evidences, since, until, possible=possible))
+        if (chosen := nearest_stretch(computed, request.at)) is not None:
+            return _Finding(answer=answer, chosen=chosen, others=len(computed) - 1)
+    complete = [evidence for evidence in evidences if evidence.is_complete]
+    covering = [evidence for evidence in complete if request.at is None or evidence.start <= request.at <= evidence.end]
+    if covering:
+        return _Finding(answer=IncidentAnswer.CLEAR)
+    return _Finding(answer=IncidentAnswer.UNKNOWN, missing=tuple(_undecided(request, evidences)))
+
+
+def _computed(evidences: Sequence[SourceEvidence], since: float, until: float, *, possible: bool) -> Iterator[Stretch]:
+    """Seconds over a limit, but for brokers whose log shows that they throttled nothing."""
+    logged = {broker for evidence in evidences if evidence.is_complete for broker in (*evidence.brokers, CONTROLLER)}
+    for evidence in evidences:
+        for timeline in evidence.timelines:
+            if timeline.line.verdict.broker in logged:
+                continue
+            begin, end = max(since, timeline.part.begin.timestamp()), min(until, timeline.part.end.timestamp())
+            for stretch in computed_stretches(timeline.line, possible=possible):
+                if (within := stretch.within(begin, end)) is not None:
+                    yield within
+
+
+def _shown_over(evidences: Sequence[SourceEvidence], since: float, until: float) -> Iterator[Stretch]:
+    """Rates over a limit whose samples show a throttle. Alone they may show one from before ``since``, for up to a minute."""
+    for evidence in evidences:
+        moments = [throttle.begin_us / 1e6 for throttle in evidence.throttles or () if throttle.of_samples]
+        for stretch in _computed([evidence], since, until, possible=False):
+            if any(stretch.begin <= moment <= stretch.end + SHOWN_S for moment in moments):
+                yield stretch
+
+
+def _undecided(request: IncidentRequest, evidences: Sequence[SourceEvidence]) -> Iterator[MissingEvidence]:
+    """Why nothing that was read decides."""
+    for evidence in evidences:
+        remedy: str | None = "give --traffic with the request log of this time"
+        if evidence.is_complete:
+            because = f"the log is from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%H:%M:%S} UTC, and --at is not in it"
+            remedy = "give traffic of this time"
+        elif evidence.is_log:
+            lack = f"{evidence.unread:,} of its lines cannot be read" if evidence.unread else evidence.holes[0]
+            because = f"the log has no throttle of {request.client}, and {lack}"
+        elif evidence.throttles is None:
+            because = f"the traffic ({evidence.source}) has no throttle times, and is over no limit that is known here"
+            remedy = None if EntityType.IP.value in request.client.types else remedy
+        else:
+            because = f"the traffic ({evidence.source}) shows no throttle, which does not prove that there was none"
+        yield MissingEvidence(what=WHETHER, because=because, remedy=remedy)
+
+
+def _report(
+    request: IncidentRequest,
+    then: QuotasThen,
+    evidences: Sequence[SourceEvidence],
+    failures: Sequence[SourceFailure],
+    finding: _Finding,
+) -> IncidentReport:
+    groups, more = _groups(request, then, evidences, finding)
+    recorded = None
+    begin = end = None
+    if finding.chosen is not None:
+        begin, end = moment_at(finding.chosen.begin), moment_at(finding.chosen.end)
+        recorded = recorded_in(evidences, finding.chosen) if finding.answer is IncidentAnswer.THROTTLED else None
+    failed = tuple(failure.reason for failure in failures) if finding.answer is IncidentAnswer.UNKNOWN else ()
+    unread = () if evidences or failures else (_no_traffic(),)
+    missing = (*failed, *unread, *finding.missing, *more, *then.missing, *_missing_groups(then))
+    report = IncidentReport(
+        client=request.client,
+        cluster=then.identity,
+        at=request.at,
+        since=_since(request, evidences, finding),
+        until=_until(request, evidences, finding),
+        zone=request.zone,
+        answer=finding.answer,
+        begin=begin,
+        end=end if begin != end else None,
+        begins_earlier=begin is not None and begin - _SECOND <= max(request.since, *(some.start for some in evidences)),
+        goes_on=end is not None and end + _SECOND >= min(request.until, *(some.end for some in evidences)),
+        other_incidents=finding.others,
+        groups=groups,
+        limits=_limits(request, then, begin),
+        recorded=recorded,
+        seconds_over=_seconds_over(groups) if finding.answer in _COMPUTED else None,
+        assumed=then.assumed if finding.answer is not IncidentAnswer.THROTTLED else None,
+        evidence=(*_source_lines(evidences, failures, finding), *then.evidence),
+        missing=tuple(dict.fromkeys((*missing, *_gaps(evidences, groups, finding)))),
+    )
+    return _with_steps(request, then, report)
+
+
+def _with_steps(request: IncidentRequest, then: QuotasThen, report: IncidentReport) -> IncidentReport:
+    if not report.causes:
+        return report
+    context = StepContext(request=request.quotas, then=then, groups=report.groups)
+    return replace(report, steps=next_steps(context))
+
+
+def _groups(
+    request: IncidentRequest, then: QuotasThen, evidences: Sequence[SourceEvidence], finding: _Finding
+) -> tuple[tuple[IncidentGroup, ...], list[MissingEvidence]]:
+    """The groups, and what is not known of their limits."""
+    if finding.chosen is None:
+        return plain_groups([timeline for evidence in evidences for timeline in evidence.timelines]), list(
+            _unexplained_silence(evidences, finding)
+        )
+    is_recorded = finding.answer is IncidentAnswer.THROTTLED
+    possible = finding.answer is IncidentAnswer.POSSIBLE
+    groups: list[PartGroup] = groups_in(evidences, finding.chosen, is_recorded=is_recorded, possible=possible)
+    if is_recorded:
+        groups = mark_recorded_causes(groups, evidences, finding.chosen)
+    made, missing = add_origins(request.quotas, then, groups)
+    missing += unexplained_parts(groups, evidences, finding.chosen) if is_recorded else ()
+    if not any(group.is_cause for group in made):
+        missing.append(_which_limit(request, then, made))
+    return made, missing
+
+
+def _unexplained_silence(evidences: Sequence[SourceEvidence], finding: _Finding) -> Iterator[MissingEvidence]:
+    lines = [timeline.line for evidence in evidences if evidence.is_complete for timeline in evidence.timelines]
+    if finding.answer is IncidentAnswer.CLEAR and any(line.verdict.verdict is Verdict.THROTTLED for line in lines):
+        yield MissingEvidence(
+            what="which limits were in effect",
+            because="the quotas known here would have throttled this traffic, and the brokers logged no throttle",
+            remedy="give --current FILE, a snapshot of that time",
+        )
+
+
+def _which_limit(request: IncidentRequest, then: QuotasThen, groups: Sequence[IncidentGroup]) -> MissingEvidence:
+    limited = any(group.limit is not None for group in groups)
+    because = "no quota of that time is known"
+    if limited or any(part.proposal is not None and part.proposal.proposed for part in then.parts):
+        because = "no quota known here explains the recorded throttles: another one was in effect, or several may be the cause"
+    named = request.quotas.names_cluster or request.quotas.access.current is not None
+    remedy = "give --current FILE, a snapshot of that time" if named else "give --current FILE or --bootstrap-server HOST:PORT"
+    return MissingEvidence(what="which limit throttled the client", because=because, remedy=remedy)
+
+
+def _seconds_over(groups: Iterable[IncidentGroup]) -> int | None:
+    """Of the group with the most of them, in all parts of the incident."""
+    sums: dict[tuple[object, ...], int] = {}
+    for group in groups:
+        # Samples have a first moment over a limit, and no seconds.
+        if group.is_cause and group.last is not None:
+            place = group.name, group.key, group.broker
+            sums[place] = sums.get(place, 0) + group.seconds_over
+    return max(sums.values(), default=0) or None
+
+
+def _since(request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding) -> datetime.datetime:
+    """A clear answer is of the time of the log only."""
+    starts = [evidence.start for evidence in evidences if evidence.is_complete]
+    return max(request.since, *starts) if finding.answer is IncidentAnswer.CLEAR else request.since
+
+
+def _until(request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding) -> datetime.datetime:
+    ends = [evidence.end for evidence in evidences if evidence.is_complete]
+    return min(request.until, *ends) if finding.answer is IncidentAnswer.CLEAR else request.until
+
+
+def _no_traffic() -> MissingEvidence:
+    return MissingEvidence(
+        what=WHETHER,
+        because="no traffic was given",
+        remedy="give --traffic: a request log, a folder of compact, or prometheus+http(s)://HOST. Or set spec.traffic of the "
+        "Cluster manifest",
+    )
+
+
+def _missing_groups(then: QuotasThen) -> Iterator[MissingEvidence]:
+    """Quotas of groups, where nothing states that the brokers have the plugin that reads them."""
+    entities = {entity for part in then.parts if part.proposal is not None for entity in part.proposal.proposed}
+    if has_group_plugin(then.spec) or not any(map(is_reserved, entities)):
+        return
+    yield MissingEvidence(
+        what="whether the client shares the limit of a group",
+        because="the cluster stores groups for the broker plugin, and the Cluster manifest does not name the plugin",
+        remedy="set spec.quotaCallback of the Cluster manifest, see docs/groups.md",
+    )
+
+
+def _limits(request: IncidentRequest, then: QuotasThen, begin: datetime.datetime | None) -> dict[str, tuple[float, Entity]]:
+    """By key what limited the client at the begin of the incident, at the asked moment, or last."""
+    moment = begin or request.at or request.until
+    part = next((part for part in reversed(then.parts) if part.begin <= moment), then.parts[0])
+    if part.proposal is None:
+        return {}
+    answer = EffectiveQuotas(part.proposal.proposed, Caveats(groups=has_group_plugin(then.spec))).answer(request.client)
+    return {key: (limit.value, limit.source) for key, limit in answer.quotas.items()}
+
+
+def _gaps(evidences: Sequence[SourceEvidence], groups: Sequence[IncidentGroup], finding: _Finding) -> Iterator[MissingEvidence]:
+    """What no source shows."""
+    if not evidences:
+        return
+    has_times = any(throttle.longest_ms for evidence in evidences for throttle in evidence.throttles or ())
+    if finding.chosen is not None and not has_times:
+        yield MissingEvidence(
+            what="how long each request was throttled",
+            because="only request logs and violation logs have the brokers' own throttle times",
+            remedy="give --traffic with the request log of this time",
+        )
+    if finding.answer is IncidentAnswer.THROTTLED and all(some.names_groups for some in evidences if some.throttles):
+        yield MissingEvidence(
+            what="which clients of the quota group were throttled",
+            because="this traffic names quota groups, and not the clients in them",
+            remedy="give --traffic with the request log of this time",
+        )
+    seen = {broker for evidence in evidences for broker in evidence.brokers}
+    unseen = sorted({broker for evidence in evidences for broker in evidence.named_brokers} - seen)
+    if unseen:
+        brokers = "broker" if len(unseen) == 1 else "brokers"
+        yield MissingEvidence(
+            what=f"whether {brokers} {list_some([*map(str, unseen)], _SHOWN)} throttled the client",
+            because="the traffic has no requests of them at that time",
+            remedy="give their request logs with --traffic BROKER=PATH",
+        )
+    causes = [group for group in groups if group.is_cause]
+    if causes and not any(member.requests for group in causes for member in group.members):
+        yield MissingEvidence(
+            what="who filled the quota group, and which limit would have passed",
+            because="a violation log has throttles and no traffic"
+            if all(evidence.of_violations for evidence in evidences)
+            else "this traffic does not show single clients",
+            remedy="give --traffic with the request log or a folder of compact of this time",
+        )
+
+
+def _source_lines(evidences: Sequence[SourceEvidence], failures: Sequence[SourceFailure], finding: _Finding) -> Iterator[str]:
+    for evidence in evidences:
+        shows = ""
+        if finding.answer is IncidentAnswer.THROTTLED and len(evidences) > 1:
+            shows = ". It records throttles" if evidence.throttles else ". It records no throttle"
+        yield (
+            f"Traffic: {evidence.source}, from {evidence.start:%Y-%m-%d %H:%M:%S} to {evidence.end:%Y-%m-%d %H:%M:%S} UTC{shows}"
+        )
+        yield from evidence.notes
+    for failure in failures:
+        yield f"Also read: {failure.source}. Nothing of this client and time: {failure.reason.because}"

@@ -1,0 +1,362 @@
+"""The quotas that a cluster had in a stretch of time, part by part.
+
+They are those of the manifests at the commits in effect, over what the cluster has beside them. Every source is optional. One
+that is missing or cannot be read is named, with what would help.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from reconciler.errors import BackendError, GitError, ManifestError, ReconcilerError, UsageError
+from reconciler.features.insight.why.incident import MissingEvidence
+from reconciler.features.insight.why.limit_origin import CommitThen, commits_then
+from reconciler.manifest import BrokerFacts, compute_units
+from reconciler.model import DEFAULT, ClusterIdentity, ClusterSpec, CurrentState, DesiredState, Entity, ObservedFrom, RunRecord
+from reconciler.text import amount
+from reconciler.workflows import (
+    Access,
+    LoadedManifests,
+    ManifestsAt,
+    Proposal,
+    desired_for,
+    load_manifests,
+    make_proposal,
+    manifests_at,
+    quota_reader,
+    read_state,
+    stop_on,
+)
+
+_ORIGINS: Final = {
+    ObservedFrom.SNAPSHOT: "the snapshot",
+    ObservedFrom.BROKER: "the brokers",
+    ObservedFrom.ZOOKEEPER: "ZooKeeper",
+}
+_MOST_PARTS: Final = 200
+_AS_NOW: Final = "the manifests as they are now"
+WHICH_COMMIT: Final = "which commit set the limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaSources:
+    """Where quotas may come from. ``paths``: of manifests; empty: those of the working directory, if it has any.
+
+    A cluster that the command line names is not that of the working directory's manifests.
+    """
+
+    paths: tuple[str, ...] = ()
+    cluster: str | None = None
+    access: Access = field(default_factory=Access)
+    runs: tuple[RunRecord, ...] = ()
+    """Of audit files."""
+
+    @property
+    def names_cluster(self) -> bool:
+        """Whether the command line names the cluster's address."""
+        return self.access.bootstrap_server is not None or self.access.zookeeper is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaPart:
+    """A stretch of time with the same quotas. ``proposal``: they are its proposed ones. ``None``: they are not known.
+
+    ``lead``: for how long before ``begin`` the quotas of the client were in effect, at least.
+    """
+
+    begin: datetime.datetime
+    end: datetime.datetime
+    proposal: Proposal | None = None
+    manifests: ManifestsAt | None = None
+    words: str | None = None
+    lead: datetime.timedelta = datetime.timedelta(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotasThen:
+    """What was found. ``parts`` are in order of time and leave no pause. ``loaded``: the manifests of the work tree."""
+
+    spec: ClusterSpec
+    identity: ClusterIdentity
+    parts: tuple[QuotaPart, ...]
+    loaded: LoadedManifests | None = None
+    paths: tuple[str, ...] = ()
+    assumed: str | None = None
+    """Quotas that were read later than this time, and are taken to be those of it."""
+    evidence: tuple[str, ...] = ()
+    missing: tuple[MissingEvidence, ...] = ()
+    reachable: bool = False
+    """Whether the Cluster manifest or the command line states where the cluster is."""
+
+
+def read_quotas_then(sources: QuotaSources, since: datetime.datetime, until: datetime.datetime, *, client: Entity) -> QuotasThen:
+    """Read every source that there is.
+
+    Raises ``ManifestError`` and ``UsageError`` for manifests that were named and have errors, and ``FileAccessError`` and
+    ``WrongClusterError`` for a snapshot that cannot be used.
+    """
+    paths, loaded = _loaded(sources)
+    spec = ClusterSpec() if loaded is None else desired_for(loaded, sources.cluster)[0]
+    current, observed = _current(spec, sources)
+    missing = [observed] if isinstance(observed, MissingEvidence) else []
+    declared, gaps = _declared_parts(sources, paths, loaded, spec, since, until)
+    missing = [*gaps, *missing]
+    with_current, more = _with_current(declared, current, spec)
+    missing += more
+    if current is not None and loaded is not None and declared:
+        missing += _contradictions(declared[-1][1], current, client)
+    identity = ClusterIdentity(name=spec.name, id=current.cluster.id if current is not None else spec.cluster_id)
+    parts = _merged(with_current, client)
+    evidence = [*_part_words(parts), *([] if isinstance(observed, MissingEvidence) else [observed])]
+    if loaded is None and sources.names_cluster and not sources.paths:
+        evidence.append("Manifests of the working directory are not read beside a named cluster: give PATH to read them")
+    return QuotasThen(
+        spec=spec,
+        identity=identity,
+        parts=parts,
+        loaded=loaded,
+        paths=paths,
+        assumed=_assumed(current, since, parts, client),
+        evidence=tuple(evidence),
+        missing=tuple(missing),
+        reachable=_is_reachable(spec, sources.access),
+    )
+
+
+def could_limit(entity: Entity, client: Entity) -> bool:
+    """Whether a quota of this entity may be that of the client, as far as the client's names are known."""
+    names = dict(client.parts)
+    if ("ip" in names) is not ("ip" in entity.types):
+        return False
+    return all(name is DEFAULT or kind not in names or names[kind] == name for kind, name in entity.parts)
+
+
+_Declared = tuple[QuotaPart, DesiredState | None]
+
+
+def _declared_parts(
+    sources: QuotaSources,
+    paths: tuple[str, ...],
+    loaded: LoadedManifests | None,
+    spec: ClusterSpec,
+    since: datetime.datetime,
+    until: datetime.datetime,
+) -> tuple[list[_Declared], list[MissingEvidence]]:
+    """The parts with what manifests declare in them; ``None`` where that is not known."""
+    whole = QuotaPart(begin=since, end=until)
+    if loaded is None:
+        remedy = "give their folder as PATH"
+        return [(whole, DesiredState())], [MissingEvidence(what=WHICH_COMMIT, because="no manifests were given", remedy=remedy)]
+    missing: list[MissingEvidence] = []
+    runs = tuple(run for run in sources.runs if spec.name is None or run.is_of(ClusterIdentity(name=spec.name)))
+    try:
+        chosen = commits_then(paths, since, until, runs)
+    except (GitError, UsageError) as error:
+        remedy = "give PATH in a whole git repository"
+        missing.append(MissingEvidence(what=WHICH_COMMIT, because=str(error), remedy=remedy))
+        now = replace(whole, words=_AS_NOW)
+        return [(now, desired_for(loaded, sources.cluster)[1])], missing
+    if len(chosen) > _MOST_PARTS:
+        raise UsageError(f"The manifests changed {len(chosen):,} times between --since and --until: narrow it")
+    if not sources.runs:
+        missing.append(
+            MissingEvidence(
+                what="whether and when " + ("that commit was" if len(chosen) == 1 else "those commits were") + " applied",
+                because="no audit file was given",
+                remedy="give --audit FILE, which apply --audit and run --audit write",
+            )
+        )
+    parts: list[_Declared] = []
+    for number, commit in enumerate(chosen):
+        begin = max(since, commit.begin)
+        end = chosen[number + 1].begin if number + 1 < len(chosen) else until
+        part = QuotaPart(begin=begin, end=end, words=_commit_words(commit, begin), lead=begin - commit.begin)
+        try:
+            parts += _parts_of_commit(part, commit, paths, sources.cluster)
+        except (GitError, ManifestError, UsageError) as error:
+            what = f"which limits were in effect from {begin:%Y-%m-%d %H:%M:%S} UTC on"
+            missing.append(MissingEvidence(what=what, because=str(error)))
+            parts.append((part, None))
+    return parts, missing
+
+
+def _parts_of_commit(part: QuotaPart, commit: CommitThen, paths: tuple[str, ...], cluster: str | None) -> Iterator[_Declared]:
+    """One, or one for each time until a value expires."""
+    if commit.commit is None:
+        yield part, DesiredState()
+        return
+    manifests = manifests_at(commit.commit, paths)
+    begin, lead = part.begin, part.lead
+    while begin < part.end:
+        loaded = replace(manifests.loaded, selected=None, complete=True, at=begin)
+        desired = desired_for(loaded, cluster)[1]
+        expiry = desired.next_expiry()
+        end = part.end if expiry is None or expiry <= begin else min(expiry, part.end)
+        yield replace(part, begin=begin, end=end, lead=lead, manifests=manifests), desired
+        begin, lead = end, datetime.timedelta(0)
+
+
+def _with_current(
+    declared: Sequence[_Declared], current: CurrentState | None, spec: ClusterSpec
+) -> tuple[list[QuotaPart], list[MissingEvidence]]:
+    """The parts with all quotas: those of manifests, over those that no manifest declares at any of these times."""
+    by_manifests = {
+        (entity, key.value)
+        for _, desired in declared
+        if desired is not None
+        for entity, of_entity in desired.entities.items()
+        for key in (*of_entity.quotas, *of_entity.units)
+    }
+    beside: dict[Entity, dict[str, float]] = {}
+    for entity, values in {} if current is None else current.entities.items():
+        kept = {key: value for key, value in values.items() if (entity, key) not in by_manifests}
+        if kept:
+            beside[entity] = kept
+    parts: list[QuotaPart] = []
+    missing: dict[MissingEvidence, None] = {}
+    for part, desired in declared:
+        if desired is None:
+            parts.append(part)
+            continue
+        numbers, totals = _divided(desired, current)
+        missing |= dict.fromkeys(totals)
+        made = make_proposal(numbers, None, spec)
+        proposed = {entity: {**beside.get(entity, {}), **made.proposed.get(entity, {})} for entity in {**beside, **made.proposed}}
+        made = replace(made, proposed=proposed)
+        if current is not None:
+            version = current.cluster.kafka_version
+            made = replace(made, brokers=current.brokers, leaders=current.leaders, kafka_version=version)
+        parts.append(replace(part, proposal=made))
+    return parts, list(missing)
+
+
+def _merged(parts: Sequence[QuotaPart], client: Entity) -> tuple[QuotaPart, ...]:
+    """Parts after each other that have the same quotas for the client are one. What was in effect before is ``lead``."""
+    merged: list[QuotaPart] = []
+    for part in parts:
+        before, lead = merged[-1] if merged else None, part.lead
+        if before is not None and before.proposal is not None and part.proposal is not None:
+            had, has = _limits_of(before.proposal, client), _limits_of(part.proposal, client)
+            if had == has:
+                merged[-1] = replace(before, end=part.end)
+                continue
+            # A group that is new counts nothing from before; one whose limit changed keeps its rate.
+            if had.keys() >= has.keys():
+                lead = before.lead + (part.begin - before.begin)
+        merged.append(replace(part, lead=lead))
+    return tuple(merged)
+
+
+def _limits_of(proposal: Proposal, client: Entity) -> dict[tuple[Entity, str], float]:
+    return {
+        (entity, key): value
+        for entity, values in proposal.proposed.items()
+        if could_limit(entity, client)
+        for key, value in values.items()
+    }
+
+
+def _part_words(parts: Sequence[QuotaPart]) -> Iterator[str]:
+    for number, part in enumerate(parts):
+        if part.words is None:
+            continue
+        when = "" if not number else f" from {part.begin:%Y-%m-%d %H:%M:%S} UTC on"
+        yield f"Quotas{when}: {part.words}"
+
+
+def _assumed(current: CurrentState | None, since: datetime.datetime, parts: Sequence[QuotaPart], client: Entity) -> str | None:
+    """Words for quotas of a later time that may limit the client: of manifests without a history, or read from the cluster."""
+    if parts[0].words == _AS_NOW and parts[0].proposal is not None and _limits_of(parts[0].proposal, client):
+        return _AS_NOW
+    if current is None or current.observed.at <= since:
+        return None
+    used = any(
+        could_limit(entity, client) and (entity, key) not in _keys_of(part.proposal.declared)
+        for part in parts
+        if part.proposal is not None
+        for entity, values in part.proposal.proposed.items()
+        for key in values
+    )
+    return f"{_ORIGINS[current.observed.origin]} of {current.observed.at:%Y-%m-%d %H:%M:%S} UTC" if used else None
+
+
+def _keys_of(quotas: Mapping[Entity, Mapping[str, float]]) -> set[tuple[Entity, str]]:
+    return {(entity, key) for entity, values in quotas.items() for key in values}
+
+
+def _contradictions(desired: DesiredState | None, current: CurrentState, client: Entity) -> Iterator[MissingEvidence]:
+    """Quotas of the client that the cluster has and the newest manifests of that time state otherwise."""
+    if desired is None:
+        return
+    where = _ORIGINS[current.observed.origin]
+    for entity, declared in desired.entities.items():
+        if not could_limit(entity, client):
+            continue
+        for key, quota in declared.quotas.items():
+            value = current.entities.get(entity, {}).get(key.value)
+            if quota.unit is None and value is not None and value != quota.value:
+                yield MissingEvidence(
+                    what=f"which {key.value} of {entity} was in effect",
+                    because=f"the manifests of that time declare {amount(key.value, quota.value)}, and {where} of "
+                    f"{current.observed.at:%Y-%m-%d %H:%M:%S} UTC has {amount(key.value, value)}",
+                )
+
+
+def _loaded(sources: QuotaSources) -> tuple[tuple[str, ...], LoadedManifests | None]:
+    """The manifests as they are now. Those of the working directory count only when they are good."""
+    if not sources.paths and sources.cluster is None and sources.names_cluster:
+        return (), None
+    paths = sources.paths or (".",)
+    try:
+        loaded = load_manifests(paths)
+        stop_on(loaded.findings)
+    except ReconcilerError:
+        if sources.paths or sources.cluster is not None:
+            raise
+        return (), None
+    return paths, loaded
+
+
+def _divided(desired: DesiredState, current: CurrentState | None) -> tuple[DesiredState, list[MissingEvidence]]:
+    """With a number for each broker in place of every total; without the totals when the brokers are not known."""
+    facts = BrokerFacts() if current is None else BrokerFacts(brokers=current.brokers, leaders=current.leaders)
+    desired, _ = compute_units(desired, facts)
+    if not desired.with_units:
+        return desired, []
+    missing = MissingEvidence(
+        what="limits that are declared as totals of the cluster",
+        because="the number of brokers is not known",
+        remedy="give --current FILE, a snapshot of export, or --bootstrap-server HOST:PORT" if current is None else None,
+    )
+    return replace(desired, with_units=()), [missing]
+
+
+def _is_reachable(spec: ClusterSpec, access: Access) -> bool:
+    known = spec.connection is not None and bool(spec.connection.bootstrap_servers or spec.connection.zookeeper)
+    return known or access.bootstrap_server is not None or access.zookeeper is not None
+
+
+def _current(spec: ClusterSpec, sources: QuotaSources) -> tuple[CurrentState | None, str | MissingEvidence]:
+    """What the cluster has or had, with a sentence about it; or why that is not known."""
+    what = "quotas that the manifests do not declare"
+    if sources.access.current is None and not _is_reachable(spec, sources.access):
+        because = "neither a snapshot nor a connection was given"
+        return None, MissingEvidence(what=what, because=because, remedy="give --current FILE or --bootstrap-server HOST:PORT")
+    try:
+        with quota_reader(spec, sources.access) as reader:
+            state = read_state(spec, reader)
+    except BackendError as error:
+        return None, MissingEvidence(what=what, because=str(error), remedy="give --current FILE, a snapshot of export")
+    where = _ORIGINS[state.observed.origin]
+    return state, f"Quotas beside the manifests: from {where}, read at {state.observed.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _commit_words(chosen: CommitThen, moment: datetime.datetime) -> str:
+    if chosen.commit is None:
+        return "the manifests did not exist yet"
+    if chosen.run is not None:
+        return f"the manifests at commit {chosen.commit[:12]}, applied at {chosen.run.ended:%Y-%m-%d %H:%M:%S} UTC"
+    return f"the manifests at commit {chosen.commit[:12]}, the newest of {moment:%Y-%m-%d %H:%M} UTC by its date"

@@ -1,0 +1,279 @@
+"""An incident for a terminal: the answer, its causes, missing evidence, and commands to type."""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from reconciler.features.insight.why.incident import (
+    IncidentAnswer,
+    IncidentGroup,
+    IncidentReport,
+    IncidentStep,
+    LimitOrigin,
+    MissingEvidence,
+    RecordedThrottles,
+)
+from reconciler.model import broker_words, display_name, escaped
+from reconciler.render import Block, Column, Line, Style, labelled, limit_text, line, member_name, table, who
+from reconciler.text import amount, count_of, duration, rate, shown
+
+_SHOWN: Final = 5
+_WHETHER: Final = "whether the client was throttled"
+_LABEL: Final = 13
+_ROW: Final = 72
+_LOWER_BOUND: Final = "A throttled client sends less than it wants to, so this is a lower bound"
+_TONES: Final = {
+    IncidentAnswer.THROTTLED: Style.BAD,
+    IncidentAnswer.COMPUTED: Style.WARN,
+    IncidentAnswer.POSSIBLE: Style.WARN,
+    IncidentAnswer.CLEAR: Style.GOOD,
+    IncidentAnswer.UNKNOWN: Style.WARN,
+}
+_GROUPS: Final = (
+    Column(title="quota group", least=18),
+    Column(title="broker"),
+    Column(title="limit", least=10),
+    Column(title="peak", least=11),
+    Column(title="of the limit", to_the_right=True),
+)
+_MEMBERS: Final = (
+    Column(title="client", least=18),
+    Column(title="share", to_the_right=True),
+    Column(title="requests", to_the_right=True),
+)
+
+
+def incident_lines(report: IncidentReport) -> tuple[Block, ...]:
+    """An incident report as lines: the answer, its causes, other groups, missing evidence and next steps."""
+    return tuple(_blocks(report))
+
+
+def incident_headline(report: IncidentReport) -> str:
+    """The answer of an incident report as one sentence without a full stop."""
+    if report.answer is IncidentAnswer.UNKNOWN:
+        reason = next((gap.because for gap in report.missing if gap.what == _WHETHER), None)
+        return f"Whether {report.client} was throttled is not known{f': {reason}' if reason else ''}".removesuffix(".")
+    if report.answer is IncidentAnswer.CLEAR:
+        return f"The brokers logged no throttle of {report.client} from {_span_of(report, report.since, report.until)}"
+    if report.answer is not IncidentAnswer.THROTTLED:
+        return _computed_headline(report)
+    if report.begin is None or report.end is None:
+        return f"{report.client} was throttled" + ("" if report.begin is None else f" around {_at(report, report.begin)}")
+    if report.recorded is not None and not report.recorded.seconds:
+        about = f"from about {_span_of(report, report.begin, report.end)} or up to a minute longer"
+        return f"{report.client} was throttled {about}"
+    length = duration((report.end - report.begin).total_seconds())
+    return f"{report.client} was throttled from {_span_of(report, report.begin, report.end)} ({length})"
+
+
+def _computed_headline(report: IncidentReport) -> str:
+    """What the traffic would have met under the quotas known here."""
+    verb = "would have been" if report.answer is IncidentAnswer.COMPUTED else "would possibly have been"
+    length = "" if report.seconds_over is None else f" for {duration(report.seconds_over)}"
+    when = ""
+    if report.begin is not None and report.end is None:
+        when = f" around {_at(report, report.begin)}"
+    elif report.begin is not None and report.end is not None:
+        when = f" between {_span_of(report, report.begin, report.end, word='and')}"
+    under = "" if report.assumed is None else f" with the quotas of {report.assumed}, if they were in effect then"
+    return f"{report.client} {verb} throttled{length}{when}{under} (computed: the traffic shows no throttle)"
+
+
+def _blocks(report: IncidentReport) -> Iterator[Block]:
+    yield line((f"{incident_headline(report)}.", _TONES[report.answer]), hang=0)
+    yield from _about_the_time(report)
+    for group in report.causes[:_SHOWN]:
+        yield line()
+        yield from _cause(report, group)
+    if len(report.causes) > _SHOWN:
+        yield line((f"  and {len(report.causes) - _SHOWN:,} more quota groups. --format json has all of them", Style.FAINT))
+    others = [group for group in report.groups if not group.is_cause and (group.limit is not None or not report.causes)]
+    if others:
+        yield line()
+        yield line(("Other quota groups of this client" if report.causes else "How near it was", Style.STRONG))
+        yield table(_GROUPS, map(_other, others[:_SHOWN]))
+    yield from _limits(report)
+    yield line()
+    yield line(("What this rests on", Style.STRONG))
+    if report.recorded is not None:
+        yield from (line(f"  {sentence}.") for sentence in _recorded(report.recorded))
+    for sentence in report.evidence:
+        yield line(f"  {sentence}.")
+    yield from _missing(report.missing)
+    yield from _steps(report.steps)
+
+
+def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
+    longest = "" if recorded.longest_ms is None else f", the longest {_milliseconds(recorded.longest_ms)}"
+    if recorded.requests:
+        yield f"The brokers logged {count_of(recorded.requests, 'throttled request')} of this client{longest}"
+    elif recorded.seconds and not recorded.refused:
+        yield f"The brokers recorded throttles of this client in {count_of(recorded.seconds, 'second')}"
+    if recorded.refused:
+        yield f"The controller refused {count_of(recorded.refused, 'topic')} (error 89, THROTTLING_QUOTA_EXCEEDED)"
+    if recorded.samples:
+        samples = count_of(recorded.samples, "sample")
+        yield f"The brokers' metrics show throttles in {samples}. A sample shows a throttle for up to a minute"
+
+
+def _about_the_time(report: IncidentReport) -> Iterator[Line]:
+    if report.begin is None or report.end is None:
+        return
+    if report.at is not None and not report.begin <= report.at <= report.end:
+        yield line(f"This is the incident nearest to {_at(report, report.at)}.", hang=0)
+    if report.begins_earlier:
+        yield line(
+            "The incident may have begun earlier: the traffic or the time that was looked at begins there. Use --since.", hang=0
+        )
+    if report.goes_on:
+        yield line("The incident may go on: the traffic or the time that was looked at ends there. Use --until.", hang=0)
+    if report.other_incidents:
+        more = count_of(report.other_incidents, "more incident")
+        yield line(f"The same client has {more} between {_span_of(report, report.since, report.until, word='and')}.", hang=0)
+
+
+def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
+    yield line((f"{who(group.name)}: {group.key} on {broker_words(group.broker)}", Style.STRONG))
+    source = f", set for {group.entity}" if group.entity is not None else ""
+    share = "" if group.share_of_limit is None else f", {100 * group.share_of_limit:.0f} % of the limit"
+    whole = report.begin is None or (group.since <= report.begin and group.until >= (report.end or report.begin))
+    rows = [
+        ("limit", f"{limit_text(group.key, group.limit)}{source}"),
+        ("in effect", None if whole else f"from {_span_of(report, group.since, group.until)}"),
+        ("set by", None if group.origin is None else _commit_words(report, group.origin)),
+        ("", None if group.origin is None else _change_words(group.key, group.origin)),
+        ("peak", f"{group.peak_bound.words}{rate(group.key, group.peak)}{share}"),
+        ("over", _over_words(report, group)),
+        ("would pass", _pass_words(group)),
+        ("caveat", None if group.reason is None else escaped(group.reason)),
+    ]
+    for label, words in rows:
+        if words is not None:
+            yield labelled(f"  {label:<{_LABEL}}", Style.FAINT, words)
+    if group.members:
+        yield line(("  filled by", Style.FAINT))
+        excess = any(member.share_of_excess is not None for member in group.members)
+        shares = [(m, m.share_of_excess if excess else m.share) for m in group.members[:_SHOWN]]
+        # Samples of rates show whose they are, and no single request.
+        columns = _MEMBERS if any(member.requests for member in group.members) else _MEMBERS[:-1]
+        rows_of_members = ((member_name(m), f"{100 * (share or 0.0):.0f} %", f"{m.requests:,}") for m, share in shares)
+        yield table(columns, (row[: len(columns)] for row in rows_of_members), indent=4)
+        if len(group.members) > _SHOWN:
+            yield line((f"    and {count_of(len(group.members) - _SHOWN, 'more client')}", Style.FAINT))
+
+
+def _commit_words(report: IncidentReport, origin: LimitOrigin) -> str:
+    when = _at(report, origin.committed)
+    return f"commit {origin.commit[:12]} of {when} by {display_name(origin.author)}: {shown(origin.subject)}"
+
+
+def _change_words(key: str, origin: LimitOrigin) -> str:
+    before = "not set before" if origin.before is None else f"before: {amount(key, origin.before)}"
+    return f"{escaped(origin.file)}:{origin.line}, {before}"
+
+
+def _over_words(report: IncidentReport, group: IncidentGroup) -> str | None:
+    if group.first is None:
+        return None
+    if group.last is None:
+        return f"first at {_at(report, group.first)}"
+    seconds = duration(group.seconds_over)
+    return f"{seconds}, from {_span_of(report, group.first, group.last)}"
+
+
+def _pass_words(group: IncidentGroup) -> str | None:
+    if group.would_pass is None and group.recommended is None:
+        return None
+    if group.would_pass is None:
+        return f"not known from samples. Recommended: {amount(group.key, group.recommended)}. {_LOWER_BOUND}"
+    words = f"{amount(group.key, group.would_pass)} or more for the traffic of this incident"
+    if group.recommended is not None and group.recommended > group.would_pass:
+        words += f", recommended {amount(group.key, group.recommended)}"
+    return f"{words}. {_LOWER_BOUND}"
+
+
+def _other(group: IncidentGroup) -> tuple[str, ...]:
+    share = "" if group.share_of_limit is None else f"{100 * group.share_of_limit:.0f} %"
+    return (
+        f"{who(group.name)}: {group.key}",
+        broker_words(group.broker),
+        limit_text(group.key, group.limit),
+        f"{group.peak_bound.words}{rate(group.key, group.peak)}",
+        share,
+    )
+
+
+def _limits(report: IncidentReport) -> Iterator[Block]:
+    if report.causes or report.answer is IncidentAnswer.CLEAR or not report.limits:
+        return
+    yield line()
+    users = "" if "user" in report.client.types or "ip" in report.client.types else ", for users that no quota names"
+    yield line((f"Limits of this client at that time{users}", Style.STRONG))
+    for key, (value, entity) in report.limits.items():
+        yield line(f"  {key}  {amount(key, value)}, set for {entity}")
+
+
+def _missing(missing: Sequence[MissingEvidence]) -> Iterator[Line]:
+    if not missing:
+        return
+    yield line()
+    yield line(("Not known", Style.STRONG))
+    for evidence in missing:
+        remedy = f". To know it, {evidence.remedy}" if evidence.remedy is not None else ""
+        yield labelled("  - ", Style.WARN, f"{evidence.what}: {evidence.because.rstrip('.')}{remedy}")
+
+
+def _steps(steps: Sequence[IncidentStep]) -> Iterator[Line]:
+    if not steps:
+        return
+    yield line()
+    yield line(("Next", Style.STRONG))
+    for step in steps:
+        place = "" if step.file is None else f": {escaped(step.file)}:{step.line}"
+        yield line(f"  {step.title}{place}")
+        for text in _command_rows(step.words) if step.words else (step.text or "").split("\n"):
+            yield line(f"    {text}", hang=4)
+
+
+def _command_rows(words: Sequence[str]) -> Iterator[str]:
+    """A command in rows that a shell reads as one line, for a narrow terminal; an option and its value stay together."""
+    units: list[str] = []
+    for word in words:
+        if units and not word.startswith("-") and units[-1].startswith("-") and " " not in units[-1]:
+            units[-1] += f" {word}"
+        else:
+            units.append(word)
+    row = units[0]
+    for unit in units[1:]:
+        if len(row) + len(unit) > _ROW:
+            yield f"{row} \\"
+            row = f"  {unit}"
+        else:
+            row += f" {unit}"
+    yield row
+
+
+def _milliseconds(count: int) -> str:
+    return f"{count} ms" if count < 1000 else f"{count / 1000:.1f} s"
+
+
+def _span_of(report: IncidentReport, begin: datetime.datetime, end: datetime.datetime, *, word: str = "to") -> str:
+    """``2026-11-22 14:01:12 to 14:06:40 UTC``; the day of the end only where it is another one."""
+    first, last = (moment.astimezone(_zone(report)) for moment in (begin, end))
+    until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
+    return f"{first:%Y-%m-%d %H:%M:%S} {word} {until} {_zone_name(report)}"
+
+
+def _at(report: IncidentReport, moment: datetime.datetime) -> str:
+    return f"{moment.astimezone(_zone(report)):%Y-%m-%d %H:%M:%S} {_zone_name(report)}"
+
+
+def _zone(report: IncidentReport) -> datetime.tzinfo:
+    return zoneinfo.ZoneInfo(report.zone)
+
+
+def _zone_name(report: IncidentReport) -> str:
+    return report.zone

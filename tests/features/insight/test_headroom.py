@@ -1,0 +1,306 @@
+"""Limits, trends and throttling of quota groups, of samples as sources give them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.errors import UsageError
+from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, by_owner
+from reconciler.features.insight.headroom.rate_sources import (
+    LoadOptions,
+    LoadReading,
+    SeriesSamples,
+    open_load_source,
+    split_page,
+)
+from reconciler.features.insight.headroom.reading import HeadroomReader
+from reconciler.model.entity import DEFAULT, Entity
+from reconciler.model.quota import QuotaKey
+from reconciler.resolution.effective_quotas import Caveats
+from reconciler.resolution.resolver import Resolver
+from reconciler.resolution.views import QuotaView, ViewKind
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries
+from tests.builders import client, ip, pair, user
+
+NOW = 1_800_000_000.0
+
+
+@dataclass
+class FakeSource:
+    """Gives one reading after the other."""
+
+    readings: list[LoadReading] = field(default_factory=list)
+
+    def read(self) -> LoadReading:
+        return self.readings.pop(0)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def series(
+    *samples: float,
+    user: str | None = "alice",
+    client_id: str | None = None,
+    measure: Measure = Measure.RATE,
+    kind: Kind = Kind.PRODUCE,
+    broker: int = 1,
+    end_s: float = NOW,
+    of_group: bool = True,
+) -> SeriesSamples:
+    """Samples 15 s apart, the last one at ``end_s``."""
+    first = end_s - 15 * (len(samples) - 1)
+    return SeriesSamples(
+        series=MetricSeries(broker=broker, kind=kind, user=user, client_id=client_id, measure=measure),
+        samples=tuple((first + 15 * number, value) for number, value in enumerate(samples)),
+        of_group=of_group,
+    )
+
+
+def reader(
+    quotas: Mapping[Entity, Mapping[str, float]], *readings: Sequence[SeriesSamples], owners: Mapping[Entity, str] | None = None
+) -> HeadroomReader:
+    view = QuotaView(kind=ViewKind.SNAPSHOT, entities=quotas)
+    return HeadroomReader(view, owners or {}, FakeSource([LoadReading(series=some) for some in readings]))
+
+
+def read(quotas: Mapping[Entity, Mapping[str, float]], *samples: SeriesSamples) -> Headroom:
+    return reader(quotas, samples).read()
+
+
+LIMIT = {"producer_byte_rate": 100.0}
+
+
+def entities_of(name: str, client_id: str) -> list[Entity]:
+    """One of each level."""
+    pairs = [pair(one, other) for one in (name, DEFAULT) for other in (client_id, DEFAULT)]
+    return [*pairs, user(name), user(), client(client_id), client()]
+
+
+@pytest.mark.parametrize(
+    ("user_name", "client_id", "source"),
+    [
+        ("alice", "app", pair("alice", "app")),
+        ("alice", "other", pair("alice", DEFAULT)),
+        ("alice", None, user("alice")),
+        ("bob", "app", pair(DEFAULT, "app")),
+        ("bob", "other", pair(DEFAULT, DEFAULT)),
+        ("bob", None, user()),
+        (None, "app", client("app")),
+        (None, "other", client()),
+    ],
+)
+def test_a_group_has_the_limit_of_the_level_that_its_tags_show(
+    user_name: str | None, client_id: str | None, source: Entity
+) -> None:
+    quotas = dict.fromkeys(entities_of("alice", "app"), LIMIT)
+
+    (group,) = read(quotas, series(50.0, user=user_name, client_id=client_id)).groups
+
+    assert (group.source, group.share) == (source, 0.5)
+
+
+@given(
+    entities=st.sets(st.sampled_from(entities_of("a", "b"))),
+    name=st.sampled_from(["a", "x"]),
+    client_id=st.sampled_from(["b", "y"]),
+)
+def test_the_limit_of_a_client_is_that_of_its_group(entities: set[Entity], name: str, client_id: str) -> None:
+    resolver = Resolver(dict.fromkeys(entities, LIMIT), "producer_byte_rate")
+    resolved = resolver.resolve(name, client_id)
+
+    assert resolver.limit_of_group(resolved.bucket.user or None, resolved.bucket.client_id or None) == resolved.winner
+
+
+def test_the_nearest_to_its_limit_is_first_and_a_group_without_a_limit_last() -> None:
+    found = read(
+        {user("alice"): LIMIT, user("bob"): {"producer_byte_rate": 1000.0}},
+        series(99.0, user="carol"), series(900.0, user="bob"), series(95.0),
+    )  # fmt: skip
+
+    assert [(group.tags["user"], group.share) for group in found.groups] == [("alice", 0.95), ("bob", 0.9), ("carol", None)]
+    assert [str(note) for note in found.notes] == ["1 quota group without a limit."]
+
+
+def since_s(group: GroupLoad) -> float:
+    """Seconds since 1970."""
+    assert group.throttling is not None
+    assert group.throttling.since is not None
+    return group.throttling.since.timestamp()
+
+
+def test_throttling_began_at_the_first_sample_after_one_without_it() -> None:
+    found = read({user("alice"): LIMIT}, series(150.0), series(math.nan, 10.0, 20.0, 30.0, measure=Measure.THROTTLE_TIME))
+
+    (group,) = found.groups
+    assert group.throttling is not None
+    assert (since_s(group), group.throttling.or_earlier) == (NOW - 30, False)
+    assert group.throttling.mean_ms == 30
+
+
+def test_throttling_that_ended_is_none() -> None:
+    (group,) = read({}, series(1.0), series(10.0, math.nan, measure=Measure.THROTTLE_TIME)).groups
+
+    assert group.throttling is None
+
+
+def test_an_earlier_refresh_remembers_since_when() -> None:
+    times = series(5.0, measure=Measure.THROTTLE_TIME)
+    later = series(6.0, 6.0, measure=Measure.THROTTLE_TIME, end_s=NOW + 600)
+    twice = reader({}, [series(1.0), times], [series(1.0, end_s=NOW + 600), later])
+
+    moments = [since_s(twice.read().groups[0]) for _ in range(2)]
+    assert moments == [NOW, NOW]
+
+
+def test_a_trend_is_over_a_minute() -> None:
+    (group,) = read({}, series(1.0, 40.0, 50.0, 60.0, 70.0, 90.0)).groups
+
+    assert group.trend is not None
+    assert (group.trend.change, group.trend.seconds) == (50.0, 60.0)
+
+
+def test_one_sample_has_no_trend() -> None:
+    assert read({}, series(1.0)).groups[0].trend is None
+
+
+def test_a_broker_without_fresh_samples_is_named_and_left_out() -> None:
+    found = read({user("alice"): LIMIT}, series(50.0), series(500.0, broker=2, end_s=NOW - 200))
+
+    assert [group.broker for group in found.groups] == ["1"]
+    assert [str(note) for note in found.notes] == ["Broker 2 has no samples of the last 200 s. Its quota groups are left out."]
+
+
+ADMIN = {"request_percentage": 100_000.0, "controller_mutation_rate": 2.0}
+
+
+def test_a_throttle_of_mutations_is_booked_under_request_time_and_shown_at_the_mutations() -> None:
+    found = read(
+        {user("alice"): ADMIN},
+        series(0.4, kind=Kind.REQUEST),
+        series(900.0, kind=Kind.REQUEST, measure=Measure.THROTTLE_TIME),
+        series(1.9, kind=Kind.MUTATION),
+    )
+
+    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.CONTROLLER_MUTATION_RATE}
+
+
+def test_a_request_limit_that_is_reached_keeps_its_throttle() -> None:
+    found = read(
+        {user("alice"): {**ADMIN, "request_percentage": 1.0}},
+        series(0.9, kind=Kind.REQUEST),
+        series(900.0, kind=Kind.REQUEST, measure=Measure.THROTTLE_TIME),
+        series(1.9, kind=Kind.MUTATION),
+    )
+
+    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
+
+
+def test_a_log_marks_the_limit_that_its_traffic_reached() -> None:
+    quotas = {user("alice"): {"producer_byte_rate": 1e12, "request_percentage": 0.5}}
+    produced = dataclasses.replace(series(90.0, client_id="app", of_group=False), throttled=(NOW - 1,))
+    in_time = series(0.1, client_id="app", of_group=False, kind=Kind.REQUEST)
+
+    found = read(quotas, produced, in_time)
+
+    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
+
+
+def test_a_throttle_that_no_other_limit_explains_stays_where_a_broker_shows_it() -> None:
+    found = read({user("alice"): LIMIT}, series(1.0), series(30.0, measure=Measure.THROTTLE_TIME))
+
+    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.PRODUCER_BYTE_RATE}
+
+
+def test_muted_connections_are_of_a_broker_and_a_kind() -> None:
+    found = read(
+        {}, series(3.0, user=None, measure=Measure.QUEUE_SIZE), series(0.0, user=None, measure=Measure.QUEUE_SIZE, broker=2)
+    )
+
+    assert [(one.broker, one.key, one.connections) for one in found.muted] == [("1", QuotaKey.PRODUCER_BYTE_RATE, 3)]
+
+
+def test_two_exporters_of_a_broker_are_one() -> None:
+    (group,) = read({user("alice"): LIMIT}, series(50.0), series(60.0)).groups
+
+    assert group.rate == 60
+
+
+def test_clients_of_a_recording_are_added_up_to_their_group() -> None:
+    (group,) = read(
+        {user("alice"): LIMIT}, series(30.0, client_id="a", of_group=False), series(40.0, client_id="b", of_group=False)
+    ).groups
+
+    assert (group.tags, group.rate, group.share) == ({"user": "alice"}, 70.0, 0.7)
+
+
+def test_connections_of_an_address_have_its_limit() -> None:
+    one = SeriesSamples(
+        series=MetricSeries(broker=1, kind=Kind.CONNECTION, user=None, client_id=None, ip="10.0.0.1"), samples=((NOW, 4.0),)
+    )
+    (group,) = read({ip(): {"connection_creation_rate": 5.0}}, one).groups
+
+    assert (group.tags, group.source, group.share) == ({"ip": "10.0.0.1"}, ip(), 0.8)
+
+
+def test_without_any_sample_the_reason_is_stated() -> None:
+    found = read({user("alice"): LIMIT})
+
+    assert (found.at, found.groups) == (None, ())
+    assert "no series of a quota group" in found.notes[0]
+
+
+def test_a_limit_of_zero_is_above() -> None:
+    (group,) = read({user("alice"): {"producer_byte_rate": 0.0}}, series(1.0)).groups
+
+    assert (group.share, group.is_above(1)) == (math.inf, True)
+
+
+def test_a_callback_class_of_the_brokers_is_refused() -> None:
+    view = QuotaView(kind=ViewKind.SNAPSHOT, entities={}, caveats=Caveats(callback="their own class"))
+
+    with pytest.raises(UsageError, match="their own class"):
+        HeadroomReader(view, {}, FakeSource())
+
+
+def test_owners_are_in_the_order_of_their_worst_group() -> None:
+    groups = [
+        GroupLoad(broker="1", key=QuotaKey.PRODUCER_BYTE_RATE, tags={"user": name}, rate=rate, limit=100.0, owner=owner)
+        for name, rate, owner in (("a", 10.0, "one"), ("b", 120.0, None), ("c", 90.0, "one"))
+    ]
+
+    assert [(load.owner, load.groups, load.above, load.worst.tags["user"]) for load in by_owner(groups, above=1.0)] == [
+        (None, 1, 1, "b"),
+        ("one", 2, 0, "c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("metrics+http://b1:7071/metrics", (None, "http://b1:7071/metrics")), ("3=metrics+http://b1/x=y", (3, "http://b1/x=y"))],
+)
+def test_a_page_may_begin_with_its_broker(text: str, expected: tuple[int | None, str]) -> None:
+    assert split_page(text) == expected
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        ["prometheus+http://127.0.0.1:9", "logs"],
+        ["metrics+http://127.0.0.1:9", "logs"],
+        ["x=metrics+http://127.0.0.1:9"],
+        ["metrics+ftp://127.0.0.1"],
+        [],
+    ],
+)
+def test_a_mixture_of_sources_is_refused(traffic: list[str]) -> None:
+    with pytest.raises(UsageError):
+        open_load_source(LoadOptions(traffic=tuple(traffic)))

@@ -1,0 +1,201 @@
+"""What doctor finds in series of a metrics server: gaps, restarts, clocks, missing brokers and kinds, and repairs."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from reconciler.features.insight.doctor.metric_health import HealthQuestion, examine_metrics
+from reconciler.features.insight.doctor.metric_repairs import rule_order_repair
+from reconciler.features.insight.doctor.traffic_health import TRAFFIC_RULES, TrafficHealth
+from reconciler.model import DEFAULT, Entity, Finding
+from reconciler.traffic.metric_targets import MetricTargets
+from reconciler.traffic.sources.client_names import ClientNames
+from reconciler.traffic.sources.metric_layouts import SeriesReader
+
+SINCE = datetime.datetime(2026, 11, 22, 14, tzinfo=datetime.UTC)
+HOUR = 3600
+QUESTION = HealthQuestion(
+    source="http://127.0.0.1:9090",
+    since=SINCE,
+    until=SINCE + datetime.timedelta(seconds=HOUR),
+    now=SINCE + datetime.timedelta(seconds=HOUR),
+)
+KINDS = {"produce": "byte_rate", "fetch": "byte_rate", "request": "request_time", "controllermutation": "mutation_rate"}
+
+
+def times(*spans: tuple[int, int], every: int = 15) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Milliseconds, of scrapes in spans of seconds after ``SINCE``."""
+    seconds = [second for begin, end in spans for second in range(begin, end, every)]
+    return (np.asarray(seconds, dtype=np.int64) + int(SINCE.timestamp())) * 1000
+
+
+def labels(name: str, broker: int = 1, **more: str) -> dict[str, str]:
+    return {"__name__": name, "job": "kafka", "instance": f"kafka-{broker}:7071", **more}
+
+
+class World:
+    """Series, and what is found in them."""
+
+    def __init__(self, names: ClientNames | None = None) -> None:
+        self.targets = MetricTargets(SeriesReader(names))
+
+    def pair(self, broker: int = 1, kinds: Sequence[str] = tuple(KINDS), at: object = None, **more: str) -> World:
+        scrapes = times((0, HOUR)) if at is None else at
+        for kind in kinds:
+            name = f"kafka_server_{kind}_{KINDS[kind]}"
+            self.targets.add_series(labels(name, broker, user="alice", client_id="app", **more), np.asarray(scrapes))
+        return self
+
+    def health(self, question: HealthQuestion = QUESTION) -> TrafficHealth:
+        health = examine_metrics(self.targets, question)
+        assert {finding.id for finding in health.findings} <= set(TRAFFIC_RULES)
+        return health
+
+
+def found(health: TrafficHealth, name: str) -> list[Finding]:
+    return [finding for finding in health.findings if finding.id == name]
+
+
+def test_a_source_with_everything_has_only_the_note_about_its_interval() -> None:
+    health = World().pair().health()
+    assert [finding.id for finding in health.findings] == ["slow-scrapes"]
+    assert "73% of all moments" in health.findings[0].message
+    (broker,) = health.brokers
+    assert (broker.broker, broker.interval_s, broker.coverage, broker.gaps, broker.clients) == (1, 15.0, 1.0, (), 1)
+    assert health.repairs == ()
+    assert World().pair(at=times((0, HOUR), every=5)).health().findings == ()
+
+
+def exposed(command: str) -> set[str]:
+    """The keys that the command of a repair sets."""
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:3] == ["kafka-quotas", "alter", "--expose-clients"]
+    return {key for name, keys in itertools.pairwise(words) if name == "--keys" for key in keys.split(",")}
+
+
+def test_no_series_is_an_error_with_the_default_pair_quota() -> None:
+    health = World().health()
+    assert [finding.id for finding in health.findings] == ["no-client-series"]
+    (command,) = health.repairs
+    assert exposed(command.text) == {
+        "producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
+    }  # fmt: skip
+    # Two blanks before them, they fit a terminal of 80 columns.
+    lines = (command.text + rule_order_repair().text).splitlines()
+    assert max(map(len, lines)) <= 77
+
+
+def test_a_missing_kind_has_a_repair_only_where_it_overrides_nothing() -> None:
+    world = World().pair(kinds=["produce", "request"])
+    health = world.health()
+    assert len(found(health, "kind-without-series")) == 2
+    assert exposed(health.repairs[0].text) == {"consumer_byte_rate", "controller_mutation_rate"}
+    weaker: dict[Entity, dict[str, float]] = {
+        Entity.of({"user": DEFAULT}): {"consumer_byte_rate": 1.0},
+        Entity.of({"client-id": "x"}): {"request_percentage": 1},
+    }
+    health = world.health(replace(QUESTION, quotas=weaker))
+    assert [finding.message for finding in found(health, "pair-quota-overrides")] == [
+        "A default pair quota with consumer_byte_rate would override user=<default>. Give these clients pair quotas instead."
+    ]
+    assert exposed(health.repairs[0].text) == {"controller_mutation_rate"}
+    stronger = {Entity.of({"user": "alice"}): {"consumer_byte_rate": 1.0}}
+    assert not found(world.health(replace(QUESTION, quotas=stronger)), "pair-quota-overrides")
+
+
+def test_gaps_are_those_of_failed_scrapes_and_not_of_idle_clients() -> None:
+    at = times((0, 600), (900, HOUR))
+    (gap,) = World().pair(at=at).health().brokers[0].gaps
+    assert (gap.start, gap.seconds) == (SINCE + datetime.timedelta(seconds=585), 315)
+    idle = World().pair(at=at)
+    everything = times((0, HOUR))
+    idle.targets.add_up(labels("up"), everything, np.ones(len(everything)))
+    assert idle.health().brokers[0].gaps == ()
+    down = World().pair(at=at)
+    down.targets.add_up(labels("up"), everything, np.isin(everything, at).astype(float))
+    health = down.health()
+    assert [gap.seconds for gap in health.brokers[0].gaps] == [315]
+    assert health.brokers[0].coverage == 1 - 315 / HOUR
+    assert found(health, "scrape-gaps")
+
+
+def test_the_time_before_the_first_sample_is_a_gap() -> None:
+    (gap,) = World().pair(at=times((1800, HOUR))).health().brokers[0].gaps
+    assert (gap.start, gap.seconds) == (SINCE, 1800)
+
+
+def started(world: World, *starts: tuple[float, tuple[int, int]]) -> World:
+    for start, span in starts:
+        at = times(span)
+        world.targets.add_start_times(labels("process_start_time_seconds"), at, np.full(len(at), SINCE.timestamp() + start))
+    return world
+
+
+def test_a_restart_is_a_new_start_time_and_shows_a_wrong_clock() -> None:
+    at = times((0, 600), (720, HOUR))
+    health = started(World().pair(at=at), (-9000.0, (0, 600)), (700.0, (720, HOUR))).health()
+    assert health.brokers[0].restarts == (SINCE + datetime.timedelta(seconds=700),)
+    assert not found(health, "clock-offset")
+    ahead = started(World().pair(at=at), (-9000.0, (0, 600)), (730.0, (720, HOUR))).health()
+    (finding,) = found(ahead, "clock-offset")
+    assert "kafka-1:7071 is at least 10 s ahead of" in finding.message
+    behind = started(World().pair(at=at), (-9000.0, (0, 600)), (580.0, (720, HOUR))).health()
+    (finding,) = found(behind, "clock-offset")
+    assert "at least 5 s behind" in finding.message
+    assert started(World().pair(), (-9000.0, (0, HOUR))).health().brokers[0].restarts == ()
+
+
+def test_samples_from_the_future_show_a_wrong_clock() -> None:
+    (finding,) = found(
+        World().pair().health(replace(QUESTION, now=SINCE + datetime.timedelta(seconds=HOUR - 75))), "clock-offset"
+    )
+    assert "at least 60 s ahead" in finding.message
+
+
+def test_brokers_without_series_are_named() -> None:
+    world = World().pair()
+    at = times((0, HOUR))
+    for broker in (1, 2):
+        world.targets.add_up(labels("up", broker), at, np.ones(len(at)))
+    health = world.health(replace(QUESTION, brokers=(1, 2, 3)))
+    messages = [finding.message for finding in found(health, "broker-without-series")]
+    assert "No series comes from brokers 2, 3 of the cluster." in messages
+    assert any("kafka-2:7071" in message for message in messages)
+
+
+def test_two_exporters_of_one_broker_are_named_with_their_difference() -> None:
+    world = World().pair(cluster="east").pair(cluster="west")
+    (finding,) = found(world.health(), "several-exporters")
+    assert "Broker 1 has 2 exporters: kafka-1:7071 (cluster=east), kafka-1:7071 (cluster=west)." in finding.message
+
+
+def test_names_in_metric_names_are_looked_up_and_the_rest_is_counted() -> None:
+    world = World(ClientNames(users=frozenset({"bob"}), client_ids=frozenset({"etl", "ETL"})))
+    at = times((0, HOUR))
+    for name in ("user_bob_byte_rate", "user_bob_client_id_etl_byte_rate", "user_eve_byte_rate", "user_mal_byte_rate"):
+        world.targets.add_series(labels(f"kafka_server_produce_{name}"), at)
+    health = world.health()
+    counts = {one.reason: (one.series, one.example) for one in health.unattributed}
+    assert {reason: count for reason, (count, _) in counts.items()} == {"name-only": 2, "shared-name": 1}
+    assert counts["shared-name"][1].startswith("kafka_server_produce_user_bob_client_id_etl_byte_rate{")
+    assert health.brokers[0].clients == 1
+    (finding,) = found(health, "identity-unknown")
+    assert finding.message.startswith("The clients of 3 series are unknown")
+    assert health.repairs[0].id == "rule-order"
+
+
+def test_hostile_labels_are_escaped() -> None:
+    world = World()
+    world.targets.add_series(
+        {"__name__": "kafka_server_produce_byte_rate", "user": "a", "instance": "\x1b[2J\n"}, times((0, HOUR))
+    )
+    health = world.health()
+    text = "".join((*(finding.message for finding in health.findings), *(one.example for one in health.unattributed)))
+    assert not {"\x1b", "\n"} & set(text)
+    assert [one.reason for one in health.unattributed] == ["no-broker"]

@@ -1,0 +1,139 @@
+"""A report of clusters: every side of an entity, what could not be read, and what is in doubt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.documents.baseline import RecordedBaseline
+from reconciler.errors import BaselineError, UnreachableError
+from reconciler.features.insight.report.reading import (
+    ReportInputs,
+    ReportRequest,
+    declared_only,
+    has_failed,
+    make_report,
+    overview_of,
+)
+from reconciler.model.cluster import CallbackClass
+from reconciler.model.cluster_outcome import ClusterFailure
+from reconciler.model.drift import DriftClass
+from reconciler.model.entity import ForeignText
+from reconciler.model.overview import ClusterOverview, EntityOverview
+from reconciler.model.state import ClusterIdentity
+from reconciler.resolution.group_callback import GROUP_CALLBACK
+from reconciler.workflows.baselines import GivenBaseline
+from tests.builders import current, declared, user
+from tests.fakes import FakeClock, FakeCluster, Silent
+from tests.support import report_world
+from tests.support.report_world import EU_BASELINE, EU_DECLARED, EU_LIVE, MIB, PAYMENTS, SETTLEMENT, intent
+
+
+def by_name(cluster: ClusterOverview) -> dict[str, EntityOverview]:
+    return {str(one.entity): one for one in cluster.entities}
+
+
+def test_every_entity_that_any_side_has_is_there_once_and_in_order() -> None:
+    cluster = report_world.cluster_of("c", EU_DECLARED, EU_LIVE, EU_BASELINE)
+    everything = {one.entity for one in EU_DECLARED} | EU_LIVE.keys() | EU_BASELINE.keys()
+    assert [one.entity for one in cluster.entities] == sorted(everything, key=lambda entity: entity.sort_key)
+    assert (cluster.declared, cluster.live) == (len(EU_DECLARED), len(EU_LIVE))
+    assert sum(cluster.counts.values()) == len(everything)
+
+
+def test_an_entity_has_both_sides_its_class_its_owner_and_whether_it_is_protected() -> None:
+    found = by_name(report_world.cluster_of("c", EU_DECLARED, EU_LIVE, EU_BASELINE))
+    one = found[str(SETTLEMENT)]
+    assert (one.declared, one.live) == ({"producer_byte_rate": 50 * MIB}, {"producer_byte_rate": 30 * MIB})
+    assert (one.drift, one.baseline, one.protected) == (DriftClass.CHANGED, {"producer_byte_rate": 50 * MIB}, True)
+    payments = found[str(PAYMENTS)]
+    assert (payments.drift, payments.baseline, payments.owner) == (DriftClass.IN_SYNC, None, "team-payments")
+    assert str(payments.source) == "teams/payments/quotas.yaml:9:7"
+    assert found["user=reporting"].drift is DriftClass.MISSING
+    assert found["user=reporting"].live is None
+    assert found["client-id=mirror-maker"].drift is DriftClass.UNMANAGED
+    assert not found["client-id=mirror-maker"].protected
+
+
+def test_an_entity_of_the_baseline_alone_that_is_gone_everywhere_is_no_entity() -> None:
+    cluster = report_world.cluster_of("c", (), {}, {user("gone"): {"producer_byte_rate": 1.0}})
+    assert cluster.entities == ()
+
+
+def test_of_some_manifests_alone_the_rest_of_the_cluster_is_not_compared() -> None:
+    whole = intent("c", declared(user("a"), producer_byte_rate=1.0))
+    part = replace(whole, desired=replace(whole.desired, complete=False))
+    live = {user("a"): {"producer_byte_rate": 1.0}, user("b"): {"producer_byte_rate": 2.0}}
+    found = overview_of(part, current(live), source=FakeCluster(live))
+    assert {name: one.drift for name, one in by_name(found).items()} == {"user=a": DriftClass.IN_SYNC, "user=b": None}
+    assert not found.complete
+
+
+def test_a_cluster_that_cannot_be_read_keeps_what_is_declared() -> None:
+    found = declared_only(intent("c", *EU_DECLARED), UnreachableError("no broker answers"))
+    assert (found.declared, found.live, found.observed) == (len(EU_DECLARED), None, None)
+    assert {one.drift for one in found.entities} == {None}
+    assert found.failure is not None
+    assert (found.failure.failure_reason, found.failure.skipped) == ("unreachable", False)
+    assert has_failed(report_world.overview(found))
+
+
+def test_a_skipped_cluster_is_no_failure() -> None:
+    identity = ClusterIdentity(name="new")
+    skipped = ClusterFailure(cluster=identity, failure_reason="untrusted", message="later", skipped=True)
+    assert not has_failed(report_world.overview(ClusterOverview(cluster=identity, failure=skipped)))
+
+
+def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:
+    made = make_report(
+        [intent("a"), ClusterFailure(cluster=ClusterIdentity(name="b"), failure_reason="invalid-manifests", message="no")],
+        ReportRequest(),
+        recorded=ReportInputs(),
+        clock=FakeClock(),
+        progress=Silent(),
+    )
+    assert [one.failure.failure_reason if one.failure else None for one in made.clusters] == ["usage", "invalid-manifests"]
+
+
+def test_a_baseline_of_another_cluster_is_refused() -> None:
+    recorded = RecordedBaseline(cluster_id=ForeignText("another"), cluster_name=ForeignText("x"), commit=None, entities={})
+    with pytest.raises(BaselineError):
+        overview_of(
+            intent("c"), current({}), source=FakeCluster(), baseline=GivenBaseline(name="baseline.json", recorded=recorded)
+        )
+
+
+class WithCallback(FakeCluster):
+    def quota_callback(self) -> str | None:
+        return "com.example.Quotas"
+
+
+def test_quotas_that_brokers_resolve_in_their_own_way_are_in_doubt() -> None:
+    found = overview_of(intent("c"), current({}), source=WithCallback())
+    assert found.callback is not None
+    assert "com.example.Quotas" in found.callback
+    assert overview_of(intent("c"), current({}), source=FakeCluster()).callback is None
+
+
+def test_limits_of_clients_are_in_doubt_where_the_brokers_have_the_plugin_of_groups() -> None:
+    wanted = intent("c")
+    written = replace(wanted, spec=replace(wanted.spec, quota_callback=CallbackClass(name=GROUP_CALLBACK)))
+    assert "this page does not resolve groups" in (overview_of(written, current({}), source=FakeCluster()).callback or "")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "same"),
+    [
+        (("a", "1"), ("a", "1"), True),
+        (("a", "1"), ("b", "1"), True),
+        (("a", "1"), ("a", "2"), False),
+        (("a", None), ("a", "2"), True),
+        ((None, None), (None, "2"), False),
+    ],
+)
+def test_a_run_belongs_to_the_cluster_of_its_id_else_of_its_name(
+    ours: tuple[str | None, str | None], theirs: tuple[str | None, str | None], same: bool
+) -> None:
+    run = report_world.run(1, cluster=ClusterIdentity(name=ours[0], id=ours[1]))
+    assert run.is_of(ClusterIdentity(name=theirs[0], id=theirs[1])) is same

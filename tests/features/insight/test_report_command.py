@@ -1,0 +1,298 @@
+"""``kafka-quotas report`` as a user runs it: the page, the document, the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from reconciler.documents.baseline import baseline_to_json
+from reconciler.features.sandbox.spec import Sandbox
+from reconciler.model.plan import ManifestCommit
+from reconciler.model.state import ClusterIdentity
+from tests.builders import DEFAULT, client, declared, desired, user
+from tests.support.bad_servers import refusing_port
+from tests.support.command import Done, invoke
+from tests.support.git_repository import GitRepository
+from tests.support.manifests import cluster, quotas, repository, snapshot
+from tests.support.report_world import BACKTEST
+
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "report.v2.schema.json").read_text("utf-8"))
+LIVE = {user("alice"): {"producer_byte_rate": 2.0}, client(DEFAULT): {"request_percentage": 50.0}}
+
+
+def document(done: Done) -> dict[str, Any]:
+    found = done.json()
+    jsonschema.Draft202012Validator(SCHEMA).validate(found)
+    return dict(found)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    connection = {"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}
+    (tmp_path / "a.yaml").write_text(cluster("a", prune="never", connection=connection))
+    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1}), owner="team-a"))
+    (tmp_path / "live.json").write_text(snapshot(LIVE))
+    return tmp_path
+
+
+def test_a_snapshot_is_shown_against_the_manifests(folder: Path) -> None:
+    done = invoke("report", "--current", "live.json", "--out", "html=report.html", cwd=folder)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "Cluster a differs: 1 entity declared, 2 live (1 differs, 1 unmanaged), read at 2026-01-02 12:00 UTC\n"
+        "The page is in report.html\n"
+    )
+    page = (folder / "report.html").read_text("utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "user=alice" in page
+    (folder / "new").touch()
+    assert (folder / "report.html").stat().st_mode == (folder / "new").stat().st_mode
+
+
+def test_json_has_both_sides_of_every_entity(folder: Path) -> None:
+    found = document(invoke("report", "--current", "live.json", "--format", "json", cwd=folder))
+    (one,) = found["clusters"]
+    assert one["summary"] == {
+        "declared": 1,
+        "live": 2,
+        "drift": {"in-sync": 0, "unapplied": 0, "changed": 0, "missing": 0, "differs": 1, "added": 0, "unmanaged": 1},
+    }
+    assert [(e["entity"], e["class"], e["declared"], e["live"], e["owner"]) for e in one["entities"]] == [
+        ({"user": "alice"}, "differs", {"producer_byte_rate": 1}, {"producer_byte_rate": 2}, "team-a"),
+        ({"client-id": None}, "unmanaged", None, {"request_percentage": 50}, None),
+    ]
+    assert one["entities"][0]["source"]["file"] == "quotas.yaml"
+
+
+def test_html_on_stdout_is_the_page(folder: Path) -> None:
+    done = invoke("report", "--current", "live.json", "--format", "html", cwd=folder)
+    assert done.code == 0
+    assert done.out.startswith("<!DOCTYPE html>")
+    assert done.out.endswith("</html>\n")
+
+
+def test_with_detailed_exit_codes_a_difference_is_2_and_unmanaged_entities_are_none(folder: Path) -> None:
+    arguments = ("report", "--current", "live.json", "--detailed-exitcode")
+    assert invoke(*arguments, cwd=folder).code == 2
+    (folder / "live.json").write_text(snapshot({**LIVE, user("alice"): {"producer_byte_rate": 1.0}}))
+    assert invoke(*arguments, cwd=folder).code == 0
+
+
+def test_a_cluster_that_does_not_answer_is_shown_as_such_and_the_exit_code_is_1(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b"))
+    done = invoke("report", "--out", "html=report.html", "--detailed-exitcode", "--format", "json", cwd=folder)
+    assert done.code == 1
+    a, b = document(done)["clusters"]
+    assert (a["errored"], a["failure_reason"], a["observed"]) == (True, "unreachable", None)
+    assert (b["errored"], b["failure_reason"]) == (True, "usage")
+    assert [one["entity"] for one in a["entities"]] == [{"user": "alice"}]
+    assert "could not be read" in (folder / "report.html").read_text("utf-8")
+
+
+def test_one_cluster_s_bad_manifests_leave_the_other_its_report(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b", scope={"include": [{"client-id": {"any": True}}]}))
+    done = invoke("report", "--format", "json", "--out", "html=report.html", cwd=folder)
+    assert done.code == 1
+    assert [one["failure_reason"] for one in document(done)["clusters"]] == ["unreachable", "invalid-manifests"]
+    assert (folder / "report.html").exists()
+
+
+def test_manifests_that_cannot_be_read_give_findings_and_no_page(folder: Path) -> None:
+    (folder / "c.yaml").write_text("kind: [")
+    done = invoke("report", "--out", "html=report.html", "--format", "json", cwd=folder)
+    assert done.code == 1
+    assert done.json()["findings"]
+    assert not (folder / "report.html").exists()
+
+
+def test_runs_and_traffic_come_from_files(folder: Path) -> None:
+    assert invoke("apply", "--audit", "audit.jsonl", "--auto-approve", cwd=folder).code == 1
+    (folder / "backtest.json").write_text(json.dumps(BACKTEST))
+    with (folder / "audit.jsonl").open("a") as file:
+        file.write("torn")
+    done = invoke(
+        "report",
+        "--current",
+        "live.json",
+        "--audit",
+        "audit.jsonl",
+        "--backtest",
+        "backtest.json",
+        "--format",
+        "json",
+        cwd=folder,
+    )
+    found = document(done)
+    assert [(one["command"], one["result"], one["failure_reason"]) for one in found["runs"]] == [
+        ("apply", "failed", "unreachable")
+    ]
+    assert found["traffic"][0]["buckets"][0]["reason"] == "who sent it is not known"
+    assert found["notes"][0].startswith("audit.jsonl:2 is not a line that --audit writes")
+    assert done.code == 0
+
+
+def test_a_baseline_tells_merged_from_changed_by_hand(folder: Path) -> None:
+    repository = GitRepository(folder)
+    repository.commit("first")
+    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 3})))
+    (folder / "live.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1.0}}))
+    found = document(invoke("report", "--current", "live.json", "--baseline", "HEAD", "--format", "json", cwd=folder))
+    (one,) = found["clusters"][0]["entities"]
+    assert (one["class"], one["baseline"]) == ("unapplied", {"producer_byte_rate": 1})
+    assert found["source"]["dirty"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--backtest", "quotas.yaml"), "is not a backtest report written by 'backtest --format json'"),
+        (("--backtest", "none.json"), "cannot read the backtest none.json"),
+        (("--audit", "none.jsonl"), "cannot read the audit file none.jsonl"),
+        (("--baseline", "none.json"), "is not in a git work tree"),
+        (("--out", "html=none/report.html"), "cannot write none/report.html"),
+    ],
+)
+def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    out = () if "--out" in arguments else ("--out", "html=report.html")
+    done = invoke("report", "--current", "live.json", *out, *arguments, cwd=folder)
+    assert done.code == 1
+    assert words in done.err
+    assert not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--current", "live.json", "--bootstrap-server", "127.0.0.1:1"), "exclude each other"),
+        (("--cluster", "c"), "no manifest declares cluster 'c'"),
+        (("--out", ""), "--out 'html=' names no file"),
+        (("--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'. Write --out FORMAT=FILE, such as json=x"),
+        (("--current", "live.json", "--format", "markdown"), "unknown value 'markdown'. Write one of text, json, html"),
+    ],
+)
+def test_ways_of_calling_that_cannot_work_are_64(folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    done = invoke("report", *arguments, cwd=folder)
+    assert done.code == 64
+    assert words in done.err
+
+
+def test_a_format_before_the_file_is_no_part_of_its_name(folder: Path) -> None:
+    files = ("--out", "html=page.html", "--out", "json=data.json", "--out", "text=words.txt", "--out", "./html=odd")
+    done = invoke("report", "--cluster", "a", "--current", "live.json", *files, cwd=folder)
+    assert done.code == 0, done.err
+    assert (folder / "page.html").read_text() == (folder / "html=odd").read_text() != ""
+    assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert json.loads((folder / "data.json").read_text())["clusters"]
+    assert (folder / "words.txt").read_text() == done.out
+
+
+def test_a_file_without_a_format_is_still_the_page_and_warned_about(folder: Path) -> None:
+    done = invoke("report", "--cluster", "a", "--current", "live.json", "--out", "page.html", cwd=folder)
+    assert done.code == 0
+    assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert done.err == (
+        "kafka-quotas: warning: --out page.html is now --out html=page.html. The old form works until the next major version\n"
+    )
+
+
+def test_a_baseline_file_is_not_for_several_clusters(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b"))
+    (folder / "baseline.json").write_text("{}")
+    done = invoke("report", "--baseline", "baseline.json", cwd=folder)
+    assert done.code == 64
+    assert "a baseline file is of one cluster" in done.err
+
+
+def test_every_cluster_can_have_a_baseline_of_its_own(folder: Path) -> None:
+    state = desired(declared(user("alice"), producer_byte_rate=2.0))
+    baseline = baseline_to_json(state, ClusterIdentity(name="a", id="c1"), ManifestCommit())
+    (folder / "a.baseline.json").write_text(json.dumps(baseline))
+    arguments = ("report", "--current", "live.json", "--format", "json", "--baseline")
+    found = document(invoke(*arguments, "{cluster}.baseline.json", cwd=folder))["clusters"][0]
+    assert (found["entities"][0]["class"], found["baseline"]["name"]) == ("unapplied", "a.baseline.json")
+    other = invoke(*arguments, "refs/baseline/{cluster}", cwd=folder)
+    found = document(other)["clusters"][0]
+    assert (found["entities"][0]["class"], found["baseline"], other.code) == ("differs", None, 0)
+    assert found["notes"][0].startswith("the baseline cannot be used: ")
+
+
+def test_every_cluster_can_have_a_snapshot_of_its_own(folder: Path) -> None:
+    (folder / "b.yaml").write_text(cluster("b"))
+    (folder / "snapshots").mkdir()
+    (folder / "snapshots" / "a.json").write_text(snapshot(LIVE))
+    arguments = ("report", "--current", "snapshots/{cluster}.json", "--format", "json")
+    found = invoke(*arguments, cwd=folder)
+    assert found.code == 1
+    assert [(one["summary"]["live"], one["failure_reason"]) for one in document(found)["clusters"]] == [
+        (2, None),
+        (None, "file"),
+    ]
+    (folder / "snapshots" / "b.json").write_text(snapshot({}))
+    found = invoke(*arguments, cwd=folder)
+    assert found.code == 0
+    assert [one["summary"]["live"] for one in document(found)["clusters"]] == [2, 0]
+    alone = invoke(*arguments, "--cluster", "b", cwd=folder)
+    assert [one["cluster"]["name"] for one in document(alone)["clusters"]] == ["b"]
+
+
+def test_the_page_of_before_stays_when_a_new_one_cannot_be_made(folder: Path) -> None:
+    (folder / "report.html").write_text("before")
+    (folder / "c.yaml").write_text("kind: [")
+    assert invoke("report", "--out", "html=report.html", cwd=folder).code == 1
+    assert (folder / "report.html").read_text() == "before"
+
+
+def test_without_a_cluster_document_a_place_has_to_be_said(folder: Path) -> None:
+    (folder / "a.yaml").unlink()
+    done = invoke("report", cwd=folder)
+    assert done.code == 64
+    assert "no Cluster manifest to report on" in done.err
+    assert invoke("report", "--current", "live.json", cwd=folder).out.startswith("Cluster c1 differs: ")
+
+
+@pytest.mark.kafka
+def test_a_real_broker_is_shown_with_what_was_applied_and_changed_by_hand(tmp_path: Path, clean_kafka: Sandbox) -> None:
+    server = clean_kafka.bootstrap_servers
+    (tmp_path / "live.yaml").write_text(cluster("live", connection={"bootstrapServers": [server]}))
+    (tmp_path / "gone.yaml").write_text(cluster("gone", connection={"bootstrapServers": [f"127.0.0.1:{refusing_port()}"]}))
+    entries = (({"user": name}, {"producer_byte_rate": 1024}) for name in ("alice", "bob"))
+    (tmp_path / "quotas.yaml").write_text(quotas(*entries))
+    applying = ("apply", "--cluster", "live", "--auto-approve", "--audit", "audit.jsonl", "--record-baseline", "live.json")
+    assert invoke(*applying, cwd=tmp_path).code == 0
+    change = ("--name", "user=alice", "--add", "producer_byte_rate=4096", "--auto-approve")
+    assert invoke("alter", "--bootstrap-server", server, *change, cwd=tmp_path).code == 0
+    arguments = ("--baseline", "{cluster}.json", "--audit", "audit.jsonl", "--out", "html=report.html", "--format", "json")
+    done = invoke("report", *arguments, cwd=tmp_path)
+    assert done.code == 1
+    gone, live = document(done)["clusters"]
+    assert (gone["failure_reason"], live["failure_reason"]) == ("unreachable", None)
+    assert (live["observed"]["from"], live["quota_callback"], live["static_defaults"]) == ("broker", None, {})
+    assert [(one["entity"]["user"], one["class"], one["live"]) for one in live["entities"]] == [
+        ("alice", "changed", {"producer_byte_rate": 4096}),
+        ("bob", "in-sync", {"producer_byte_rate": 1024}),
+    ]
+    (ran,) = document(done)["runs"]
+    assert (ran["result"], ran["verified"], ran["cluster"]["id"]) == ("done", True, live["cluster"]["id"])
+    assert ">1 changed by hand<" in (tmp_path / "report.html").read_text("utf-8")
+
+
+def test_a_broken_file_of_one_isolated_owner_is_named_and_the_page_shows_the_others(tmp_path: Path) -> None:
+    owners = {team: {"paths": [f"{team}.yaml"], "entities": [{"user": {"prefix": team}}]} for team in ("a", "b")}
+    (tmp_path / "kafka-quotas.yaml").write_text(repository(owners=owners, clusterPaths=["cluster.yaml"]))
+    (tmp_path / "cluster.yaml").write_text(cluster("prod", prune="never", isolate="owner"))
+    (tmp_path / "a.yaml").write_text("apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec: [\n")
+    (tmp_path / "b.yaml").write_text(quotas(({"user": "b1"}, {"producer_byte_rate": 1}), owner="b"))
+    (tmp_path / "live.json").write_text(snapshot({user("b1"): {"producer_byte_rate": 2.0}}))
+    current = ("--current", "live.json")
+
+    for options in (("--cluster", "prod"), ()):
+        found = document(invoke("report", *options, *current, "--format", "json", "--out", "html=page.html", cwd=tmp_path))
+        (one,) = found["clusters"]
+        assert one["summary"]["declared"] == 1
+        assert [finding["file"] for finding in one["findings"] if finding["severity"] == "error"] == ["a.yaml"]
+        assert "Manifests of a have errors. Entities that only these declare are not compared." in one["notes"]
+        assert "user=b1" in (tmp_path / "page.html").read_text("utf-8")

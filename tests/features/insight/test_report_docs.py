@@ -1,0 +1,46 @@
+"""The commands that docs/report.md shows are executed, and print what the page says they print."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from reconciler.cli.parser import Parser
+from reconciler.features.insight.report import command as report
+from tests.builders import DEFAULT, client, user
+from tests.support.command import invoke
+from tests.support.manifests import cluster, quotas, snapshot
+
+PAGE = (Path(__file__).parents[3] / "docs" / "report.md").read_text("utf-8")
+SHOWN = re.findall(r"^\$ ([^\n]*)\n(.*?)(?=^\$ |^```)", PAGE, re.DOTALL | re.MULTILINE)
+LIVE = {
+    user("alice"): {"producer_byte_rate": 1.0},
+    user("bob"): {"producer_byte_rate": 2.0},
+    client(DEFAULT): {"request_percentage": 50.0},
+}
+
+
+def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "prod.json").write_text(snapshot(LIVE))
+    for folder, servers in (("quotas", ["127.0.0.1:9092"]), ("offline", ["127.0.0.1:1"])):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "prod.yaml").write_text(cluster(connection={"bootstrapServers": servers}))
+    entries = (({"user": name}, {"producer_byte_rate": 1}) for name in ("alice", "bob"))
+    (tmp_path / "quotas" / "quotas.yaml").write_text(quotas(*entries))
+    assert len(SHOWN) == PAGE.count("\n$ ") == 2
+    for command, printed in SHOWN:
+        program, *arguments = shlex.split(command)
+        assert program == "kafka-quotas"
+        done = invoke(*arguments, cwd=tmp_path)
+        assert done.out == printed, command
+        assert done.code == (1 if "offline" in command else 0)
+        assert (tmp_path / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_every_option_that_the_page_names_is_one() -> None:
+    parser = Parser()
+    report.add_arguments(parser)
+    named = set(re.findall(r"`[^`]*?(--[a-z][a-z-]+)", PAGE.replace("export --snapshot", "").replace("apply --audit", "")))
+    assert named
+    assert named <= {option for action in parser._actions for option in action.option_strings}
