@@ -26,6 +26,11 @@ _VALUE: Final = re.compile(
 )
 _LONGEST: Final = 400
 _LARGEST_EXPONENT: Final = 1000
+_LARGEST: Final = {
+    ValueType.LONG: LONG_MAX,
+    ValueType.INT: INT_MAX,
+    ValueType.DOUBLE: int(math.ldexp(1.0 - 2.0**-53, 1024)),
+}
 
 
 class ValueRefusedError(ValueError):
@@ -74,8 +79,10 @@ def parse_value(key: QuotaKey, text: str) -> WrittenValue:
     exponent = int(match["exponent"] or "0")
     if abs(exponent) > _LARGEST_EXPONENT:
         raise _out_of_range(key, text) if exponent > 0 else _inexact(text, None)
-    digits = match["whole"] + (match["fraction"] or "")
-    exact = Fraction(int(digits) * factor) * Fraction(10) ** (exponent - len(match["fraction"] or ""))
+    exact: int | Fraction = int(match["whole"]) * factor
+    if exponent or match["fraction"]:
+        digits = match["whole"] + (match["fraction"] or "")
+        exact = int(digits) * factor * Fraction(10) ** (exponent - len(match["fraction"] or ""))
     return WrittenValue(number=_checked(key, text, exact), text=text)
 
 
@@ -110,7 +117,7 @@ def _factor(key: QuotaKey, text: str, unit: str) -> int:
     )
 
 
-def _checked(key: QuotaKey, text: str, exact: Fraction) -> float:
+def _checked(key: QuotaKey, text: str, exact: int | Fraction) -> float:
     if exact == 0:
         message = compose(
             "{text}: Kafka refuses 0, and older versions read it in several ways. A limit is above 0. {advice}",
@@ -124,33 +131,24 @@ def _checked(key: QuotaKey, text: str, exact: Fraction) -> float:
         message = compose(
             "{text} is {decimal_exact} {unit_of_key}, and {key} takes whole numbers only. The nearest is {nearest}",
             text=shown_part(text),
-            decimal_exact=_decimal(exact),
+            decimal_exact=number_text(float(exact)),
             unit_of_key=key.unit,
             key=key,
             nearest=nearest,
         )
         raise ValueRefusedError("value-fractional", message)
-    if exact > _largest(key):
+    if exact > _LARGEST[key.value_type]:
         raise _out_of_range(key, text)
     number = float(exact)
     if number == 0.0:
         raise _inexact(text, None)
-    if Fraction(number) != exact and (integer or Fraction(repr(number)) != exact):
+    if number != exact and (integer or Fraction(repr(number)) != exact):
         raise _inexact(text, number)
     return number
 
 
-def _largest(key: QuotaKey) -> Fraction:
-    limits = {ValueType.LONG: LONG_MAX, ValueType.INT: INT_MAX, ValueType.DOUBLE: math.ldexp(1.0 - 2.0**-53, 1024)}
-    return Fraction(limits[key.value_type])
-
-
-def _decimal(exact: Fraction) -> str:
-    return number_text(float(exact))
-
-
 def _out_of_range(key: QuotaKey, text: str) -> ValueRefusedError:
-    most = number_text(float(_largest(key)))
+    most = number_text(float(_LARGEST[key.value_type]))
     return ValueRefusedError(
         "value-too-large",
         compose(
@@ -181,7 +179,7 @@ def _not_in_grammar(key: QuotaKey, text: str) -> ValueRefusedError:
 @lru_cache(maxsize=65536)
 def declarable(key: QuotaKey, number: float) -> bool:
     """True when a manifest can declare this value: finite, positive, whole for an integer key, and within the key's type."""
-    if not math.isfinite(number) or number <= 0 or Fraction(number) > _largest(key):
+    if not math.isfinite(number) or number <= 0 or number > _LARGEST[key.value_type]:
         return False
     return key.value_type is ValueType.DOUBLE or number.is_integer()
 
