@@ -138,8 +138,9 @@ def same_as_fallback(subject: Subject) -> Iterator[Finding]:
     for entity, quotas in after.items():
         if (level := level_of(entity)) is not None:
             keys_of_level.setdefault(level.number, set()).update(quotas)
+    shapes = {entity.types for entity in after if entity.has_default}
     for entity, declared in subject.desired.entities.items():
-        if entity in _DEFAULTS:
+        if entity in _DEFAULTS or entity.types not in shapes:
             continue
         for key, quota in declared.quotas.items():
             fallback = _fallback(subject, entity, key.value, keys_of_level)
