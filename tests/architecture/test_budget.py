@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.cli.main import build_parser
 from reconciler.cli.registry import commands
-from reconciler.sandbox.spec import Sandbox
+from reconciler.features.sandbox.spec import Sandbox
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "reconciler"
