@@ -66,19 +66,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ("Judge the loss of broker 3", "backtest --bootstrap-server b1:9092 --traffic history --without-broker 3"),
         ),
     ),
-    "record": CommandExamples(
-        page="get-a-history.md",
-        lines=(
-            (
-                "Record one broker for an hour",
-                "record --traffic 1=metrics+http://b1:7071/metrics --folder history --duration 3600",
-            ),
-            (
-                "Read a page each second, and keep two days",
-                "record --traffic metrics+http://kafka-1:7071 --folder history --interval 1 --keep 2",
-            ),
-        ),
-    ),
     "compact": CommandExamples(
         page="request-log.md",
         lines=(
@@ -158,13 +145,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
                 "Write rules and a dashboard for the example configuration of jmx_exporter",
                 "rules quotas --cluster prod --layout quota-labels --out prometheus=rules.yaml --out grafana=dashboard.json",
             ),
-        ),
-    ),
-    "run": CommandExamples(
-        page="run.md",
-        lines=(
-            ("Report drift every five minutes, and write nothing", "run quotas --cluster prod"),
-            ("Apply too, with the manifests of a trusted branch", "run quotas --cluster prod --apply --trusted-ref origin/main"),
         ),
     ),
     "describe": CommandExamples(

@@ -42,13 +42,6 @@ CORE: Final = (
         module="reconciler.cli.commands.backtest",
     ),
     Command(
-        name="record",
-        group=CommandGroup.CHECK,
-        summary="Record traffic from brokers' metrics pages as a service",
-        module="reconciler.cli.commands.record",
-        is_service=True,
-    ),
-    Command(
         name="compact",
         group=CommandGroup.CHECK,
         summary="Sum up recorded traffic by client and second",
@@ -89,13 +82,6 @@ CORE: Final = (
         module="reconciler.cli.commands.alter",
         needs_reader=True,
         is_short=True,
-    ),
-    Command(
-        name="run",
-        group=CommandGroup.CHANGE,
-        summary="Watch manifests and a cluster as a service",
-        module="reconciler.cli.commands.run",
-        is_service=True,
     ),
     Command(
         name="describe",

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.errors import BackendError
+from reconciler.features.service.endpoint import Health, HealthLimits
+from reconciler.features.service.log import Log, LogFormat
+from reconciler.features.service.loop import Loop, Pace, Pacing
+from reconciler.features.service.observers import Observers, metric_labels
+from reconciler.features.service.passes import Passes, PassOutcome, World, WriteRecorder
+from reconciler.features.service.watch import Watch
 from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.ports import QuotaCluster
-from reconciler.service.endpoint import Health, HealthLimits
-from reconciler.service.log import Log, LogFormat
-from reconciler.service.loop import Loop, Pace, Pacing
-from reconciler.service.observers import Observers, metric_labels
-from reconciler.service.passes import Passes, PassOutcome, World, WriteRecorder
-from reconciler.service.watch import Watch
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.plan import Intent, load_intent
 from tests.fakes import FakeClock, FakeCluster

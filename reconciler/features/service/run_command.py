@@ -105,8 +105,8 @@ def run(args: RunArguments) -> int:
     """Run until a signal: 0 after SIGTERM, 130 after SIGINT, 4 when the last write stayed incomplete."""
     import signal
 
+    from reconciler.features.service import LogFormat, Pace, RunSettings, run_service
     from reconciler.model import Severity
-    from reconciler.service import LogFormat, Pace, RunSettings, run_service
     from reconciler.workflows import SystemClock
 
     _check(args)

@@ -10,8 +10,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.service.log import Log, LogFormat, redirect_library_logs
-from reconciler.service.run import AuditSink
+from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
+from reconciler.features.service.run import AuditSink
 from reconciler.workflows.connect import Access
 from tests.builders import user
 from tests.fakes import FakeClock, FakeCluster

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.service.polling import Poller, ScrapeGap
 from reconciler.integrations import ExporterPage
 from reconciler.integrations.exporter_page import PageSeries
-from reconciler.service.polling import Poller, ScrapeGap
 from reconciler.traffic import PageColumns, RecordedFolder, Retention, Unattributed
 from reconciler.traffic.recorded_folder import UnknownSeries
 from tests.support.metrics_exporter import served

@@ -20,9 +20,9 @@ from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
 from reconciler.errors import ReconcilerError
+from reconciler.features.service.passes import PassOutcome
 from reconciler.formats import Json
 from reconciler.ports import Clock
-from reconciler.service.passes import PassOutcome
 
 _MOST_AT_ONCE: Final = 128
 _WHOLE_CONNECTION_S: Final = 5.0

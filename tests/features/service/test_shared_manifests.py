@@ -11,14 +11,14 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.errors import ManifestError, VanishedError
+from reconciler.features.service.endpoint import Health, HealthLimits, HealthOfClusters
+from reconciler.features.service.loop import Turns
+from reconciler.features.service.observers import metric_labels
+from reconciler.features.service.shared_manifests import ManifestsOfCluster, SharedManifests
 from reconciler.formats import Json
 from reconciler.integrations.prometheus_metrics import MetricsOfClusters, RunMetrics
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.finding import Severity
-from reconciler.service.endpoint import Health, HealthLimits, HealthOfClusters
-from reconciler.service.loop import Turns
-from reconciler.service.observers import metric_labels
-from reconciler.service.shared_manifests import ManifestsOfCluster, SharedManifests
 from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.references import References

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.errors import UnreachableError
+from reconciler.features.service.endpoint import Endpoint, EndpointError, Health, HealthLimits
+from reconciler.features.service.observers import metric_labels
+from reconciler.features.service.signal_requests import SignalRequests
 from reconciler.integrations.prometheus_metrics import RunMetrics
-from reconciler.service.endpoint import Endpoint, EndpointError, Health, HealthLimits
-from reconciler.service.observers import metric_labels
-from reconciler.service.signal_requests import SignalRequests
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.polling import wait_until
 from tests.support.service_world import ServiceWorld, write_manifests

@@ -94,7 +94,7 @@ def run(args: RecordArguments) -> int:
     """Record until a signal or ``--duration``: 0, 130 after SIGINT, 4 when rows were lost to a full disk."""
     import signal
 
-    from reconciler.service import LogFormat, RecordSettings, run_recorder
+    from reconciler.features.service import LogFormat, RecordSettings, run_recorder
     from reconciler.workflows import SystemClock, exporter_targets
 
     _check(args)

@@ -6,12 +6,12 @@ import io
 
 import pytest
 
+from reconciler.features.service.log import Log, LogFormat
+from reconciler.features.service.notifier import PassNotifier
+from reconciler.features.service.passes import EntityCounts, PassOutcome, PassResult
 from reconciler.model.finding import Span
 from reconciler.model.notification import Notification, NotificationEvent, Webhook, WebhookFormat
 from reconciler.model.state import ClusterIdentity
-from reconciler.service.log import Log, LogFormat
-from reconciler.service.notifier import PassNotifier
-from reconciler.service.passes import EntityCounts, PassOutcome, PassResult
 from tests.builders import cluster_spec
 from tests.fakes import FakeClock
 

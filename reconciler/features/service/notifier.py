@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from reconciler.features.service.log import Log
+from reconciler.features.service.passes import PassOutcome, PassResult
 from reconciler.model import ClusterIdentity, ClusterSpec, Notification, NotificationEvent, Webhook
 from reconciler.ports import Clock
-from reconciler.service.log import Log
-from reconciler.service.passes import PassOutcome, PassResult
 
 _EVENTS: Final = {
     PassResult.APPLIED: NotificationEvent.APPLIED,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import AuthenticationError, UnreachableError
+from reconciler.features.service.loop import Pace, Pacing
+from reconciler.features.service.passes import PassOutcome, PassResult
 from reconciler.model.plan import Action, ChangeStatus
-from reconciler.service.loop import Pace, Pacing
-from reconciler.service.passes import PassOutcome, PassResult
 from reconciler.workflows.plan import load_intent
 from tests.builders import user
 from tests.fakes import FakeCluster

@@ -22,6 +22,7 @@ from reconciler.errors import (
     VanishedError,
     WrongClusterError,
 )
+from reconciler.features.service.watch import Fingerprint, Manifests
 from reconciler.model import (
     Action,
     ApplyReport,
@@ -38,7 +39,6 @@ from reconciler.model import (
     escaped,
 )
 from reconciler.ports import Clock, Progress, QuotaCluster
-from reconciler.service.watch import Fingerprint, Manifests
 from reconciler.text import count_of, list_some
 from reconciler.workflows import GivenBaseline, Intent, Observation, observe, write_observed
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.service.log import LogFormat
-    from reconciler.service.loop import Pace
-    from reconciler.service.record import RecordSettings, run_recorder
-    from reconciler.service.run import RunSettings, run_service
+    from reconciler.features.service.log import LogFormat
+    from reconciler.features.service.loop import Pace
+    from reconciler.features.service.record import RecordSettings, run_recorder
+    from reconciler.features.service.run import RunSettings, run_service
 
 __getattr__ = lazy_face(__name__)

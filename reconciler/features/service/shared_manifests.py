@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.errors import ManifestError, ReconcilerError, VanishedError
+from reconciler.features.service.watch import Fingerprint, Watch
 from reconciler.model import ClusterFailure, display_name
 from reconciler.ports import Clock
-from reconciler.service.watch import Fingerprint, Watch
 from reconciler.workflows import Intent
 
 

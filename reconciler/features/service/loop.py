@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from reconciler.features.service.passes import Passes, PassOutcome, PassResult
+from reconciler.features.service.watch import Manifests
 from reconciler.ports import Clock
-from reconciler.service.passes import Passes, PassOutcome, PassResult
-from reconciler.service.watch import Manifests
 
 _PASSING: Final = frozenset({"stale-plan", "locked"})
 """Refusals that mean that another writer is at work."""

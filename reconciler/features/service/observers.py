@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from reconciler.features.service.endpoint import Health
+from reconciler.features.service.log import Log
+from reconciler.features.service.passes import EntityCounts, PassOutcome, PassResult
 from reconciler.integrations import LabelValues, RunMetrics
 from reconciler.logs import Datum
 from reconciler.model import Action, ChangeStatus, DriftClass
 from reconciler.policy import GUARDS
 from reconciler.ports import Clock
-from reconciler.service.endpoint import Health
-from reconciler.service.log import Log
-from reconciler.service.passes import EntityCounts, PassOutcome, PassResult
 
 _BROKER_ERRORS: Final = (
     "authentication",

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.features.service.log import Log
+from reconciler.features.service.loop import Loop, Pace, Requests
+from reconciler.features.service.passes import PassOutcome, finding_lines
+from reconciler.features.service.shared_manifests import SharedManifests
 from reconciler.model import ClusterFailure, display_name
 from reconciler.ports import Clock
-from reconciler.service.log import Log
-from reconciler.service.loop import Loop, Pace, Requests
-from reconciler.service.passes import PassOutcome, finding_lines
-from reconciler.service.shared_manifests import SharedManifests
 from reconciler.text import count_of, list_some
 
 _SETTLE_S: Final = 1.0

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
+from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
+from reconciler.features.service.polling import Poller, ScrapeGap
+from reconciler.features.service.signal_requests import SignalRequests
 from reconciler.files import append_line
 from reconciler.formats import moment_to_json
 from reconciler.logs import Datum
 from reconciler.ports import Clock
-from reconciler.service.log import Log, LogFormat, redirect_library_logs
-from reconciler.service.polling import Poller, ScrapeGap
-from reconciler.service.signal_requests import SignalRequests
 from reconciler.workflows import ExporterTarget, exporter_rules, open_page, read_login, series_reader
 
 if TYPE_CHECKING:

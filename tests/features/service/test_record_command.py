@@ -49,7 +49,7 @@ spec:
     kind: {constant: produce}
     amount: {column: size}
 """
-PAGE_TO_START = Path(__file__).parents[2] / "docs" / "get-a-history.md"
+PAGE_TO_START = Path(__file__).parents[3] / "docs" / "get-a-history.md"
 ONCE = ("--interval", "1", "--duration", "1")
 
 

@@ -20,22 +20,22 @@ import reconciler
 from reconciler.apply import ApplySettings
 from reconciler.documents import apply_report_to_json
 from reconciler.errors import ReconcilerError, UsageError
+from reconciler.features.service.cluster_loops import ClusterLoops, LoopRequests
+from reconciler.features.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
+from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
+from reconciler.features.service.loop import Loop, Pace, Pacing, Requests, Turns
+from reconciler.features.service.notifier import PassNotifier
+from reconciler.features.service.observers import Observers, metric_labels
+from reconciler.features.service.passes import Passes, PassOutcome, PassResult, World
+from reconciler.features.service.shared_manifests import ManifestsOfCluster, SharedManifests
+from reconciler.features.service.signal_requests import SignalRequests
+from reconciler.features.service.watch import Manifests, Watch
 from reconciler.files import write_whole
 from reconciler.formats import document_text
 from reconciler.integrations import MetricsOfClusters, RunMetrics
 from reconciler.logs import Datum
 from reconciler.model import ApplyReport, ClusterFailure, Plan, Severity, slug_of
 from reconciler.ports import Clock
-from reconciler.service.cluster_loops import ClusterLoops, LoopRequests
-from reconciler.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
-from reconciler.service.log import Log, LogFormat, redirect_library_logs
-from reconciler.service.loop import Loop, Pace, Pacing, Requests, Turns
-from reconciler.service.notifier import PassNotifier
-from reconciler.service.observers import Observers, metric_labels
-from reconciler.service.passes import Passes, PassOutcome, PassResult, World
-from reconciler.service.shared_manifests import ManifestsOfCluster, SharedManifests
-from reconciler.service.signal_requests import SignalRequests
-from reconciler.service.watch import Manifests, Watch
 from reconciler.workflows import (
     Access,
     AuditFile,

@@ -1,0 +1,56 @@
+"""What the services add: two commands that run until a signal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.hooks import Command, CommandExamples, CommandGroup
+
+COMMANDS: Final = (
+    Command(
+        name="run",
+        group=CommandGroup.CHANGE,
+        summary="Watch manifests and a cluster as a service",
+        module="reconciler.features.service.run_command",
+        is_service=True,
+    ),
+    Command(
+        name="record",
+        group=CommandGroup.CHECK,
+        summary="Record traffic from brokers' metrics pages as a service",
+        module="reconciler.features.service.record_command",
+        is_service=True,
+    ),
+)
+
+EXAMPLES: Final = (
+    (
+        "run",
+        CommandExamples(
+            page="run.md",
+            lines=(
+                ("Report drift every five minutes, and write nothing", "run quotas --cluster prod"),
+                (
+                    "Apply too, with the manifests of a trusted branch",
+                    "run quotas --cluster prod --apply --trusted-ref origin/main",
+                ),
+            ),
+        ),
+    ),
+    (
+        "record",
+        CommandExamples(
+            page="get-a-history.md",
+            lines=(
+                (
+                    "Record one broker for an hour",
+                    "record --traffic 1=metrics+http://b1:7071/metrics --folder history --duration 3600",
+                ),
+                (
+                    "Read a page each second, and keep two days",
+                    "record --traffic metrics+http://kafka-1:7071 --folder history --interval 1 --keep 2",
+                ),
+            ),
+        ),
+    ),
+)
