@@ -137,16 +137,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
-    "rules": CommandExamples(
-        page="monitor.md",
-        lines=(
-            ("Write rules for an exporter without rules of its own", "rules quotas --cluster prod --out prometheus=rules.yaml"),
-            (
-                "Write rules and a dashboard for the example configuration of jmx_exporter",
-                "rules quotas --cluster prod --layout quota-labels --out prometheus=rules.yaml --out grafana=dashboard.json",
-            ),
-        ),
-    ),
     "describe": CommandExamples(
         page="describe-and-alter.md",
         lines=(

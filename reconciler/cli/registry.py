@@ -105,12 +105,6 @@ CORE: Final = (
         is_short=True,
     ),
     Command(
-        name="rules",
-        group=CommandGroup.INSPECT,
-        summary="Write Prometheus rules and a Grafana dashboard of the limits",
-        module="reconciler.cli.commands.rules",
-    ),
-    Command(
         name="comment",
         group=CommandGroup.REVIEW,
         summary="Post and update the comment on a pull request or merge request",

@@ -28,19 +28,16 @@ if TYPE_CHECKING:
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.drift_text import drift_lines, drift_markdown
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
-    from reconciler.render.grafana_dashboard import render_grafana_dashboard
     from reconciler.render.layout import Block, Column, Line, Style, labelled, line, message_segments, plain, table, write
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.over_limit_words import row_over_text
     from reconciler.render.plan_page import findings_html, plan_html
     from reconciler.render.plan_text import MANY_CHANGES, apply_report_lines, cluster_title, failure_lines, join_parts, plan_lines
-    from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
     from reconciler.render.proposed_values_text import proposal_lines, revision_diff
     from reconciler.render.report_page import overview_lines, report_html
     from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
-    from reconciler.render.rule_layouts import RuleLayout
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
     from reconciler.render.sticky_comment import (

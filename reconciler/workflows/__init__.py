@@ -96,7 +96,6 @@ if TYPE_CHECKING:
         load_manifests,
         stop_on,
     )
-    from reconciler.workflows.monitoring_rules import quota_rules
     from reconciler.workflows.notify import (
         notification_of_drift,
         notification_of_error,

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleOptions, render_prometheus_rules
+from reconciler.features.monitoring.rule_layouts import RuleLayout
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.render.prometheus_rules import QuotaRules, RuleOptions, render_prometheus_rules
-from reconciler.render.rule_layouts import RuleLayout
 from reconciler.resolution.kafka_names import quote_client_id, sanitize_name
 from tests.builders import client, pair, user
 from tests.support.command import invoke

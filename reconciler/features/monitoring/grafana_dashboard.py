@@ -7,8 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reconciler.features.monitoring.prometheus_rules import (
+    GROUP_LIMIT,
+    LIMIT,
+    MUTED,
+    NEVER_USED,
+    RATE,
+    THROTTLE_TIME,
+    UTILIZATION,
+)
 from reconciler.model import CLIENT_KEYS, QuotaKey
-from reconciler.render.prometheus_rules import GROUP_LIMIT, LIMIT, MUTED, NEVER_USED, RATE, THROTTLE_TIME, UTILIZATION
 
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 _WIDTH: Final = 24

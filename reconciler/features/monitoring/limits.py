@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.render import QuotaRules
+from reconciler.features.monitoring.prometheus_rules import QuotaRules
 from reconciler.resolution import ViewKind
-from reconciler.workflows.resolve import Sources
+from reconciler.workflows import Sources
 
 _ORIGINS: Final = {
     ViewKind.MANIFESTS: "the manifests",

@@ -15,7 +15,7 @@ from reconciler.cli.traffic_options import share
 from reconciler.errors import ManifestError, OutputError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.render import QuotaRules, RuleFile
+    from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleFile
 
 _FORMATS: Final = ("prometheus", "grafana")
 _LAYOUTS: Final = ("default-format", "quota-labels", "old-rule-order", "lower-case", "strimzi", "name-only")
@@ -117,9 +117,10 @@ def parse(namespace: argparse.Namespace) -> RulesArguments:
 
 def run(args: RulesArguments) -> int:
     """Read the limits and print the rules."""
+    from reconciler.features.monitoring.limits import quota_rules
     from reconciler.files import write_whole
     from reconciler.model import Severity
-    from reconciler.workflows import Sources, Where, check_names, quota_rules
+    from reconciler.workflows import Sources, Where, check_names
 
     files = output.parse_out(args.out, formats=_FORMATS)
     check_names([args.state])
@@ -152,7 +153,8 @@ def run(args: RulesArguments) -> int:
 
 
 def _rules(args: RulesArguments, quotas: QuotaRules) -> RuleFile:
-    from reconciler.render import RuleLayout, RuleOptions, render_prometheus_rules
+    from reconciler.features.monitoring.prometheus_rules import RuleOptions, render_prometheus_rules
+    from reconciler.features.monitoring.rule_layouts import RuleLayout
 
     if args.near <= 0:
         raise UsageError("--near is a share above 0, such as 80%")
@@ -169,7 +171,7 @@ def _rules(args: RulesArguments, quotas: QuotaRules) -> RuleFile:
 
 
 def _pieces(name: str, quotas: QuotaRules, rules: RuleFile) -> Iterator[str]:
-    from reconciler.render import render_grafana_dashboard
+    from reconciler.features.monitoring.grafana_dashboard import render_grafana_dashboard
 
     yield render_grafana_dashboard(quotas.cluster) if name == "grafana" else rules.text
 

@@ -11,11 +11,11 @@ import pytest
 import yaml
 from hypothesis import given
 
+from reconciler.features.monitoring.grafana_dashboard import render_grafana_dashboard
+from reconciler.features.monitoring.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
+from reconciler.features.monitoring.rule_layouts import LAYOUT_NAMES, RuleLayout
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
-from reconciler.render.grafana_dashboard import render_grafana_dashboard
-from reconciler.render.prometheus_rules import QuotaRules, RuleFile, RuleOptions, render_prometheus_rules
-from reconciler.render.rule_layouts import LAYOUT_NAMES, RuleLayout
 from reconciler.resolution.kafka_names import quote_client_id, sanitize_name
 from reconciler.traffic.sources.client_names import ClientNames, NameIndex, unquote_client_id
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, read_series

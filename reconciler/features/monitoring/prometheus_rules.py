@@ -13,8 +13,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.features.monitoring.rule_layouts import (
+    LAYOUT_NAMES,
+    LabelCopy,
+    LayoutNames,
+    RuleLayout,
+    SensorSeries,
+    named_sensors,
+)
 from reconciler.model import CLIENT_KEYS, DEFAULT, Entity, EntityName, EntityType, QuotaKey, escaped, in_canonical_order
-from reconciler.render.rule_layouts import LAYOUT_NAMES, LabelCopy, LayoutNames, RuleLayout, SensorSeries, named_sensors
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,

@@ -1,0 +1,1 @@
+"""The limits of a cluster as Prometheus rules and a Grafana dashboard."""

@@ -1,0 +1,35 @@
+"""What monitoring adds: the command rules."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.hooks import Command, CommandExamples, CommandGroup
+
+COMMANDS: Final = (
+    Command(
+        name="rules",
+        group=CommandGroup.INSPECT,
+        summary="Write Prometheus rules and a Grafana dashboard of the limits",
+        module="reconciler.features.monitoring.command",
+    ),
+)
+
+EXAMPLES: Final = (
+    (
+        "rules",
+        CommandExamples(
+            page="monitor.md",
+            lines=(
+                (
+                    "Write rules for an exporter without rules of its own",
+                    "rules quotas --cluster prod --out prometheus=rules.yaml",
+                ),
+                (
+                    "Write rules and a dashboard for the example configuration of jmx_exporter",
+                    "rules quotas --cluster prod --layout quota-labels --out prometheus=rules.yaml --out grafana=dashboard.json",
+                ),
+            ),
+        ),
+    ),
+)
