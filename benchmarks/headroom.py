@@ -69,7 +69,7 @@ def _refresh(what: str, view: object, traffic: str, bare: float) -> None:
     from reconciler.features.insight.headroom.rate_sources import LoadOptions, open_load_source
     from reconciler.features.insight.headroom.reading import HeadroomReader
     from reconciler.features.insight.headroom.text import headroom_lines
-    from reconciler.render.layout import write
+    from reconciler.render.terminal import write
     from reconciler.resolution.views import QuotaView
 
     assert isinstance(view, QuotaView)

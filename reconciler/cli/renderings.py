@@ -204,9 +204,9 @@ _FINDINGS: Final[Mapping[str, Callable[[Sequence[Finding]], str]]] = {
 
 
 def _drift_text(drift: Drift) -> str:
-    from reconciler.render import drift_lines, plain
+    from reconciler.render import drift_view, plain
 
-    return plain(drift_lines(drift))
+    return plain(drift_view(drift).lines)
 
 
 def _drift_json(drift: Drift) -> str:
@@ -216,9 +216,9 @@ def _drift_json(drift: Drift) -> str:
 
 
 def _drift_summary(drift: Drift) -> str:
-    from reconciler.render import drift_markdown
+    from reconciler.render import drift_view, view_markdown
 
-    return drift_markdown(drift, budget=SUMMARY_BUDGET)
+    return view_markdown(drift_view(drift), budget=SUMMARY_BUDGET)
 
 
 def _drift_outputs(drift: Drift) -> str:

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from reconciler.render.comment_entities import entities_line, hidden_entities
     from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
-    from reconciler.render.drift_text import drift_lines, drift_markdown
+    from reconciler.render.drift_text import drift_view
     from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
-    from reconciler.render.layout import Block, Column, Line, Style, labelled, line, message_segments, plain, table, write
+    from reconciler.render.html_writer import view_html
+    from reconciler.render.layout import Block, Column, Line, Style, View, labelled, line, table
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
+    from reconciler.render.markdown_writer import view_markdown
     from reconciler.render.over_limit_words import row_over_text
     from reconciler.render.plan_page import findings_html, plan_html
     from reconciler.render.plan_text import MANY_CHANGES, apply_report_lines, cluster_title, failure_lines, join_parts, plan_lines
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         read_marker,
         render_sticky_comment,
     )
+    from reconciler.render.terminal import plain, write
     from reconciler.render.traffic_check_text import contract_lines
 
 __getattr__ = lazy_face(__name__)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from reconciler.documents import Tone, headline
 from reconciler.model import BacktestReport, Provenance, Verdict, display_name
 from reconciler.render.backtest_sentences import history_words
-from reconciler.render.layout import Line, Style, labelled, line
+from reconciler.render.layout import Block, Line, Style, View, heading, labelled, line
 
 _TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
 VERDICT_STYLES: Final = {
@@ -25,10 +25,27 @@ def answer_line(report: BacktestReport, label: str) -> Line:
     return labelled(f"{label}: ", _TONES[tone], (words, _TONES[tone]))
 
 
-def heading_lines(title: str, rest: str) -> Iterator[Line]:
+def heading_lines(title: str, rest: str = "", *, count: int | None = None) -> Iterator[Block]:
     """The title of a section, and what it counts."""
     yield line()
-    yield line((title, Style.STRONG), f" ({rest})")
+    yield heading(title, (title, Style.STRONG), f" ({rest})" if rest else "", count=count)
+    if rest:
+        yield line(pages=((f"{rest[0].upper()}{rest[1:]}.", Style.FAINT),))
+
+
+def report_view(report: BacktestReport, kind: str, blocks: Iterable[Block]) -> View:
+    """A backtest or a simulation with its answer."""
+    words, tone = headline(report)
+    answer, _, rest = words.partition(". ")
+    title = answer_line(report, kind.capitalize())
+    return View(
+        kind=kind,
+        cluster=report.cluster,
+        title=title,
+        answer=line(*title.segments, hang=title.hang, pages=((f"{answer}." if rest else answer, _TONES[tone]),)),
+        lead=rest,
+        blocks=tuple(blocks),
+    )
 
 
 def more_lines(count: int, most: int | None, what: str) -> Iterator[Line]:
@@ -37,10 +54,9 @@ def more_lines(count: int, most: int | None, what: str) -> Iterator[Line]:
         yield line((f"  and {count - most:,} more {what}. --details shows all", Style.FAINT))
 
 
-def history_lines(provenance: Provenance, *, samples: bool) -> Iterator[Line]:
+def history_lines(provenance: Provenance, *, samples: bool) -> Iterator[Block]:
     """What the report rests on. ``samples``: with lines that could not be read."""
-    yield line()
-    yield line(("What this rests on", Style.STRONG))
+    yield from heading_lines("What this rests on")
     for sentence, tone in history_words(provenance):
         yield labelled("  Warning: ", Style.WARN, sentence) if tone is not Tone.GOOD else line(f"  {sentence}")
     if samples:

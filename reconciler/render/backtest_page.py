@@ -35,7 +35,6 @@ from reconciler.render.html_page import (
     FoundRow,
     Masthead,
     PageSection,
-    Tile,
     chip,
     commit_words,
     filter_form,
@@ -51,9 +50,11 @@ from reconciler.render.html_page import (
     tiles,
     unbroken,
 )
+from reconciler.render.html_writer import view_html
+from reconciler.render.layout import Tile
 from reconciler.render.over_limit_words import over_text
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
-from reconciler.render.simulation_text import simulation_html
+from reconciler.render.simulation_text import simulation_view
 from reconciler.text import count_of, duration, recommended_text, safe_text
 
 _CARDS: Final = 40
@@ -68,7 +69,7 @@ _SEEN_OVER: Final = (Verdict.THROTTLED, Verdict.POSSIBLE)
 def backtest_html(report: BacktestReport, links: RepositoryLinks = NO_LINKS) -> str:
     """A report as one HTML page without external files. Equal reports give equal bytes."""
     if report.simulation is not None:
-        return simulation_html(report, report.simulation)
+        return view_html(simulation_view(report, report.simulation, details=True), links)
     cluster = f": {display_name(report.cluster)}" if report.cluster else ""
     groups = group_verdicts(report.verdicts)
     sections = _sections(report, groups, links)

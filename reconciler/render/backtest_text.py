@@ -46,7 +46,7 @@ from reconciler.render.backtest_sentences import (
 from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
 from reconciler.render.metric_sentences import has_only_metrics, metrics_words
 from reconciler.render.over_limit_words import over_text, row_over_text
-from reconciler.render.simulation_text import simulation_lines
+from reconciler.render.simulation_text import simulation_view
 from reconciler.text import count_of, recommended_text
 
 _SHOWN_GROUPS: Final = 30
@@ -77,7 +77,7 @@ _BROKERS: Final = (
 def backtest_lines(report: BacktestReport, *, details: bool = False) -> tuple[Block, ...]:
     """The report, readable from top to bottom; ``details``: with all that it rests on, and each broker."""
     if report.simulation is not None:
-        return simulation_lines(report, report.simulation, details=details)
+        return simulation_view(report, report.simulation, details=details).lines
     return tuple(_blocks(report, details=details))
 
 

@@ -36,7 +36,6 @@ from reconciler.render.comment_rows import changed_groups
 from reconciler.render.comment_verdict import errors_in
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import counts_sentence
-from reconciler.render.layout import plain
 from reconciler.render.markdown_text import (
     NAME_LIMIT,
     Section,
@@ -51,6 +50,7 @@ from reconciler.render.markdown_text import (
 )
 from reconciler.render.plan_text import read_words
 from reconciler.render.repository_links import RepositoryLinks, web_address
+from reconciler.render.terminal import plain
 from reconciler.text import count_of, list_some
 
 _EXCEPTION_DAYS: Final = 14

@@ -12,7 +12,8 @@ from itertools import groupby
 from typing import Final
 
 from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped
-from reconciler.render.layout import Line, Style, cells, line, message_segments
+from reconciler.render.layout import Line, Style, line
+from reconciler.render.terminal import cells
 from reconciler.text import count_of
 
 _STYLES: Final = {Severity.ERROR: Style.BAD, Severity.WARNING: Style.WARN, Severity.INFO: Style.FAINT}
@@ -74,7 +75,7 @@ def _lines(finding: Finding, sources: Mapping[Span, str], width: int | None) -> 
         place,
         (finding.severity.value, _STYLES[finding.severity]),
         ": ",
-        *message_segments(finding.message),
+        finding.message,
         " ",
         (f"[{finding.id}]", Style.FAINT),
     )

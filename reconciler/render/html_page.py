@@ -17,6 +17,7 @@ from typing import Final
 
 from reconciler import __version__
 from reconciler.model import Finding, ManifestCommit, MessagePart, PartKind, Severity, Span, escaped, parts_of
+from reconciler.render.layout import Tile
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 from reconciler.text import amount
 
@@ -43,16 +44,6 @@ class PageSection:
     body: tuple[str, ...]
     count: int | None = None
     needs_script: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tile:
-    """A number at the top of a page. ``style``: ``bad``, ``warn``, ``good`` or ``faint``; ``place``: the section it leads to."""
-
-    number: int
-    words: str
-    style: str
-    place: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

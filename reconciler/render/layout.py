@@ -1,20 +1,17 @@
-"""Lines and tables of styled text, and how they become rows of characters: for a terminal of some width, or for a file.
+"""A result for people, built once: styled lines, tables and headings, which three writers turn into text, Markdown and a page.
 
-Without a width (a pipe, a file, a CI log) a line is never wrapped: one fact stays on one line for ``grep`` and for what turns
-``file:line:column`` into links. Columns of a table are aligned there, too.
+Nothing here escapes for a form of output. A segment keeps what it is (a name, an amount, a place), and each writer escapes it
+in its own way.
 """
 
 from __future__ import annotations
 
 import enum
-import functools
-import itertools
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, NewType, TextIO, TypeAlias
+from typing import Final, NewType, TypeAlias
 
-from reconciler.model import PartKind, escaped, parts_of
+from reconciler.model import Entity, Message, MessagePart, PartKind, Span, escaped
 
 
 class Style(enum.StrEnum):
@@ -30,6 +27,22 @@ class Style(enum.StrEnum):
     WARN = "1;33"
     GOOD = "1;32"
 
+    @property
+    def page_class(self) -> str:
+        """The class of a page; empty where the style is nothing there."""
+        return _PAGE_CLASSES.get(self, "")
+
+
+_PAGE_CLASSES: Final = {
+    Style.BAD: "bad",
+    Style.DELETE: "bad",
+    Style.WARN: "warn",
+    Style.UPDATE: "warn",
+    Style.GOOD: "good",
+    Style.CREATE: "good",
+    Style.FAINT: "faint",
+}
+
 
 Shown = NewType("Shown", str)
 """Text of which every character prints: ``line`` escapes the others."""
@@ -37,37 +50,62 @@ Shown = NewType("Shown", str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSegment:
-    """A run of text of one style."""
+    """A run of text of one style. ``kind``, ``value`` and ``span`` are those of a part of a message. ``chip``: a short state."""
 
     text: Shown
     style: Style = Style.PLAIN
+    kind: PartKind = PartKind.TEXT
+    value: float | None = None
+    span: Span | None = None
+    chip: bool = False
+
+    @property
+    def part(self) -> MessagePart:
+        """The same without its style."""
+        return MessagePart(kind=self.kind, text=self.text, value=self.value, span=self.span)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line, however wide. Where it is wrapped, every row but the first begins with ``hang`` blanks."""
+    """One line, however wide. Where it is wrapped, every row but the first begins with ``hang`` blanks.
+
+    ``pages``: what Markdown and pages show in place of ``segments``, where that differs. A terminal prints no row for a line that
+    is for pages alone.
+    """
 
     segments: tuple[TextSegment, ...]
     hang: int = 0
+    pages: tuple[TextSegment, ...] | None = None
 
     @property
     def text(self) -> str:
-        """The line without its styles."""
+        """The line of a terminal without its styles."""
         return "".join(segment.text for segment in self.segments)
+
+    @property
+    def on_pages(self) -> tuple[TextSegment, ...]:
+        """What Markdown and pages show."""
+        return self.segments if self.pages is None else self.pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table. ``least``: the fewest cells to which it may shrink by wrapping; ``None``: it never wraps."""
+    """A column of a table. ``least``: the fewest cells to which it may shrink by wrapping; ``None``: it never wraps.
+
+    ``across``: a terminal writes the cell as a line above the rows that share it. These columns come first. ``chosen``: a page
+    filters rows by it.
+    """
 
     title: str
     least: int | None = None
     to_the_right: bool = False
+    across: bool = False
+    chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of one cell for each column; a row that is a ``Line`` goes across. A column without any text is left out.
+    """Rows of one cell for each column; a row that is a ``Line`` belongs to the row above it. A column without text is left out.
 
     On a terminal too narrow for the columns, each row becomes a block: its first cell, and below it a line for each other.
     """
@@ -78,34 +116,123 @@ class Table:
     titled: bool = True
 
 
-Block: TypeAlias = Line | Table
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """The begin of a section. A terminal prints ``line``, if it has text; ``title`` and ``count`` head Markdown and pages."""
+
+    title: str
+    line: Line
+    count: int | None = None
+
+    @property
+    def place(self) -> str:
+        """What a link to the section names."""
+        return "-".join(self.title.lower().replace(":", "").split())
 
 
-def line(*parts: str | tuple[str, Style], hang: int | None = None) -> Line:
-    """Build a line: plain strings, or pairs of text and style. No text can end the line or move a cursor.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledWords:
+    """Words behind labels, one below the other; those without words are left out."""
+
+    rows: tuple[tuple[str, Line], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Blocks that a page and Markdown show at a click on the title; a terminal prints all. ``place``: what a link names."""
+
+    title: Line
+    blocks: tuple[Block, ...]
+    opened: bool = False
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """What only a page shows; ``html`` makes it."""
+
+    html: Callable[[], Iterator[str]]
+
+
+Block: TypeAlias = "Line | Table | Heading | LabelledWords | Fold | Figure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A number at the top of a page. ``style``: ``bad``, ``warn``, ``good`` or ``faint``; ``place``: the section it leads to."""
+
+    number: int
+    words: str
+    style: str
+    place: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A result for people: what it is of, the sections, and the answer, which is last in a terminal and first elsewhere.
+
+    ``lead`` follows the answer of a page, ``about`` are facts below it, ``tiles`` its numbers, which ``tiles_title`` explains.
+    """
+
+    kind: str
+    cluster: str | None
+    title: Line
+    answer: Line
+    blocks: tuple[Block, ...]
+    foot: Line | None = None
+    lead: str = ""
+    about: tuple[Line, ...] = ()
+    tiles: tuple[Tile, ...] = ()
+    tiles_title: str = ""
+
+    @property
+    def lines(self) -> tuple[Block, ...]:
+        """The whole for a terminal, from top to bottom."""
+        return (self.title, *self.blocks, self.answer, *(() if self.foot is None else (self.foot,)))
+
+
+Words: TypeAlias = str | Entity | Span | MessagePart | TextSegment
+"""What a line is built from. The parts of a message stay apart: entities and flags stand out."""
+
+
+def line(
+    *parts: Words | tuple[Words, Style], hang: int | None = None, pages: Iterable[Words | tuple[Words, Style]] | None = None
+) -> Line:
+    """Build a line of words, or pairs of words and style. No text can end the line or move a cursor.
 
     ``hang`` is two more than the blanks that the line begins with, unless it is given.
     """
-    segments = tuple(_segment(p, Style.PLAIN) if isinstance(p, str) else _segment(*p) for p in parts)
+    segments = tuple(segment for part in parts for segment in _segments(part))
     if hang is None:
         first = segments[0].text if segments else ""
         hang = len(first) - len(first.lstrip(" ")) + 2
-    return Line(segments=segments, hang=hang)
+    shown = None if pages is None else tuple(segment for part in pages for segment in _segments(part))
+    return Line(segments=segments, hang=hang, pages=shown)
 
 
-def labelled(label: str, style: Style, *parts: str | tuple[str, Style]) -> Line:
+def labelled(label: str, style: Style, *parts: Words | tuple[Words, Style]) -> Line:
     """A line that begins with a label; where it is wrapped, the other rows begin below the text after the label."""
     return line((label, style), *parts, hang=len(label))
 
 
+def chip(text: str, style: Style) -> TextSegment:
+    """A short state, such as a verdict or a severity."""
+    return TextSegment(text=Shown(escaped(text)), style=style, chip=True)
+
+
+def heading(title: str, *parts: Words | tuple[Words, Style], count: int | None = None) -> Heading:
+    """Build a heading; ``parts`` are its line in a terminal."""
+    return Heading(title=title, line=line(*parts), count=count)
+
+
 def table(
     columns: Iterable[Column],
-    rows: Iterable[Iterable[Line | str | tuple[str, Style]] | Line],
+    rows: Iterable[Iterable[Line | Words | tuple[Words, Style]] | Line],
     *,
     indent: int = 2,
     titled: bool = True,
 ) -> Table:
-    """Build a table: a cell is a line, a plain string, or a pair of text and style."""
+    """Build a table: a cell is a line, words, or a pair of words and style."""
     return Table(
         columns=tuple(columns),
         rows=tuple(row if isinstance(row, Line) else tuple(_cell(cell) for cell in row) for row in rows),
@@ -114,220 +241,66 @@ def table(
     )
 
 
-def message_segments(text: str) -> tuple[tuple[str, Style], ...]:
-    """The parts of a message for ``line``: entities and flags stand out."""
-    return tuple((part.text, _OF_PART.get(part.kind, Style.PLAIN)) for part in parts_of(text))
-
-
 _OF_PART: Final = {PartKind.ENTITY: Style.STRONG, PartKind.FLAG: Style.STRONG}
 
-_GAP: Final = 2
 
-_NARROWEST: Final = 20
-
-_WIDEST_PADDING: Final = 72
-"""Without a width: a longer cell moves the rest of its own row only."""
-
-_JOINTS: Final = "-_./:=;"
-
-_UNIT: Final = r"(?:[KMGT]i)?B/s|%|x|s|min|h|days|ms|connections/s|partitions/s"
-
-_WORD: Final = re.compile(rf"(?:\S|(?<=[0-9]) (?=(?:{_UNIT})(?![\w/])))+")
-"""What is never broken where it fits a row: a word, or a number with its unit."""
-
-
-def _cell(given: Line | str | tuple[str, Style]) -> Line:
+def _cell(given: Line | Words | tuple[Words, Style]) -> Line:
     return given if isinstance(given, Line) else line(given, hang=0)
 
 
-def _segment(text: str, style: Style) -> TextSegment:
-    return TextSegment(text=Shown(escaped(text[:])), style=style)
+def _segments(part: Words | tuple[Words, Style]) -> tuple[TextSegment, ...]:
+    words, style = part if isinstance(part, tuple) else (part, None)
+    match words:
+        case Message():
+            return tuple(_segment(each, style) for each in words.parts)
+        case str():
+            return (TextSegment(text=Shown(escaped(words)), style=style or Style.PLAIN),)
+        case TextSegment():
+            return (words,)
+        case MessagePart():
+            return (_segment(words, style),)
+        case Entity():
+            return (_segment(MessagePart(kind=PartKind.ENTITY, text=str(words)), style),)
+    return (_segment(MessagePart(kind=PartKind.PLACE, text=str(words), span=words), style),)
 
 
-def plain(blocks: Iterable[Block], *, width: int | None = None) -> str:
-    """Blocks as text without styles, wrapped at ``width`` columns; every row ends in a newline."""
-    return "".join(f"{''.join(segment.text for segment in row)}\n" for row in _rows(blocks, width))
+def _segment(part: MessagePart, style: Style | None) -> TextSegment:
+    shown = _OF_PART.get(part.kind, Style.PLAIN) if style is None else style
+    return TextSegment(text=Shown(escaped(part.text)), style=shown, kind=part.kind, value=part.value, span=part.span)
 
 
-def write(blocks: Iterable[Block], stream: TextIO, *, color: bool, width: int | None = None) -> None:
-    """Write to a stream, coloured or not, wrapped to ``width`` columns or not at all."""
-    if not color:
-        stream.write(plain(blocks, width=width))
-        return
-    stream.write("".join(f"{''.join(map(_painted, row))}\n" for row in _rows(blocks, width)))
-
-
-def cells(text: str) -> int:
-    """How many columns of a terminal a text takes: 2 for wide characters and emoji, 0 for combining marks."""
-    if text.isascii():
-        return len(text)
-    measured = _wide()(text)
-    return measured if measured >= 0 else len(text)
-
-
-@functools.cache
-def _wide() -> Callable[[str], int]:
-    # Most outputs have no such character and do without the import.
-    from wcwidth import wcswidth
-
-    return wcswidth
-
-
-def _painted(segment: TextSegment) -> str:
-    code = segment.style.value
-    return f"\x1b[{code}m{segment.text}\x1b[0m" if code and segment.text else segment.text
-
-
-Row: TypeAlias = tuple[TextSegment, ...]
-
-
-def _rows(blocks: Iterable[Block], width: int | None) -> Iterator[Row]:
-    usable = None if width is None else max(width, _NARROWEST)
+def sections_of(blocks: Iterable[Block]) -> Iterator[tuple[Heading | None, tuple[Block, ...]]]:
+    """The blocks below each heading, for Markdown and pages; those before the first one without a heading."""
+    head: Heading | None = None
+    inner: list[Block] = []
     for block in blocks:
-        if isinstance(block, Table):
-            yield from _table_rows(block, usable)
-        else:
-            yield from _wrapped(block, usable)
+        if isinstance(block, Heading):
+            if inner:
+                yield head, tuple(inner)
+            head, inner = block, []
+        elif not isinstance(block, Line) or any(segment.text.strip() for segment in block.on_pages):
+            inner.append(block)
+    if inner:
+        yield head, tuple(inner)
 
 
-def _wrapped(source: Line, width: int | None, *, indented: bool = True) -> Iterator[Row]:
-    text = source.text
-    if width is None or cells(text) <= width:
-        yield source.segments
-        return
-    hang = min(source.hang, width // 2) if indented else 0
-    blanks = (TextSegment(text=Shown(" " * hang)),) if hang else ()
-    for number, (start, end) in enumerate(_cuts(text, width, hang)):
-        part = tuple(_slice(source.segments, start, end))
-        yield (*blanks, *part) if number else part
-
-
-def _cuts(text: str, width: int, hang: int) -> Iterator[tuple[int, int]]:
-    """Where the rows of a text begin and end; blanks between two rows are in neither."""
-    start, end, room = 0, 0, width
-    for match in _WORD.finditer(text):
-        if end and cells(text[start : match.end()]) > room:
-            yield start, end
-            start, room = match.start(), width - hang
-        while cells(text[start : match.end()]) > room:
-            # Only a word that is alone on its row gets here: it is broken where the row is full.
-            length = _breaking(text[start : match.end()], room)
-            yield start, start + length
-            start, room = start + length, width - hang
-        end = match.end()
-    if end > start:
-        yield start, end
-
-
-def _breaking(text: str, room: int) -> int:
-    """How many characters of a long word go on this row: up to a joint of the word where there is one in the second half."""
-    length = fitting(text, room)
-    joint = max(text.rfind(mark, 0, length) for mark in _JOINTS) + 1
-    return joint if 2 * joint > length else length
-
-
-def fitting(text: str, room: int) -> int:
-    """How many characters of a text fit; at least one, and never half a character with its marks."""
-    if text.isascii():
-        return max(1, room)
-    from wcwidth import iter_graphemes
-
-    length = used = 0
-    for grapheme in iter_graphemes(text):
-        used += cells(grapheme)
-        if used > room and length:
-            break
-        length += len(grapheme)
-    return length
-
-
-def _slice(segments: Iterable[TextSegment], start: int, end: int) -> Iterator[TextSegment]:
-    at = 0
-    for segment in segments:
-        text = segment.text[max(start - at, 0) : max(end - at, 0)]
-        at += len(segment.text)
-        if text:
-            yield TextSegment(text=Shown(text), style=segment.style)
-
-
-def _table_rows(table: Table, width: int | None) -> Iterator[Row]:
-    used = [
-        index
-        for index in range(len(table.columns))
-        if any(row[index].segments and row[index].text for row in table.rows if not isinstance(row, Line))
-    ]
-    columns = [table.columns[index] for index in used]
-    rows = [row if isinstance(row, Line) else tuple(row[index] for index in used) for row in table.rows]
-    natural = [
-        max(cells(column.title) if table.titled else 0, *(cells(row[at].text) for row in rows if not isinstance(row, Line)))
-        for at, column in enumerate(columns)
-    ]
-    if width is None:
-        widths: Sequence[int] | None = [min(column_width, _WIDEST_PADDING) for column_width in natural]
-    else:
-        widths = _fitted(columns, natural, width - table.indent - _GAP * max(len(columns) - 1, 0))
-    if widths is None:
-        yield from _stacked(table, columns, rows, width or 0)
-        return
-    if table.titled and columns:
-        titles = tuple(Line(segments=(TextSegment(text=Shown(column.title), style=Style.FAINT),)) for column in columns)
-        yield from _aligned(titles, columns, widths, table.indent, wraps=width is not None)
-    for row in rows:
-        if isinstance(row, Line):
-            yield from _wrapped(row, width)
-        else:
-            yield from _aligned(row, columns, widths, table.indent, wraps=width is not None)
-
-
-def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> list[int] | None:
-    """The widths of columns that fit: those that wrap shrink, the widest first; ``None`` when they cannot fit."""
-    widths = list(natural)
-    least = [
-        column_width if column.least is None else min(column_width, column.least)
-        for column, column_width in zip(columns, natural, strict=True)
-    ]
-    if sum(least) > room:
-        return None
-    while (excess := sum(widths) - room) > 0:
-        widest = max(width for width, low in zip(widths, least, strict=True) if width > low)
-        at = [n for n, (width, low) in enumerate(zip(widths, least, strict=True)) if width == widest and width > low]
-        below = max((w for w, low in zip(widths, least, strict=True) if w < widest and w > low), default=0)
-        for n in at:
-            if excess <= 0:
-                break
-            step = min(widths[n] - max(below, least[n]), -(-excess // len(at)), excess)
-            widths[n] -= max(step, 1)
-            excess -= max(step, 1)
-    return widths
-
-
-def _aligned(row: Sequence[Line], columns: Sequence[Column], widths: Sequence[int], indent: int, *, wraps: bool) -> Iterator[Row]:
-    wrapped = [list(_wrapped(cell, width if wraps else None, indented=False)) for cell, width in zip(row, widths, strict=True)]
-    for parts in itertools.zip_longest(*wrapped, fillvalue=()):
-        made: list[TextSegment] = []
-        owed = indent
-        for part, column, width in zip(parts, columns, widths, strict=True):
-            missing = max(width - sum(cells(segment.text) for segment in part), 0)
-            if column.to_the_right:
-                owed, missing = owed + missing, 0
-            if any(segment.text for segment in part):
-                made += (TextSegment(text=Shown(" " * owed)), *part)
-                owed = 0
-            owed += missing + _GAP
-        yield tuple(made)
-
-
-def _stacked(table: Table, columns: Sequence[Column], rows: Sequence[tuple[Line, ...] | Line], width: int) -> Iterator[Row]:
-    labels = max((cells(column.title) for column in columns[1:]), default=0)
-    for row in rows:
-        if isinstance(row, Line):
-            yield from _wrapped(row, width)
+def rows_of(table: Table) -> Iterator[tuple[tuple[Line, ...], tuple[Line, ...]]]:
+    """Each row of a table with the lines that belong to it."""
+    row: tuple[Line, ...] | None = None
+    below: list[Line] = []
+    for each in table.rows:
+        if isinstance(each, Line):
+            below.append(each)
             continue
-        indent = TextSegment(text=Shown(" " * table.indent))
-        if row[0].text:
-            yield from _wrapped(Line(segments=(indent, *row[0].segments), hang=table.indent + 2), width)
-        for column, cell in zip(columns[1:], row[1:], strict=True):
-            if cell.text:
-                label = f"{' ' * (table.indent + 2)}{column.title}{' ' * (labels - cells(column.title) + _GAP)}"
-                head = TextSegment(text=Shown(label), style=Style.FAINT)
-                yield from _wrapped(Line(segments=(head, *cell.segments), hang=len(label)), width)
+        if row is not None:
+            yield row, tuple(below)
+            below = []
+        row = each
+    if row is not None:
+        yield row, tuple(below)
+
+
+def columns_on_pages(table: Table) -> tuple[int, ...]:
+    """The columns with any text on pages."""
+    rows = [row for row in table.rows if not isinstance(row, Line)]
+    return tuple(at for at in range(len(table.columns)) if any(each.text for row in rows for each in row[at].on_pages))

@@ -40,9 +40,10 @@ from reconciler.render.comment_sections import (
 )
 from reconciler.render.comment_verdict import alert_sentences, history_length, judge_comment
 from reconciler.render.markdown_text import NAME_LIMIT, Section, code, fence, fold, rows_that_fit, shorten, size
+from reconciler.render.markdown_writer import view_markdown
 from reconciler.render.plan_text import direction_sentence
 from reconciler.render.repository_links import RepositoryLinks, short_commit, short_digest, web_address
-from reconciler.render.simulation_text import simulation_markdown
+from reconciler.render.simulation_text import simulation_view
 from reconciler.render.sticky_comment import DATA_START, Marker, comment_heading, marker_line
 from reconciler.text import count_of
 
@@ -130,7 +131,7 @@ def findings_markdown(
 def render_backtest_markdown(report: BacktestReport, *, links: RepositoryLinks | None = None, budget: int = BUDGET) -> str:
     """A backtest alone, in at most ``budget`` bytes; one of moved traffic shows its longest tables in part."""
     if report.simulation is not None:
-        return simulation_markdown(report, report.simulation)
+        return view_markdown(simulation_view(report, report.simulation), budget=budget, links=links or RepositoryLinks())
     subject = _Subject(report=report, rows=tuple(change_rows(None, report)))
     verdict = judge_comment(None, report, (), subject.rows)
     marker = Marker(kind="backtest", cluster=report.cluster, digest=None, verdict=verdict.value)

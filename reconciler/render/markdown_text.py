@@ -67,11 +67,12 @@ def message_markdown(
     parts = parts_of(text)
     if len(parts) == 1 and parts[0].kind is PartKind.TEXT:
         return prose(text, limit=limit, begins_line=begins_line)
-    whole = (_part(part, begins=begins_line and not number, limit=limit, place=place) for number, part in enumerate(parts))
+    whole = (part_markdown(part, begins=begins_line and not at, limit=limit, place=place) for at, part in enumerate(parts))
     return "".join(whole).strip()
 
 
-def _part(part: MessagePart, *, begins: bool, limit: int, place: Callable[[Span], str] | None) -> str:
+def part_markdown(part: MessagePart, *, begins: bool, limit: int = NAME_LIMIT, place: Callable[[Span], str] | None = None) -> str:
+    """One part of a message. ``begins``: it is the first of its line."""
     if part.span is not None and place is not None:
         return place(part.span)
     if part.kind not in (PartKind.TEXT, PartKind.AMOUNT):

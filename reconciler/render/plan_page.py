@@ -14,7 +14,6 @@ from reconciler.render.html_page import (
     FoundRow,
     Masthead,
     PageSection,
-    Tile,
     amount_html,
     chip,
     commit_words,
@@ -32,7 +31,7 @@ from reconciler.render.html_page import (
     text,
     tiles,
 )
-from reconciler.render.layout import plain
+from reconciler.render.layout import Tile
 from reconciler.render.plan_text import (
     INCOMPLETE,
     ChangeDirection,
@@ -44,6 +43,7 @@ from reconciler.render.plan_text import (
     withheld_words,
 )
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
+from reconciler.render.terminal import plain
 from reconciler.render.value_sentences import change_sentences
 from reconciler.text import count_of, factor
 

@@ -33,7 +33,7 @@ from reconciler.model import (
 )
 from reconciler.render.effects_text import effects_lines
 from reconciler.render.findings_text import findings_lines
-from reconciler.render.layout import Block, Column, Line, Style, Table, labelled, line, message_segments, table
+from reconciler.render.layout import Block, Column, Line, Style, Table, labelled, line, table
 from reconciler.render.value_sentences import change_sentences
 from reconciler.resolution import callback_notes
 from reconciler.text import all_changes, amount, count_of, duration, factor
@@ -102,7 +102,7 @@ def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
         yield line()
     yield from _guards(plan)
     for note in plan.notes:
-        yield labelled("Note: ", Style.FAINT, *message_segments(note))
+        yield labelled("Note: ", Style.FAINT, note)
     if not plan.complete:
         yield labelled("Note: ", Style.FAINT, INCOMPLETE)
     yield line((summary_sentence(plan), Style.STRONG))
@@ -139,7 +139,7 @@ def _withheld(withheld: WithheldOwner, plan: Plan, most_changes: int | None) -> 
         yield from _changes(withheld.changes, plan.leaders)
     for reason in withheld.reasons:
         head = f"  {reason.kind} {reason.id}: " if reason.id is not None else "  "
-        yield line((head, Style.WARN), *message_segments(reason.message), hang=4)
+        yield line((head, Style.WARN), reason.message, hang=4)
 
 
 def _by_file(changes: Sequence[Change]) -> dict[str, list[Change]]:
@@ -239,11 +239,11 @@ def _guards(plan: Plan) -> Iterator[Line]:
     for guard in spoken:
         if guard.status is GuardStatus.ACCEPTED:
             whose = f" of owner {escaped(guard.owner)}" if guard.owner is not None else ""
-            yield line((f"Guard {guard.id}{whose} is accepted: ", Style.GOOD), *message_segments(guard.message))
+            yield line((f"Guard {guard.id}{whose} is accepted: ", Style.GOOD), guard.message)
         else:
             yield line(
                 (f"Guard {guard.id} needs acceptance: ", Style.WARN),
-                *message_segments(guard.message),
+                guard.message,
                 f" {guard.advice or ''}".rstrip(),
             )
     if spoken:
@@ -355,10 +355,10 @@ def _report_lines(report: ApplyReport) -> Iterator[Line]:
         yield line(("  withheld: ", Style.WARN), f"{withheld.name}{count}")
         for reason in withheld.reasons:
             head = f"    {reason.kind} {reason.id}: " if reason.id is not None else "    "
-            yield line(head, *message_segments(reason.message), hang=6)
+            yield line(head, reason.message, hang=6)
     yield line(_report_headline(report))
     if report.result in (ApplyResult.DONE, ApplyResult.PARTIAL):
-        yield from (labelled("Note: ", Style.WARN, *message_segments(note)) for note in callback_notes(report.cluster))
+        yield from (labelled("Note: ", Style.WARN, note) for note in callback_notes(report.cluster))
     if report.withheld and report.result in (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO):
         yield line((f"{withheld_words(report.withheld)}.", Style.BAD))
     if report.message and report.result is not ApplyResult.DONE:

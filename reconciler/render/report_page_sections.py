@@ -25,7 +25,6 @@ from reconciler.render.backtest_sentences import peak_share, peak_text, unjudged
 from reconciler.render.findings_text import counts_sentence
 from reconciler.render.html_page import (
     PageSection,
-    Tile,
     amount_html,
     chip,
     items,
@@ -39,6 +38,7 @@ from reconciler.render.html_page import (
     text,
     unbroken,
 )
+from reconciler.render.layout import Tile
 from reconciler.render.metric_sentences import metric_rows_words
 from reconciler.render.over_limit_words import over_text
 from reconciler.text import count_of, expiry_text, rate, recommended_text, safe_text, unit_text

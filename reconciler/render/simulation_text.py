@@ -1,4 +1,4 @@
-"""A simulation for a terminal: the answer, who is throttled then, which limits change, where the traffic is, and how it moved."""
+"""A simulation: the answer, who is throttled then, which limits change, where the traffic is, and how it moved."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from reconciler.documents import headline
 from reconciler.model import (
     BacktestReport,
     BucketName,
@@ -21,7 +20,7 @@ from reconciler.model import (
     display_name,
     group_verdicts,
 )
-from reconciler.render.backtest_blocks import VERDICT_STYLES, answer_line, heading_lines, history_lines, more_lines
+from reconciler.render.backtest_blocks import VERDICT_STYLES, heading_lines, history_lines, more_lines, report_view
 from reconciler.render.backtest_sentences import (
     after_text,
     group_title,
@@ -30,10 +29,7 @@ from reconciler.render.backtest_sentences import (
     peak_text,
     rule_sentences,
 )
-from reconciler.render.block_pages import blocks_as_markdown, blocks_as_sections
-from reconciler.render.html_page import Masthead, page
-from reconciler.render.layout import Block, Column, Style, labelled, line, table
-from reconciler.render.markdown_text import prose
+from reconciler.render.layout import Block, Column, Style, View, labelled, line, table
 from reconciler.render.over_limit_words import over_text
 from reconciler.text import count_of, rate
 
@@ -70,34 +66,9 @@ _BROKERS: Final = (
 )
 
 
-def simulation_lines(report: BacktestReport, simulation: Simulation, *, details: bool) -> tuple[Block, ...]:
+def simulation_view(report: BacktestReport, simulation: Simulation, *, details: bool = False) -> View:
     """The report of a simulation, readable from top to bottom. ``details``: with each broker and every client that moves."""
-    return tuple(_blocks(report, simulation, details=details))
-
-
-def simulation_markdown(report: BacktestReport, simulation: Simulation) -> str:
-    """The report as Markdown."""
-    words, _ = headline(report)
-    body = blocks_as_markdown(_body(report, simulation, details=False))
-    return "\n\n".join((f"## Simulation: {prose(words)}", *body)) + "\n"
-
-
-def simulation_html(report: BacktestReport, simulation: Simulation) -> str:
-    """The report as one HTML page without external files."""
-    words, _ = headline(report)
-    answer, _, rest = words.partition(". ")
-    cluster = f", {display_name(report.cluster)}" if report.cluster else ""
-    masthead = Masthead(kicker=f"Kafka quotas: simulation{cluster}", answer=f"{answer}." if rest else answer, rest=rest)
-    return page("Kafka quotas, simulation", masthead, blocks_as_sections(_body(report, simulation, details=True)))
-
-
-def _blocks(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
-    yield answer_line(report, "Simulation")
-    yield from _body(report, simulation, details=details)
-    if not details:
-        yield labelled("--details ", Style.FAINT, "shows each broker, all clients and every assumption.")
-    yield line()
-    yield answer_line(report, "Simulation")
+    return report_view(report, "simulation", _body(report, simulation, details=details))
 
 
 def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> Iterator[Block]:
@@ -108,8 +79,7 @@ def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
     yield from _limits(simulation, details=details)
     yield from _loads(simulation, details=details)
     yield from _landed(simulation, details=details)
-    yield line()
-    yield line(("How it is simulated", Style.STRONG))
+    yield from heading_lines("How it is simulated")
     for assumption in simulation.assumptions:
         yield line(f"  {assumption}")
     yield from history_lines(_as_recorded(report.provenance, simulation), samples=False)
@@ -119,6 +89,10 @@ def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
         yield labelled("Note: ", Style.FAINT, note)
     for assumption in report.provenance.assumptions if details else ():
         yield labelled("Assumed: ", Style.FAINT, assumption)
+    if not details:
+        words = ("--details ", Style.FAINT), "shows each broker, all clients and every assumption."
+        yield line(*words, hang=10, pages=())
+    yield line()
 
 
 def _as_recorded(provenance: Provenance, simulation: Simulation) -> Provenance:

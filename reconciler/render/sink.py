@@ -80,7 +80,7 @@ class Sink(io.TextIOBase):
 
         ``columns``: of the terminal. The line is cut before its end, since a wrapped one could not be erased.
         """
-        from reconciler.render.layout import fitting
+        from reconciler.render.terminal import fitting
 
         with self._lock:
             if not self._at_line_start:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.model import CheckState, ContractCheck, ContractReport, display_name
-from reconciler.render.layout import Block, Column, Line, Style, line, message_segments, table
+from reconciler.render.layout import Block, Column, Line, Style, line, table
 from reconciler.text import count_of
 
 _STYLES: Final = {
@@ -37,7 +37,7 @@ def _lines(report: ContractReport) -> Iterator[Block]:
 
 
 def _rows(check: ContractCheck) -> Iterator[tuple[Line | str | tuple[str, Style], ...]]:
-    yield (check.state.value, _STYLES[check.state]), check.id, line(*message_segments(check.message), hang=0)
+    yield (check.state.value, _STYLES[check.state]), check.id, line(check.message, hang=0)
     if check.example is not None and check.state in (CheckState.WARN, CheckState.FAIL):
         yield "", "", line(("for example ", Style.FAINT), display_name(check.example), hang=0)
 

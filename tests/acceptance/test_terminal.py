@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.render.layout import cells
+from reconciler.render.terminal import cells
 from tests.support.command import run
 from tests.support.terminal import Terminal
 

@@ -18,8 +18,8 @@ from reconciler.cli.main import main
 from reconciler.model.backtest import Verdict
 from reconciler.model.entity import Entity
 from reconciler.render.backtest_text import backtest_lines
-from reconciler.render.layout import plain
 from reconciler.render.sink import Sink
+from reconciler.render.terminal import plain
 from tests.support.backtest_reports import report_of, verdict
 from tests.support.hostile_names import HOSTILE, NAMES
 from tests.support.log_readers import commands_in

@@ -20,12 +20,12 @@ from reconciler.model.finding import Finding, Related, Severity, Span
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
 from reconciler.render.ci_reports import plan_annotations, plan_to_sarif
-from reconciler.render.layout import plain
 from reconciler.render.markdown import BUDGET, plan_markdown
 from reconciler.render.markdown_text import code, in_cell, prose
 from reconciler.render.plan_page import plan_html
 from reconciler.render.plan_text import plan_lines
 from reconciler.render.sticky_comment import Marker, marker_line, read_marker
+from reconciler.render.terminal import plain
 from tests.builders import plan, span, user
 from tests.support.hostile_names import HOSTILE, NAMES, name_shown
 from tests.support.markdown_views import Seen, by_github, by_markdown_it, seen

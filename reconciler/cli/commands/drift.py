@@ -187,9 +187,9 @@ def _document(drift: Drift) -> Json:
 
 
 def _lines(args: DriftArguments, drift: Drift) -> Sequence[Block]:
-    from reconciler.render import drift_lines
+    from reconciler.render import drift_view
 
-    return drift_lines(drift, show_unmanaged=args.show_unmanaged)
+    return drift_view(drift, show_unmanaged=args.show_unmanaged).lines
 
 
 def _selector(text: str) -> Selector:

@@ -23,9 +23,9 @@ from reconciler.model.overview import ClusterOverview, Overview
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity
 from reconciler.render.html_page import MOST_ROWS, page_script, policy
-from reconciler.render.layout import plain
 from reconciler.render.report_page import OUT_OF_SCOPE, PROTECTED, SCRIPTS, embedded, overview_lines, report_html
 from reconciler.render.report_page_sections import bar
+from reconciler.render.terminal import plain
 from tests.builders import DEFAULT, client, declared, ip, pair, user
 from tests.support import report_world
 from tests.support.markdown_views import Seen, seen

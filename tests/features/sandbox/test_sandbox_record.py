@@ -17,7 +17,7 @@ from reconciler.features.sandbox.background import Condition, status_to_json
 from reconciler.features.sandbox.command import status_lines, stopped_lines
 from reconciler.features.sandbox.process import ProcessRef
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
-from reconciler.render.layout import plain
+from reconciler.render.terminal import plain
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "sandbox.v1.schema.json").read_text("utf-8"))
 GONE = ProcessRef(pid=2**22 + 1, mark="never was")

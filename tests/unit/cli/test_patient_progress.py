@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.cli.arguments import OutputArguments
 from reconciler.cli.progress import PatientProgress
-from reconciler.render.layout import cells
 from reconciler.render.sink import Sink
+from reconciler.render.terminal import cells
 from tests.support.polling import wait_until
 
 SOON, NEVER = 0.01, 3600.0

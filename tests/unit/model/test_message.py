@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from reconciler.documents.findings import message_from_json, message_to_json
 from reconciler.model import Entity, Message, MessagePart, PartKind, Span, compose, flag_part, join_messages, key_part, name_part
 from reconciler.render.html_page import message_html
-from reconciler.render.layout import line, message_segments, plain
+from reconciler.render.layout import line
 from reconciler.render.markdown_text import message_markdown
+from reconciler.render.terminal import plain
 from reconciler.text import amount_part
 
 ALICE = Entity.of({"user": "alice"})
@@ -42,7 +43,7 @@ def test_every_output_styles_the_parts() -> None:
     )
     assert message_html(CUT).startswith("Cuts <code><bdi>producer_byte_rate</bdi></code> for ")
     assert '<span class="amount">2 MiB/s</span>' in message_html(CUT)
-    assert plain([line(*message_segments(CUT))]) == CUT + "\n"
+    assert plain([line(CUT)]) == CUT + "\n"
 
 
 def test_words_of_others_are_code_whatever_part_they_claim_to_be() -> None:

@@ -20,9 +20,9 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.backtest_page import backtest_html
 from reconciler.render.backtest_text import backtest_lines
-from reconciler.render.layout import plain
 from reconciler.render.markdown import BUDGET, render_backtest_markdown
 from reconciler.render.sticky_comment import read_marker
+from reconciler.render.terminal import plain
 from reconciler.traffic.judging.verdicts import worst_first
 from tests.support.backtest_reports import full, report_of, verdict
 from tests.support.hostile_names import HOSTILE, NAMES

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.backtest import Verdict
 from reconciler.render.backtest_text import backtest_lines
-from reconciler.render.layout import cells, plain
+from reconciler.render.terminal import cells, plain
 from tests.support.backtest_reports import full, report_of, verdict
 
 

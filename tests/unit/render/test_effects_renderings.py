@@ -17,9 +17,9 @@ from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Li
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.effects_text import group_sentence
-from reconciler.render.layout import plain
 from reconciler.render.markdown import plan_markdown
 from reconciler.render.plan_text import plan_lines
+from reconciler.render.terminal import plain
 from reconciler.resolution.effects import effects_between
 from tests.builders import client, ip, pair, plan, user
 

@@ -14,10 +14,10 @@ from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Overview,
 from reconciler.model.overview import TrafficOverview
 from reconciler.render.backtest_page import backtest_html
 from reconciler.render.backtest_text import backtest_lines
-from reconciler.render.layout import plain
 from reconciler.render.markdown import render_backtest_markdown
 from reconciler.render.over_limit_words import over_text
 from reconciler.render.report_page import report_html
+from reconciler.render.terminal import plain
 from reconciler.text import percent_text
 from tests.builders import NOON
 from tests.support import report_world

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.render.layout import Column, Style, cells, labelled, line, plain, table
+from reconciler.render.layout import Column, Style, labelled, line, table
+from reconciler.render.terminal import cells, plain
 
 SENTENCE = "Cuts producer_byte_rate for user=orders-service from 8 MiB/s to 2 MiB/s, which is 25 % of its current value."
 COLUMNS = (Column(title="verdict"), Column(title="group", least=8), Column(title="over", to_the_right=True))

@@ -29,8 +29,8 @@ from reconciler.model.plan import (
     Summary,
 )
 from reconciler.model.state import ObservedFrom
-from reconciler.render.layout import cells, plain
 from reconciler.render.plan_text import apply_report_lines, plan_lines
+from reconciler.render.terminal import cells, plain
 from reconciler.text import amount, factor
 from tests.builders import pair, plan, span, user
 

@@ -25,7 +25,8 @@ from reconciler.render.ci_reports import (
     render_junit,
 )
 from reconciler.render.derived_findings import findings_of_drift
-from reconciler.render.drift_text import drift_markdown
+from reconciler.render.drift_text import drift_view
+from reconciler.render.markdown_writer import view_markdown
 from reconciler.render.repository_links import RepoPaths
 from tests.builders import NOON, plan, span, user
 from tests.support.hostile_names import HOSTILE
@@ -175,7 +176,7 @@ def test_no_name_breaks_a_report(name: str) -> None:
     jsonschema.validate(json.loads(findings_as("code-quality", found)), CODE_QUALITY)
     changed = drift(drifted(name))
     assert len(suite_of(drift_as("junit", changed))) == 2
-    page = by_github(drift_markdown(changed, budget=SUMMARY_BUDGET))
+    page = by_github(view_markdown(drift_view(changed), budget=SUMMARY_BUDGET))
     assert page.elements.count("tr") == 2
     assert all(re.fullmatch(r"[a-z_]+=[\w.:,-]*", line) for line in drift_outputs(changed).splitlines())
 
@@ -204,17 +205,17 @@ def test_drift_is_a_warning_where_the_manifest_declares_it_and_unmanaged_is_none
 
 
 def test_a_summary_of_very_much_drift_keeps_to_its_size_and_counts_the_rest() -> None:
-    text = drift_markdown(drift(*(drifted(f"user-{number}") for number in range(3000))), budget=60_000)
+    text = view_markdown(drift_view(drift(*(drifted(f"user-{number}") for number in range(3000)))), budget=60_000)
     assert len(text.encode()) <= 60_000
-    left_out = int(re.findall(r"\*\*([\d,]+) keys have no room here", text)[0].replace(",", ""))
-    assert text.count("| changed |") == 3000 - left_out > 100
+    left_out = int(re.findall(r"\*\*([\d,]+) rows have no room here", text)[0].replace(",", ""))
+    assert text.count("(changed: ") == 3000 - left_out > 100
 
 
 def test_a_summary_lists_the_first_undeclared_entities_and_counts_the_rest() -> None:
     many = (drifted(f"user-{number:04}", DriftClass.UNMANAGED) for number in range(2010))
-    text = drift_markdown(drift(*many), budget=60_000)
+    text = view_markdown(drift_view(drift(*many)), budget=60_000)
     assert text.count("- `user=user-") == 10
-    assert "- and 2,000 more. `kafka-quotas drift --show-unmanaged` lists all" in text
+    assert "- and 2,000 more. `--show-unmanaged` lists all" in text
     assert "2,010 unmanaged" in text
 
 

@@ -8,7 +8,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.render.layout import Line, Style, line, plain, write
+from reconciler.render.layout import Line, Style, line
+from reconciler.render.terminal import plain, write
 
 SEQUENCE = re.compile(r"\x1b\[([0-9;]+)m")
 

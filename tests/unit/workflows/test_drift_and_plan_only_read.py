@@ -19,8 +19,8 @@ from reconciler.model.plan import ManifestCommit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
 from reconciler.ports import QuotaReader
-from reconciler.render.drift_text import drift_lines
-from reconciler.render.layout import plain
+from reconciler.render.drift_text import drift_view
+from reconciler.render.terminal import plain
 from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.drift import find_drift
 from reconciler.workflows.plan import Intent, make_plan
@@ -84,8 +84,8 @@ def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) 
         (user("carol"), "missing"),
         (user("erin"), "added"),
     ]
-    text = plain(drift_lines(drift))
-    assert "~ user=bob  (changed: changed behind the manifests' back)" in text
+    text = plain(drift_view(drift).lines)
+    assert "~ user=bob  (changed: changed outside the manifests)" in text
     rows = [row.split() for row in text.splitlines()]
     assert ["key", "live", "last", "applied", "declared", "remark"] in rows
     assert ["producer_byte_rate", *["5", "B/s", "4", "B/s", "4", "B/s", "quotas.yaml:5:1"]] in rows
@@ -99,15 +99,15 @@ def test_without_a_baseline_it_says_that_it_cannot_tell() -> None:
     jsonschema.validate(document, SCHEMA)
     assert document["baseline"] is None
     assert {one.drift.value for one in drift.entities} == {"differs", "added"}
-    assert "no baseline was given" in plain(drift_lines(drift))
-    assert "3 differ, 1 added. 1 in sync, 0 unmanaged." in plain(drift_lines(drift))
+    assert "no baseline was given" in plain(drift_view(drift).lines)
+    assert "3 differ, 1 added. 1 in sync, 0 unmanaged." in plain(drift_view(drift).lines)
 
 
 def test_unmanaged_entities_alone_are_no_drift(tmp_path: Path) -> None:
     drift = find_drift(intent(desired(), prune=Prune.NEVER), OnlyReads(), recorded(tmp_path, desired()))
     assert not drift.differs
     assert drift.counts[DriftClass.UNMANAGED] == 4
-    assert "No drift: the cluster has what the manifests declare (0 in sync, 4 unmanaged)." in plain(drift_lines(drift))
+    assert "No drift: the cluster has what the manifests declare (0 in sync, 4 unmanaged)." in plain(drift_view(drift).lines)
 
 
 def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked_for(tmp_path: Path) -> None:
@@ -115,11 +115,11 @@ def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked
     only_users = Scope(include=(Selector(types=(("user", TypeMatch(kind=MatchKind.ANY)),)),))
     nothing_declared = intent(desired(), prune=Prune.NEVER, scope=only_users)
     drift = find_drift(nothing_declared, FakeCluster({**live, client("other"): {"producer_byte_rate": 1.0}}))
-    text = plain(drift_lines(drift))
+    text = plain(drift_view(drift).lines)
     assert ("? user=u09" in text, "? user=u10" in text, "and 2 more. --show-unmanaged lists all" in text) == (True, False, True)
     assert "other" not in text
     assert (len(drift.unmanaged_in_scope), drift.counts[DriftClass.UNMANAGED]) == (12, 13)
-    every = plain(drift_lines(drift, show_unmanaged=True))
+    every = plain(drift_view(drift, show_unmanaged=True).lines)
     assert ("? user=u11" in every, "? client-id=other" in every) == (True, True)
 
 
@@ -130,7 +130,7 @@ def test_ignored_entities_are_counted_and_in_no_class(tmp_path: Path) -> None:
     assert drift.ignored == 2
     assert {one.entity for one in drift.entities} == {user("alice"), user("erin")}
     assert (drift.counts[DriftClass.CHANGED], drift.counts[DriftClass.MISSING]) == (0, 0)
-    assert "2 ignored" in plain(drift_lines(drift))
+    assert "2 ignored" in plain(drift_view(drift).lines)
 
 
 def test_a_baseline_of_another_cluster_is_refused(tmp_path: Path) -> None:

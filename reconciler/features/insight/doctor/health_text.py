@@ -7,7 +7,7 @@ from typing import Final
 
 from reconciler.features.insight.doctor.traffic_health import BrokerTraffic, SourceForm, TrafficGap, TrafficHealth
 from reconciler.model import display_name, escaped
-from reconciler.render import Block, Column, Line, Style, findings_lines, labelled, line, message_segments, table
+from reconciler.render import Block, Column, Line, Style, findings_lines, labelled, line, table
 from reconciler.text import count_of, duration, list_some
 
 _SHOWN_EXPORTERS: Final = 2
@@ -43,7 +43,7 @@ def _lines(health: TrafficHealth) -> Iterator[Block]:
             yield line(f"  {text}")
         yield line()
     for note in health.notes:
-        yield labelled("Note: ", Style.FAINT, *message_segments(note))
+        yield labelled("Note: ", Style.FAINT, note)
     yield line((_sentence(health), Style.STRONG))
 
 

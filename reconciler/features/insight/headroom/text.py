@@ -9,7 +9,7 @@ from typing import Final
 
 from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, OwnerLoad, Throttling
 from reconciler.model import QuotaKey, display_name
-from reconciler.render import Block, Column, Style, cluster_title, labelled, line, message_segments, table
+from reconciler.render import Block, Column, Style, cluster_title, labelled, line, table
 from reconciler.text import amount, count_of, duration, rate
 
 _KINDS: Final[Mapping[QuotaKey, str]] = {
@@ -149,5 +149,5 @@ def _end(headroom: Headroom, hidden: int) -> list[Block]:
         blocks.append(labelled("Muted connections: ", Style.FAINT, ", ".join(parts)))
     if hidden > 0:
         blocks.append(line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT)))
-    blocks += [labelled("Note: ", Style.FAINT, *message_segments(note)) for note in headroom.notes]
+    blocks += [labelled("Note: ", Style.FAINT, note) for note in headroom.notes]
     return blocks

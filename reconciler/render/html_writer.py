@@ -1,0 +1,141 @@
+"""A view as one HTML page without external files: the answer, numbers, and a section for each heading."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from reconciler.model import Message, PartKind, display_name
+from reconciler.render.html_page import (
+    FoundRow,
+    Masthead,
+    PageSection,
+    chip,
+    filter_form,
+    folded,
+    found_table,
+    items,
+    message_html,
+    page,
+    text,
+    tiles,
+)
+from reconciler.render.layout import (
+    Block,
+    Figure,
+    Fold,
+    LabelledWords,
+    Line,
+    Style,
+    Table,
+    TextSegment,
+    View,
+    columns_on_pages,
+    rows_of,
+    sections_of,
+)
+from reconciler.render.markdown_writer import title_on_pages
+from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
+
+MOST_ROWS: Final = 5000
+"""Rows of one table; the others are counted."""
+_FILTERED: Final = 5
+"""Rows from which on a table has a filter."""
+
+
+def view_html(view: View, links: RepositoryLinks = NO_LINKS) -> str:
+    """A view as one HTML page. Equal views give equal bytes."""
+    cluster = f", {display_name(view.cluster)}" if view.cluster else ""
+    masthead = Masthead(
+        kicker=f"Kafka quotas: {view.kind}{cluster}",
+        answer=_text(view.answer),
+        rest=view.lead,
+        about=tuple(_words(each, links) for each in view.about),
+        body=tuple(tiles(view.tiles_title, view.tiles)) if view.tiles else (),
+    )
+    foot = () if view.foot is None else (_words(view.foot, links),)
+    return page(f"Kafka quotas, {view.kind}{cluster}", masthead, _sections(view.blocks, links), footer=foot)
+
+
+def _sections(blocks: Iterable[Block], links: RepositoryLinks) -> Iterator[PageSection]:
+    for head, inner in sections_of(blocks):
+        body = tuple(_body(inner, links))
+        if head is None:
+            yield PageSection(place="result", title="Result", body=body)
+        else:
+            yield PageSection(place=head.place, title=head.title, count=head.count, body=body)
+
+
+def _body(blocks: Iterable[Block], links: RepositoryLinks) -> Iterator[str]:
+    for is_line, group in itertools.groupby(blocks, key=lambda block: isinstance(block, Line)):
+        if is_line:
+            rows = [words for block in group if isinstance(block, Line) and (words := _words(block, links))]
+            yield from items(rows) if len(rows) > 1 else (f"<p>{row}</p>" for row in rows)
+            continue
+        for block in group:
+            yield from _block(block, links)
+
+
+def _block(block: Block, links: RepositoryLinks) -> Iterator[str]:
+    match block:
+        case Table():
+            yield from _table(block, links)
+        case LabelledWords():
+            shown = ((label, _words(words, links)) for label, words in block.rows)
+            rows = (f"<div><dt>{text(title_on_pages(label))}</dt><dd>{words}</dd></div>" for label, words in shown if words)
+            yield from ('<dl class="facts">', *rows, "</dl>")
+        case Fold(place=None):
+            yield from folded(_text(block.title), _body(block.blocks, links), opened=block.opened)
+        case Fold():
+            state = next((segment.text for segment in block.title.on_pages if segment.chip), "")
+            yield f'<details class="card" data-find="{text(state)}"{" open" if block.opened else ""}>'
+            yield f'<summary>{_words(block.title, links)}</summary><div class="card-body" id="{block.place}">'
+            yield from _body(block.blocks, links)
+            yield "</div></details>"
+        case Figure():
+            yield from block.html()
+
+
+def _text(shown: Line) -> str:
+    return "".join(segment.text for segment in shown.on_pages).strip()
+
+
+def _words(shown: Line, links: RepositoryLinks) -> str:
+    """A line as HTML, without the blanks around it."""
+    return "".join(_segment(segment, links) for segment in shown.on_pages).strip()
+
+
+def _segment(segment: TextSegment, links: RepositoryLinks) -> str:
+    style = segment.style.page_class
+    if segment.chip:
+        return chip(segment.text, style or "faint")
+    words = message_html(Message((segment.part,)), links)
+    if segment.kind is PartKind.TEXT and segment.style is Style.STRONG:
+        return f"<strong>{words}</strong>"
+    return f'<span class="{style}">{words}</span>' if style and words.strip() else words
+
+
+def _table(block: Table, links: RepositoryLinks) -> Iterator[str]:
+    columns, rows = columns_on_pages(block), list(rows_of(block))
+    titles = [title_on_pages(column.title) for column in block.columns]
+    chosen = next((at for at in columns if block.columns[at].chosen), None)
+    if chosen is not None and len(rows) >= _FILTERED:
+        yield from filter_form("Search", titles[chosen], dict.fromkeys(_text(row[chosen]) for row, _ in rows))
+    numbers = frozenset(titles[at] for at in columns if block.columns[at].to_the_right)
+    shown = (
+        FoundRow(
+            kind="" if chosen is None else _text(row[chosen]),
+            cells=_cells(row, below, columns, links),
+            sort=[next((segment.value for segment in row[at].on_pages if segment.value is not None), None) for at in columns],
+        )
+        for row, below in rows[:MOST_ROWS]
+    )
+    yield from found_table("", [titles[at] for at in columns], shown, numbers=numbers)
+    if len(rows) > MOST_ROWS:
+        yield f'<p class="faint">{len(rows) - MOST_ROWS:,} more are not listed here.</p>'
+
+
+def _cells(row: Sequence[Line], below: Sequence[Line], columns: Sequence[int], links: RepositoryLinks) -> list[str]:
+    *cells, last = (_words(row[at], links) for at in columns)
+    return [*cells, "<br>".join(filter(None, (last, *(_words(each, links) for each in below))))]
