@@ -161,32 +161,11 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ("Exit 2 on differences, for a scheduled job", "drift quotas --all-clusters --detailed-exitcode --format json"),
         ),
     ),
-    "comment": CommandExamples(
-        page="pull-requests.md",
-        lines=(
-            ("Post a plan with its backtest", "comment plan.md --backtest backtest.json"),
-            ("Report the end of apply", "comment --report report.json"),
-            ("Print the comment of a merge request of GitLab", "comment plan.json --forge gitlab --dry-run"),
-        ),
-    ),
     "clusters": CommandExamples(
         page="ci.md",
         lines=(
             ("List the clusters that a branch changes", "clusters quotas --changed-since origin/main"),
             ("Write them as the matrix of a workflow", "clusters quotas --changed-since origin/main --out outputs=matrix.txt"),
-        ),
-    ),
-    "verify-ref": CommandExamples(
-        page="ci.md",
-        lines=(
-            (
-                "Verify a stored snapshot, and write it to a file",
-                "verify-ref refs/kafka-quotas/snapshot/prod --branch refs/heads/main --workflow apply.yml --snapshot a.json",
-            ),
-            (
-                "Verify a baseline",
-                "verify-ref refs/kafka-quotas/baseline/prod --branch refs/heads/main --workflow apply.yml",
-            ),
         ),
     ),
     "explain": CommandExamples(

@@ -105,22 +105,10 @@ CORE: Final = (
         is_short=True,
     ),
     Command(
-        name="comment",
-        group=CommandGroup.REVIEW,
-        summary="Post and update the comment on a pull request or merge request",
-        module="reconciler.cli.commands.comment",
-    ),
-    Command(
         name="clusters",
         group=CommandGroup.REVIEW,
         summary="List clusters, and which of them a change affects",
         module="reconciler.cli.commands.clusters",
-    ),
-    Command(
-        name="verify-ref",
-        group=CommandGroup.REVIEW,
-        summary="Ask GitHub which run stored a git reference",
-        module="reconciler.cli.commands.verify_ref",
     ),
     Command(
         name="explain",

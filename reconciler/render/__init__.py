@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
+    from reconciler.render.apply_state import state_of_report
     from reconciler.render.apply_summary import apply_markdown
     from reconciler.render.backtest_page import backtest_html
     from reconciler.render.backtest_sentences import answer, limit_text, member_name, who

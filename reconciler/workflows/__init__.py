@@ -33,17 +33,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.broker_model import ModelOptions
     from reconciler.workflows.callback_leaders import uses_leaders
     from reconciler.workflows.changed_clusters import PLACEHOLDER, find_changed_clusters
-    from reconciler.workflows.comment import body_content, read_body, state_of_report
-    from reconciler.workflows.comment_forges import (
-        REQUEST_NAMES,
-        CommentTarget,
-        Forge,
-        PullRequestOutcome,
-        comment_links,
-        comment_text,
-        forge_here,
-        post_comment,
-    )
     from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
     from reconciler.workflows.compact_lake import DaysOptions, DaysResult, compact_into_lake
     from reconciler.workflows.connect import (
@@ -142,7 +131,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.server_check import Seeded
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.situations import Situation, run_situation
-    from reconciler.workflows.stored_reference import SNAPSHOT, GitHubRepository, StoredReference, TrustedRuns, verify_reference
     from reconciler.workflows.stored_rules import stored_rule_notes
     from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values

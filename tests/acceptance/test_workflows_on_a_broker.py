@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from reconciler.features.pull_requests.stored_reference import artifact_name
 from reconciler.features.sandbox.spec import Sandbox
-from reconciler.workflows.stored_reference import artifact_name
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.forge import Forge

@@ -62,11 +62,11 @@ def _is_report(text: str) -> bool:
 
 def _summary_of_report(text: str, name: str) -> str:
     from reconciler.documents import read_apply_summary
-    from reconciler.render import apply_markdown
-    from reconciler.workflows import state_of_report
+    from reconciler.render import apply_markdown, state_of_report
 
-    _, sentence = state_of_report(text, name=name)
-    return apply_markdown(read_apply_summary(text, name=name), sentence, budget=renderings.SUMMARY_BUDGET)
+    summary = read_apply_summary(text, name=name)
+    _, sentence = state_of_report(summary, name=name)
+    return apply_markdown(summary, sentence, budget=renderings.SUMMARY_BUDGET)
 
 
 def _read(name: str) -> Plan:

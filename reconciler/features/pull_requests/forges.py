@@ -10,29 +10,29 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.integrations import (
+from reconciler.features.pull_requests.comment import CommentOutcome, CommentRequest, Comments, fitting_comment, keep_comment
+from reconciler.features.pull_requests.github.api import GitHubApi, github_address, github_token
+from reconciler.features.pull_requests.github.pull_requests import (
     ACTIONS,
-    GitHubApi,
-    GitLabApi,
-    MergeRequestNotes,
-    OpenMergeRequests,
     OpenPullRequests,
     PullRequestComments,
-    files_of,
-    github_address,
-    github_token,
-    gitlab_address,
-    gitlab_token,
-    merge_request_of,
     newest_commit,
-    project_name,
     pull_request_of,
     read_event,
-    read_job,
-    read_merge_request,
     repository_name,
     run_link,
 )
+from reconciler.features.pull_requests.gitlab.api import GitLabApi, gitlab_address, gitlab_token
+from reconciler.features.pull_requests.gitlab.merge_requests import (
+    MergeRequestNotes,
+    OpenMergeRequests,
+    files_of,
+    merge_request_of,
+    project_name,
+    read_job,
+    read_merge_request,
+)
+from reconciler.features.pull_requests.overlaps import OpenRequests, OverlapSearch, find_overlaps
 from reconciler.ports import Clock
 from reconciler.render import (
     CommentState,
@@ -43,8 +43,6 @@ from reconciler.render import (
     content_for,
     files_at,
 )
-from reconciler.workflows.comment import CommentOutcome, CommentRequest, Comments, fitting_comment, keep_comment
-from reconciler.workflows.comment_overlaps import OpenRequests, OverlapSearch, find_overlaps
 
 
 class Forge(enum.StrEnum):

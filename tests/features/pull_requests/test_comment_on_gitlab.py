@@ -20,7 +20,7 @@ from tests.support.gitlab_server import BOT, HEAD, NUMBER, PROJECT, PROJECT_ID, 
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
 
-SCHEMA = Draft202012Validator(json.loads((Path(__file__).parents[2] / "schemas/comment.v1.schema.json").read_text("utf-8")))
+SCHEMA = Draft202012Validator(json.loads((Path(__file__).parents[3] / "schemas/comment.v1.schema.json").read_text("utf-8")))
 COMMANDS = ("/close", "/merge", "/assign @all", "~label", "!17", "$3", "%milestone", "&4", "#5", "[vulnerability:7]", "^alert#2")
 """Names that GitLab's own Markdown would take for references, and lines that would be quick actions."""
 BETWEEN_DOLLARS = "$` "

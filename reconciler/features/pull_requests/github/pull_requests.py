@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.integrations.github.api import GitHubApi
-from reconciler.integrations.posted_comment import Comment
+from reconciler.features.pull_requests.github.api import GitHubApi
+from reconciler.features.pull_requests.posted_comment import Comment
 from reconciler.model import escaped
 
 ACTIONS: Final = "github-actions[bot]"

@@ -13,9 +13,9 @@ from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.errors import FileAccessError
 
 if TYPE_CHECKING:
+    from reconciler.features.pull_requests.stored_reference import StoredReference
     from reconciler.formats import Json
     from reconciler.render import Line
-    from reconciler.workflows import StoredReference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +60,9 @@ def parse(namespace: argparse.Namespace) -> VerifyRefArguments:
 
 def run(args: VerifyRefArguments) -> int:
     """Verify; 3 when no trusted run stored the reference, 1 when that could not be asked."""
+    from reconciler.features.pull_requests.stored_reference import SNAPSHOT, GitHubRepository, TrustedRuns, verify_reference
     from reconciler.files import write_whole
-    from reconciler.workflows import SNAPSHOT, GitHubRepository, SystemClock, TrustedRuns, verify_reference
+    from reconciler.workflows import SystemClock
 
     github = GitHubRepository(
         environment=os.environ, repository=args.repository, api_url=args.api_url, token_file=args.token_file

@@ -14,6 +14,7 @@ from reconciler.documents.backtest import backtest_to_json
 from reconciler.documents.findings import findings_to_json
 from reconciler.documents.plan import plan_digest, plan_to_json
 from reconciler.errors import FileAccessError
+from reconciler.features.pull_requests.comment import body_content, read_body
 from reconciler.formats.canonical import document_text
 from reconciler.model.backtest import (
     BacktestReport,
@@ -36,7 +37,6 @@ from reconciler.render.sticky_comment import (
     read_marker,
     render_sticky_comment,
 )
-from reconciler.workflows.comment import body_content, read_body
 from tests.builders import plan, user
 from tests.support.backtest_reports import report_of, verdict
 from tests.support.command import Done, invoke

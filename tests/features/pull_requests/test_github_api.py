@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.integrations.github.api import GitHubApi, github_address
-from reconciler.integrations.github.pull_requests import PullRequestComments
+from reconciler.features.pull_requests.github.api import GitHubApi, github_address
+from reconciler.features.pull_requests.github.pull_requests import PullRequestComments
 from reconciler.integrations.transport import Http, Token, proxy_for
 from tests.builders import NOON
 from tests.fakes import FakeClock

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import reconciler
 from reconciler.errors import MissingPackageError
-from reconciler.integrations.rest_api import MINUTE, Pause, RestApi, error_text, header_seconds, json_in, refusal_words
-from reconciler.integrations.transport import Answer, ApiAddress, NoAnswerError, Token, api_address, read_token
+from reconciler.features.pull_requests.rest_api import MINUTE, Pause, RestApi, error_text, header_seconds, json_in, refusal_words
+from reconciler.integrations import Answer, ApiAddress, NoAnswerError, Token, api_address, read_token
 from reconciler.ports import Clock
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from reconciler.cli.arguments import OutputArguments, typed
 from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
+    from reconciler.features.pull_requests.forges import CommentTarget, PullRequestOutcome
     from reconciler.formats import Json
     from reconciler.render import CommentStatus, Content, Line
-    from reconciler.workflows import CommentTarget, PullRequestOutcome
 
 _STATES: Final = ("planned", "plan-failed", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
@@ -139,7 +139,7 @@ def _check(args: CommentArguments) -> None:
 
 
 def _target(args: CommentArguments) -> CommentTarget:
-    from reconciler.workflows import CommentTarget, Forge, forge_here
+    from reconciler.features.pull_requests.forges import CommentTarget, Forge, forge_here
 
     return CommentTarget(
         environment=os.environ,
@@ -154,7 +154,8 @@ def _target(args: CommentArguments) -> CommentTarget:
 
 
 def _posted(args: CommentArguments) -> PullRequestOutcome:
-    from reconciler.workflows import SystemClock, post_comment
+    from reconciler.features.pull_requests.forges import post_comment
+    from reconciler.workflows import SystemClock
 
     target = _target(args)
     content, status = _content(args, target), _status(args)
@@ -172,8 +173,8 @@ def _posted(args: CommentArguments) -> PullRequestOutcome:
 
 def _print_dry_run(args: CommentArguments) -> int:
     """The comment as Markdown, or in a document; nothing is asked, so a comment that is there adds nothing to it."""
+    from reconciler.features.pull_requests.forges import PullRequestOutcome, comment_text
     from reconciler.formats import document_text
-    from reconciler.workflows import PullRequestOutcome, comment_text
 
     target = _target(args)
     content, status = _content(args, target), _status(args)
@@ -203,7 +204,8 @@ def _print_dry_run(args: CommentArguments) -> int:
 def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
     from reconciler.cli.renderings import places
     from reconciler.documents import read_backtest
-    from reconciler.workflows import body_content, comment_links, read_body
+    from reconciler.features.pull_requests.comment import body_content, read_body
+    from reconciler.features.pull_requests.forges import comment_links
 
     if args.body is None:
         return None
@@ -225,11 +227,13 @@ def _body_text(name: str) -> str:
 
 
 def _status(args: CommentArguments) -> CommentStatus:
-    from reconciler.render import CommentState, CommentStatus
-    from reconciler.workflows import state_of_report
+    from reconciler.documents import read_apply_summary
+    from reconciler.render import CommentState, CommentStatus, state_of_report
 
     if args.report:
-        state, detail = state_of_report(output.read_file(Path(args.report)), name=args.report)
+        state, detail = state_of_report(
+            read_apply_summary(output.read_file(Path(args.report)), name=args.report), name=args.report
+        )
         return CommentStatus(state=state, detail=detail, commit=args.commit)
     return CommentStatus(state=CommentState(args.state or "planned"), commit=args.commit)
 
@@ -262,9 +266,9 @@ def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
 
 
 def _lines(outcome: PullRequestOutcome) -> list[Line]:
+    from reconciler.features.pull_requests.forges import REQUEST_NAMES
     from reconciler.model import escaped
     from reconciler.render import line
-    from reconciler.workflows import REQUEST_NAMES
 
     comment = outcome.comment
     if comment is None:

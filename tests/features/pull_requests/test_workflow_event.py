@@ -8,8 +8,14 @@ import traceback
 import pytest
 
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.integrations.github.api import github_token
-from reconciler.integrations.github.pull_requests import WorkflowEvent, event_from_json, read_event, repository_name, run_link
+from reconciler.features.pull_requests.github.api import github_token
+from reconciler.features.pull_requests.github.pull_requests import (
+    WorkflowEvent,
+    event_from_json,
+    read_event,
+    repository_name,
+    run_link,
+)
 from reconciler.integrations.transport import Token
 
 COMMIT = "a1" * 20

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 import reconciler
-from reconciler.integrations.rest_api import MINUTE, Pause, RestApi, error_text, header_seconds, json_in, refusal_words
-from reconciler.integrations.transport import Answer, ApiAddress, NoAnswerError, Token, api_address, read_token
+from reconciler.features.pull_requests.rest_api import MINUTE, Pause, RestApi, error_text, header_seconds, json_in, refusal_words
+from reconciler.integrations import Answer, ApiAddress, NoAnswerError, Token, api_address, read_token
 
 PUBLIC: Final = "https://gitlab.com/api/v4"
 VARIABLE: Final = "GITLAB_TOKEN"

@@ -15,20 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import ForgeError, UntrustedError, UsageError
-from reconciler.integrations import (
-    VERIFYING,
-    ArtifactState,
-    GitHubApi,
-    WorkflowRun,
-    artifact_state,
-    github_address,
-    github_token,
-    repository_name,
-    workflow_run,
-)
+from reconciler.features.pull_requests.github.api import VERIFYING, GitHubApi, github_address, github_token
+from reconciler.features.pull_requests.github.pull_requests import repository_name
+from reconciler.features.pull_requests.github.workflow_runs import ArtifactState, WorkflowRun, artifact_state, workflow_run
 from reconciler.ports import Clock
 from reconciler.text import shown
-from reconciler.workflows.git_repository import Git, repository_around
+from reconciler.workflows import Git, repository_around
 
 SNAPSHOT: Final = "snapshot.json"
 _TRAILER: Final = re.compile(r"^Kafka-Quotas-(Reference|Run): (.+)$", re.MULTILINE)

@@ -8,16 +8,16 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.errors import FileAccessError, ForgeError, UsageError
-from reconciler.model.plan import Action, Change, KeyChange, Reason
-from reconciler.render.markdown import findings_markdown, plan_markdown
-from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edited, read_marker
-from reconciler.workflows.comment import (
+from reconciler.features.pull_requests.comment import (
     CommentOutcome,
     CommentResult,
     body_content,
     read_body,
 )
-from reconciler.workflows.comment_forges import CommentTarget, PullRequestOutcome, post_comment
+from reconciler.features.pull_requests.forges import CommentTarget, PullRequestOutcome, post_comment
+from reconciler.model.plan import Action, Change, KeyChange, Reason
+from reconciler.render.markdown import findings_markdown, plan_markdown
+from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edited, read_marker
 from tests.builders import plan, user
 from tests.fakes import FakeClock
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server, pull_request

@@ -6,8 +6,8 @@ import enum
 import urllib.parse
 from dataclasses import dataclass
 
-from reconciler.integrations.github.api import GitHubApi
-from reconciler.integrations.github.pull_requests import unexpected
+from reconciler.features.pull_requests.github.api import GitHubApi
+from reconciler.features.pull_requests.github.pull_requests import unexpected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,7 @@ from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fa
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas/comment.v1.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas/comment.v1.schema.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture

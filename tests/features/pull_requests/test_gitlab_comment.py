@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import FileAccessError, ForgeError, UsageError
+from reconciler.features.pull_requests.comment import CommentOutcome, CommentResult, body_content, read_body
+from reconciler.features.pull_requests.forges import CommentTarget, Forge, PullRequestOutcome, comment_links, post_comment
 from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.render.markdown import plan_markdown
 from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edited, read_marker
-from reconciler.workflows.comment import CommentOutcome, CommentResult, body_content, read_body
-from reconciler.workflows.comment_forges import CommentTarget, Forge, PullRequestOutcome, comment_links, post_comment
 from tests.builders import NOON, plan, user
 from tests.fakes import FakeClock
 from tests.support.certificates import Authority

@@ -10,7 +10,7 @@ from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.markdown_views import by_github
 
-RECORDING = Path(__file__).parents[1] / "traffic" / "recordings" / "kafka-4.3.1"
+RECORDING = Path(__file__).parents[2] / "traffic" / "recordings" / "kafka-4.3.1"
 BOB = {"producer_byte_rate": 1e7, "consumer_byte_rate": 2e7}
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, Protocol
 
 from reconciler.errors import ForgeError
-from reconciler.integrations import Comment
+from reconciler.features.pull_requests.posted_comment import Comment
 from reconciler.model import Entity, Message, compose, flag_part
 from reconciler.render import Content, hidden_entities, is_edited, read_marker
 from reconciler.text import count_of, list_entities

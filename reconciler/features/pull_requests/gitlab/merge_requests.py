@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Final
 
 from reconciler.errors import ForgeError, UsageError
-from reconciler.integrations.gitlab.api import GitLabApi
-from reconciler.integrations.posted_comment import Comment
+from reconciler.features.pull_requests.gitlab.api import GitLabApi
+from reconciler.features.pull_requests.posted_comment import Comment
 from reconciler.model import escaped
 
 _PAGE: Final = 100

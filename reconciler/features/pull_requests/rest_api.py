@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar, Final, NoReturn
 
 from reconciler.errors import ForgeError
-from reconciler.integrations.transport import Answer, ApiAddress, Http, NoAnswerError, Token
+from reconciler.integrations import Answer, ApiAddress, Http, NoAnswerError, Token
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.ports import Clock

@@ -14,11 +14,11 @@ from jsonschema import Draft202012Validator
 
 from reconciler.documents import plan_digest
 from reconciler.documents.plan import plan_to_json
+from reconciler.features.pull_requests.overlaps import MOST_REQUESTS
 from reconciler.formats.canonical import document_text
 from reconciler.model.entity import DEFAULT
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.comment_entities import entities_line, hidden_entities
-from reconciler.workflows.comment_overlaps import MOST_REQUESTS
 from tests.builders import client, pair, plan, user
 from tests.support import gitlab_server as gitlab
 from tests.support.command import Done, invoke
@@ -26,7 +26,7 @@ from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fa
 from tests.support.hostile_names import HOSTILE
 from tests.support.markdown_views import by_github
 
-SCHEMA = Draft202012Validator(json.loads((Path(__file__).parents[2] / "schemas/comment.v1.schema.json").read_text("utf-8")))
+SCHEMA = Draft202012Validator(json.loads((Path(__file__).parents[3] / "schemas/comment.v1.schema.json").read_text("utf-8")))
 
 
 def planned(*names: str, cluster: str = "prod") -> Plan:

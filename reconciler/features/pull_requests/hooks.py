@@ -1,0 +1,52 @@
+"""What pull requests add: the comment, and what stored a reference."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from reconciler.hooks import Command, CommandExamples, CommandGroup
+
+COMMANDS: Final = (
+    Command(
+        name="comment",
+        group=CommandGroup.REVIEW,
+        summary="Post and update the comment on a pull request or merge request",
+        module="reconciler.features.pull_requests.command",
+    ),
+    Command(
+        name="verify-ref",
+        group=CommandGroup.REVIEW,
+        summary="Ask GitHub which run stored a git reference",
+        module="reconciler.features.pull_requests.verify_command",
+    ),
+)
+
+EXAMPLES: Final = (
+    (
+        "comment",
+        CommandExamples(
+            page="pull-requests.md",
+            lines=(
+                ("Post a plan with its backtest", "comment plan.md --backtest backtest.json"),
+                ("Report the end of apply", "comment --report report.json"),
+                ("Print the comment of a merge request of GitLab", "comment plan.json --forge gitlab --dry-run"),
+            ),
+        ),
+    ),
+    (
+        "verify-ref",
+        CommandExamples(
+            page="ci.md",
+            lines=(
+                (
+                    "Verify a stored snapshot, and write it to a file",
+                    "verify-ref refs/kafka-quotas/snapshot/prod --branch refs/heads/main --workflow apply.yml --snapshot a.json",
+                ),
+                (
+                    "Verify a baseline",
+                    "verify-ref refs/kafka-quotas/baseline/prod --branch refs/heads/main --workflow apply.yml",
+                ),
+            ),
+        ),
+    ),
+)
