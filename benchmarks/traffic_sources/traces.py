@@ -1,4 +1,4 @@
-"""Traffic to simulate gauges of: days of synthetic clients, and the recordings of real systems of ``benchmarks.traces``."""
+"""Traffic to simulate gauges of: days of synthetic clients, and recordings of real systems."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Final
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.traces.packages import fetched, member
-from benchmarks.traces.recordings import RECORDINGS
 from benchmarks.traffic_sources.clients import SHAPES, Shape
 from benchmarks.traffic_sources.gauges import Requests
+from benchmarks.traffic_sources.packages import fetched, member
+from benchmarks.traffic_sources.recordings import RECORDINGS
 from reconciler.traffic.kernels.sampled_rate import Doubles
 
 DAY_S: Final = 86_400
