@@ -3,8 +3,7 @@
 One row goes one way. A source makes it a row of the canonical traffic schema, as Arrow batches (``traffic_files``). The charged
 rows get the number of their client (``columns``), and with it the groups in which they are judged. One shuffle brings the rows of
 a group together in the order of time (``shuffle``). The kernels judge the group (``judging``, ``kernels``), and the verdicts
-become a report (``backtest``). ``LocalRows``, ``KeptRows``, ``ReadRows`` and ``FrameRows`` run the same functions: in this
-process, over rows that Spark keeps, over files that Spark's workers read, and over datasets that Spark's own readers read.
+become a report (``backtest``). ``LocalRows`` and ``SparkRows`` run the same functions in this process and on Spark's workers.
 ``Traffic.stays_here`` and ``SecondsSource`` choose, and log why.
 
 Glossary:

@@ -7,9 +7,9 @@ fewer than rows, often a fourth, and have everything that verdicts by seconds an
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from reconciler.traffic.client_totals import SCHEMA as TOTALS
 from reconciler.traffic.columns.charged import NAME_CODES, ChargedRows, charged_rows, moments
 from reconciler.traffic.columns.group_index import GroupIndex, client_seconds, grouped_seconds
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Rows, Totals, tables_of
+from reconciler.traffic.shuffle.rows import LocalRows, Rows, Sums, tables_of
 from reconciler.traffic.sources.normal_form import CHARGED
 
 if TYPE_CHECKING:
@@ -109,48 +109,19 @@ def summed_seconds(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, Integers, Int
     return totals.filter(pc.equal(totals.column("status"), CHARGED)), client, second, amount
 
 
-class SummedRows:
-    """``rows`` with the ``sums`` that they add up to. Totals of clients and judgements by seconds are made of the sums.
-
-    ``sums``: batches of ``SCHEMA``, with the totals ``ONE_PASS`` in one pass.
-    """
-
-    def __init__(self, rows: Rows[pa.RecordBatch], sums: Rows[pa.RecordBatch]) -> None:
-        self._rows, self._sums = rows, sums
-
-    def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:
-        """As ``Rows.total``."""
-        return self._sums.total(ONE_PASS[_OF_ROWS.index(work)]) if work in _OF_ROWS else self._rows.total(work)
-
-    def judge(self, work: GroupWork[pa.RecordBatch]) -> pa.Table:
-        """As ``Rows.judge``."""
-        if work.send_sums is None:
-            return self._rows.judge(work)
-        return self._sums.judge(replace(work, send=work.send_sums, columns=KEYED))
-
-    def judge_in_order(self, works: Sequence[GroupWork[pa.RecordBatch]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """As ``Rows.judge_in_order``."""
-        return self._rows.judge_in_order(works, by)
-
-    def in_slices(self) -> Sequence[tuple[float, Rows[pa.RecordBatch]]]:
-        """As ``Rows.in_slices``."""
-        return self._rows.in_slices()
-
-    def close(self) -> None:
-        """As ``Rows.close``."""
-        self._sums.close()
-        self._rows.close()
+def sum_here(rows: LocalRows[pa.RecordBatch]) -> LocalRows[pa.RecordBatch]:
+    """``rows`` with their sums. They are read when they are needed first."""
+    sums = functools.cache(lambda: list(add_up_seconds(rows.read(READ))))
+    return rows.with_sums(_sums(LocalRows(lambda _: sums(), ONE_PASS)))
 
 
-def sum_here(rows: Rows[pa.RecordBatch], read: Callable[[Sequence[str]], Iterable[pa.RecordBatch]]) -> SummedRows:
-    """``rows`` that ``read`` reads in this process, with their sums. They are read when they are needed first."""
-    sums = functools.cache(lambda: list(add_up_seconds(read(READ))))
-    return SummedRows(rows, LocalRows(lambda _: sums(), ONE_PASS))
-
-
-def sum_on_spark(rows: SparkRows[pa.RecordBatch]) -> SummedRows:
+def sum_on_spark(rows: SparkRows[pa.RecordBatch]) -> SparkRows[pa.RecordBatch]:
     """The same of rows on Spark, which keeps the sums until they are closed."""
-    return SummedRows(rows, keep_sums(rows))
+    return rows.with_sums(_sums(keep_sums(rows)))
+
+
+def _sums(rows: Rows[pa.RecordBatch]) -> Sums[pa.RecordBatch]:
+    return Sums(rows=rows, columns=KEYED, totals=tuple(zip(_OF_ROWS, ONE_PASS, strict=True)))
 
 
 def keep_sums(rows: SparkRows[pa.RecordBatch]) -> KeptRows:

@@ -26,7 +26,7 @@ from reconciler.traffic.seconds.day_ledger import LOG, TABLE, WHOLE, DayRange, L
 from reconciler.traffic.seconds.day_table import DayTable, is_own
 from reconciler.traffic.seconds.day_writer import DayStore, SourceRows, WriteOptions, WrittenDays, write_days
 from reconciler.traffic.seconds.lake_files import LakeFiles
-from reconciler.traffic.shuffle.on_spark import KeptRows, ReadRows
+from reconciler.traffic.shuffle.on_spark import SparkRows, scan_parts
 from reconciler.traffic.sources.datasets import Dataset, address_of, local_path, parse_dataset, path_of
 from reconciler.traffic.sources.log_evidence import CLUSTER
 from reconciler.traffic.sources.log_files import BrokerFiles
@@ -214,11 +214,11 @@ class ListedSources:
         return sourced_rows(files_frame(spark, sorted(chosen), dataset, form, mapping), mapping, escaped(dataset.name))
 
 
-def _lines(spark: SparkSession, logs: Sequence[BrokerFiles], log_timezone: str) -> KeptRows:
+def _lines(spark: SparkSession, logs: Sequence[BrokerFiles], log_timezone: str) -> SparkRows[pa.RecordBatch]:
     return log_rows(spark, logs, log_timezone=log_timezone, also=_ALSO, kinds=LOG_KINDS)
 
 
-def _normal_form(spark: SparkSession, files: Sequence[str]) -> ReadRows[Part, pa.RecordBatch]:
+def _normal_form(spark: SparkSession, files: Sequence[str]) -> SparkRows[pa.RecordBatch]:
     import pyarrow as pa
 
     def read(part: Part, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -227,7 +227,7 @@ def _normal_form(spark: SparkSession, files: Sequence[str]) -> ReadRows[Part, pa
             yield batch.append_column(FILE, pa.repeat(address, batch.num_rows))
 
     parts = parts_of(files)
-    return ReadRows(spark, parts, [part.rows for part in parts], read, a_task=ROWS_A_PART)
+    return SparkRows(spark, scan_parts(spark, parts, [part.rows for part in parts], read, a_task=ROWS_A_PART))
 
 
 def list_sources(spark: SparkSession, traffic: Traffic, *, between: Between | None = None) -> ListedSources:

@@ -13,7 +13,6 @@ from reconciler.traffic.kinds import Kind
 from reconciler.traffic.relocation import COLUMNS, TrafficMoves, move_facts, move_minutes, move_series, rows_mover
 from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.seconds.history import MovedSeconds, SecondsSource
-from reconciler.traffic.shuffle.rows import ConvertedRows
 from reconciler.traffic.traffic_source import TrafficSource
 
 
@@ -31,7 +30,7 @@ class MovedTraffic(SecondsTraffic):
                 "This traffic has rates of single brokers at their own moments. Moves need requests or sums of seconds"
             )
         self._recorded, self._moves = recorded, moves
-        self._rows = recorded.rows if moves == TrafficMoves() else ConvertedRows(recorded.rows, rows_mover(moves), COLUMNS)
+        self._rows = recorded.rows if moves == TrafficMoves() else recorded.rows.map(rows_mover(moves), COLUMNS)
         self._columns: frozenset[str] = frozenset()
         self.series = move_series(recorded.series if series is None else series, moves)
         self.facts = move_facts(recorded.facts, moves)

@@ -19,7 +19,7 @@ from reconciler.traffic.request_traffic import open_rows
 from reconciler.traffic.sample_parquet import join_totals, stored_totals
 from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.seconds.history import SecondsSource
-from reconciler.traffic.shuffle.rows import LocalRows, Rows, RowsWithTotals
+from reconciler.traffic.shuffle.rows import LocalRows, Rows
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import mark_copies
 from reconciler.traffic.sources.log_files import log_parts
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.shuffle.on_spark import KeptRows, SparkRows
+    from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.sources.on_spark import Listing
 
 _log: Final = logging.getLogger(__name__)
@@ -220,7 +220,7 @@ def _local_rows(
         slices = [(sum(part.rows for part in some), _reader_of(some)) for some in time_slices(parts, _ROWS_A_SLICE)]
         rows = LocalRows(_reader_of(parts), ONE_PASS_WITH_MEANS, slices)
         if by_seconds and _has_only_events(parts):
-            return sum_here(rows, _reader_of(parts))
+            return sum_here(rows)
         return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), ONE_PASS_WITH_MEANS))
     batches = list(read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds))
     if traffic.source is Source.LOGS and batches:
@@ -250,7 +250,7 @@ def _with_stored_totals(
         return rows
     log_event(_log, "stored totals found", files=len(stored))
     rest = [part for part in parts if part.path not in stored]
-    return RowsWithTotals(rows, read(rest) if rest else None, join_totals(stored.values()))
+    return rows.with_totals(join_totals(stored.values()), read(rest) if rest else None)
 
 
 def _rows_on_spark(
@@ -292,7 +292,7 @@ def _dataset_rows(
 
 def keep_rows(
     traffic: Traffic, spark: SparkSession, *, log_timezone: str, also: Sequence[str], kinds: Collection[Kind] = LOG_KINDS
-) -> KeptRows:
+) -> SparkRows[pa.RecordBatch]:
     """Rows of request logs, mapped files or a recorder's files with the columns ``also``, kept by Spark until they are closed.
 
     ``kinds``: what to read of logs, since each kind costs time. Raises ``UsageError`` for an unknown time zone.

@@ -64,7 +64,7 @@ from reconciler.traffic.kernels.sample_counts import count_samples
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.shuffle.rows import ConvertedRows, GroupWork, Pieces, Rows, RowsBetween, Totals, add_up, whole_groups
+from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, add_up, whole_groups
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,
     LINES_OF_BROKERS,
@@ -180,7 +180,7 @@ class SecondsTraffic:
     def night(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
         """As ``NightJudge.night``."""
         index, expected = self._index(grouping, groups)
-        rows = ConvertedRows(self._rows, charge_night, NEEDED)
+        rows = self._rows.map(charge_night, NEEDED)
         send = functools.partial(keyed_seconds, groups=index)
         return judge_seconds(rows, send, expected, grouping.groups, window, columns=NEEDED)
 
@@ -265,8 +265,7 @@ class SecondsTraffic:
 
         Raises ``TrafficError`` when no request of that time can be used.
         """
-        part = RowsBetween(self._rows, start_us, end_us)
-        return type(self)(part, source=self._source, files=self._files, columns=self._columns)
+        return type(self)(self._rows.between(start_us, end_us), source=self._source, files=self._files, columns=self._columns)
 
     def has_column(self, name: str) -> bool:
         """Whether the rows have this column beside those of ``normal_form.ROWS``."""
@@ -385,7 +384,7 @@ def open_rows(
         counted = rows.total(CLIENT_TOTALS)
         if statuses(counted).get(SECOND_SUM):
             has_sums = True
-            rows = ConvertedRows(rows, charge_batches, ("status",))
+            rows = rows.map(charge_batches, ("status",))
             counted = rows.total(CLIENT_TOTALS)
     except BaseException:
         rows.close()

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.traffic.client_seconds import SummedRows, add_up_seconds, keyed_sums, sum_here
+from reconciler.traffic.client_seconds import add_up_seconds, keyed_sums, sum_here
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, series_of
 from reconciler.traffic.columns.charged import NEEDED
 from reconciler.traffic.columns.group_index import GroupIndex, keyed_seconds
 from reconciler.traffic.judging.grouping import BrokerRule, group_series, quota_tables
-from reconciler.traffic.shuffle.rows import ConvertedRows, GroupWork, LocalRows, Pieces, Totals
+from reconciler.traffic.shuffle.rows import GroupWork, LocalRows, Pieces, Totals
 from reconciler.traffic.sources.normal_form import ROWS
 
 SECOND_US = 1_000_000
@@ -58,7 +58,7 @@ def batches_of(rows: Sequence[dict[str, object]], cuts: Sequence[int]) -> list[p
     return made
 
 
-def totals(rows: LocalRows[pa.RecordBatch] | SummedRows, work: Totals[pa.RecordBatch]) -> list[dict[str, object]]:
+def totals(rows: LocalRows[pa.RecordBatch], work: Totals[pa.RecordBatch]) -> list[dict[str, object]]:
     table = rows.total(work)
     assert table.schema == work.schema
     return sorted(table.to_pylist(), key=repr)
@@ -77,7 +77,7 @@ def seconds(keyed: Iterable[tuple[np.ndarray, np.ndarray]]) -> dict[int, int]:
 def test_totals_of_sums_are_those_of_rows(rows: list[dict[str, object]], cuts: list[int]) -> None:
     batches = batches_of(rows, cuts)
     plain: LocalRows[pa.RecordBatch] = LocalRows(lambda _: batches)
-    summed = sum_here(plain, lambda _: batches)
+    summed = sum_here(plain)
     for work in (CLIENT_TOTALS, MINUTE_TOTALS):
         assert totals(summed, work) == totals(plain, work)
 
@@ -127,7 +127,7 @@ def test_rows_are_read_once_for_totals_and_for_every_judgement_by_seconds() -> N
         reads.append(columns)
         return batches_of([ROW], [])
 
-    rows = sum_here(LocalRows(read), read)
+    rows = sum_here(LocalRows(read))
     sent: list[str] = []
     for _ in range(2):
         rows.total(CLIENT_TOTALS)
@@ -140,8 +140,8 @@ def test_rows_are_read_once_for_totals_and_for_every_judgement_by_seconds() -> N
 @pytest.mark.parametrize("of_sums", [True, False])
 def test_sums_do_not_stand_for_rows_that_are_changed_on_their_way(of_sums: bool) -> None:
     batches = batches_of([ROW], [])
-    summed = sum_here(LocalRows(lambda _: batches), lambda _: batches)
-    rows = summed if of_sums else ConvertedRows(summed, lambda given: (batch.slice(0, 0) for batch in given), ())
+    summed = sum_here(LocalRows(lambda _: batches))
+    rows = summed if of_sums else summed.map(lambda given: (batch.slice(0, 0) for batch in given), ())
     sent: list[str] = []
     rows.judge(work_of(sent))
     assert sent == (["sums"] if of_sums else ["rows"])

@@ -16,12 +16,13 @@ from reconciler.traffic.seconds.folder import SegmentFolder
 from reconciler.traffic.sources.log_files import find_logs
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from reconciler.traffic.seconds.folder import Segment
-    from reconciler.traffic.shuffle.on_spark import KeptRows
+    from reconciler.traffic.shuffle.on_spark import SparkRows
 
-    Rows: TypeAlias = tuple[Path, KeptRows]
+    Rows: TypeAlias = tuple[Path, SparkRows[pa.RecordBatch]]
 
 pytestmark = pytest.mark.spark
 LOG = Path(__file__).parent / "recordings" / "kafka-4.3.1" / "kafka-request.log.gz"

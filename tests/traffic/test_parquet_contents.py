@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from reconciler.logs import event_data
 from reconciler.traffic.client_seconds import KEYED, keep_sums, sum_on_spark
 from reconciler.traffic.client_seconds import SCHEMA as SUMS
 from reconciler.traffic.client_totals import CLIENT_TOTALS, MINUTE_TOTALS, ONE_PASS
-from reconciler.traffic.shuffle.on_spark import FrameRows, JoinedRows, SparkRows
+from reconciler.traffic.shuffle.on_spark import SparkRows
 from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.normal_form import ROWS
@@ -199,8 +200,9 @@ def test_sparks_own_reader_stays_where_it_reads_less_or_has_to(tmp_path: Path, s
 
     def has_bytes(folder: Path, between: Between | None) -> list[bool]:
         rows = frame_rows(spark, [Dataset(name=folder.as_uri())], "parquet", None, between)
-        parts = rows.parts if isinstance(rows, JoinedRows) else [rows]
-        return ["content" in part.frame.columns for part in parts if isinstance(part, FrameRows)]
+        frame = rows.made_of_shares(lambda batches: batches, ("broker",), pa.schema([("broker", pa.int32())]), few=False)
+        plan = frame._jdf.queryExecution().analyzed().toString()
+        return [reader == "binaryFile" for reader in re.findall(r"\] (binaryFile|parquet)$", plan, re.MULTILINE)]
 
     flat = tmp_path / "flat"
     flat.mkdir()

@@ -33,7 +33,7 @@ from reconciler.traffic.spark_versions import collect_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.shuffle.on_spark import KeptRows
+    from reconciler.traffic.shuffle.on_spark import SparkRows
 
 _log: Final = logging.getLogger(__name__)
 LONGEST_LINE: Final = 1024 * 1024
@@ -108,7 +108,7 @@ class Compaction:
             done = {run.index[_path_of(file)]: of_file.write(run.target(_path_of(file))) for file, of_file in totals.items()}
             return run.publish(done)
 
-    def on_spark(self, rows: KeptRows) -> tuple[Segment, ...]:
+    def on_spark(self, rows: SparkRows[pa.RecordBatch]) -> tuple[Segment, ...]:
         """From rows with their ``file``, copies marked: workers add up what they keep, then by file. Does not close ``rows``."""
         with _Run(self) as run:
             saved_in = run.made / "parts"

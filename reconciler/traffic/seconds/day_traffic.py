@@ -30,7 +30,7 @@ from reconciler.traffic.seconds.day_folders import day_frame, read_ledger
 from reconciler.traffic.seconds.day_ledger import LOG, LakeDay, LakeLedger
 from reconciler.traffic.seconds.day_table import DayTable, is_own
 from reconciler.traffic.seconds.folder import MINUTE_US
-from reconciler.traffic.shuffle.on_spark import FrameRows
+from reconciler.traffic.shuffle.on_spark import SparkRows, scan_frame
 from reconciler.traffic.sources.datasets import Dataset
 from reconciler.traffic.sources.normal_form import CHARGED, IDENTITY, ROWS, UNCHARGED, UNREADABLE
 from reconciler.traffic.sources.parquet_parts import Between
@@ -49,12 +49,12 @@ _SPARK_FOLDS: Final = {"sum": F.sum, "max": F.max, "min": F.min}
 _TEXTS: Final = ("kind", "user", "client_id", "ip", "status")
 
 
-class DayRows(FrameRows):
+class DayRows(SparkRows[pa.RecordBatch]):
     """Rows of ``day_columns.NAMES``. Spark adds up clients and minutes itself, since each row is many requests."""
 
     def __init__(self, spark: SparkSession, frame: DataFrame, *, has_uncharged: bool = True) -> None:
         """``frame``: those of the time to judge. ``has_uncharged``: rows of clients that are not charged may be among them."""
-        super().__init__(spark, frame, lambda _: NAMES, lambda batch, columns: (_canonical(batch, columns),))
+        super().__init__(spark, scan_frame(frame, lambda _: NAMES, lambda batch, columns: (_canonical(batch, columns),)))
         self.totals = frame
         self._has_uncharged = has_uncharged
 

@@ -434,7 +434,7 @@ def _facts(history: History) -> Facts:
 
 def _totals_on_spark(spark: SparkSession, history: History, clients: Integers) -> Rows[SecondTotals]:
     """The totals of ``clients``, whose keys rise, and of others that lie near them: each worker reads some files."""
-    from reconciler.traffic.shuffle.on_spark import ReadRows
+    from reconciler.traffic.shuffle.on_spark import SparkRows, scan_parts
 
     moves = history.key_moves
     if moves is not None:
@@ -445,4 +445,4 @@ def _totals_on_spark(spark: SparkSession, history: History, clients: Integers) -
 
     files = history.files()
     sizes = [Path(file.path).stat().st_size for file in files]
-    return ReadRows(spark, files, sizes, read, a_task=_BYTES_A_TASK)
+    return SparkRows(spark, scan_parts(spark, files, sizes, read, a_task=_BYTES_A_TASK))

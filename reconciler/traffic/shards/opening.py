@@ -19,7 +19,7 @@ from reconciler.traffic.opened_traffic import recorded_gaps, require_usable, row
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
 from reconciler.traffic.seconds.day_traffic import DaysTraffic, find_days
 from reconciler.traffic.session_frames import FRAME_NAME, rows_of_session
-from reconciler.traffic.shuffle.on_spark import ConvertedSparkRows, KeptRows, SparkRows
+from reconciler.traffic.shuffle.on_spark import KeptRows, SparkRows
 from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, OF_METRICS, SECOND_SUM
 from reconciler.traffic.spark_jobs import logged_stages
@@ -92,7 +92,7 @@ def open_sharded(
         return kind(converted, source=chosen.source, files=chosen.files, columns=columns, counted=counted)
 
     # Rows of text are kept already.
-    opened = _opened(rows, make, max_unreadable, by_seconds=by_seconds and not isinstance(rows, KeptRows))
+    opened = _opened(rows, make, max_unreadable, by_seconds=by_seconds and not rows.is_kept)
     if opened is not None:
         facts = opened.facts_source.facts
         opened.facts_source.facts = replace(facts, gaps=recorded_gaps(chosen))
@@ -133,7 +133,7 @@ def _opened(
             if sums is not None:
                 sums.close()
             sums = None
-            converted = ConvertedSparkRows(rows, charge_batches, ("status",))
+            converted = rows.map(charge_batches, ("status",))
             clients = _kept(converted, CLIENT_TOTALS)
             counted = _in_brief(clients)
             lines = statuses(counted)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from reconciler.logs import log_event
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.shuffle.block import SCHEMA, GroupRanges, cut_into_blocks, merge_blocks
-from reconciler.traffic.shuffle.rows import GroupWork, Rows, Totals, columns_of, count_together, names_of
+from reconciler.traffic.shuffle.rows import Convert, GroupWork, Rows, Totals, columns_of, count_together, joined_names, names_of
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table, repartition_by_number
 
@@ -68,47 +67,112 @@ def least_tasks(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
-class SparkRows(ABC, Generic[Item]):
-    """``Rows`` on Spark.
+Go: TypeAlias = Callable[[Iterable[Any]], Iterable[pa.RecordBatch]]
+"""What is made of the rows of a share."""
 
-    ``together``: totals that the first of them computes in the same pass. The others alone bring no rows of the first one here.
+
+class Scan(Protocol):
+    """Reads rows in shares, each in a task of Spark's workers."""
+
+    def __call__(self, go: Go, columns: Sequence[str], schema: pa.Schema, /, *, few: bool) -> DataFrame:
+        """What ``go`` makes of each share, which has these columns: batches of ``schema``.
+
+        ``few``: shares are as large as possible, since each gives about as many rows.
+        """
+        ...
+
+
+def scan_parts(
+    spark: SparkSession,
+    parts: Sequence[Work],
+    weights: Sequence[int],
+    read: Callable[[Work, Sequence[str]], Iterable[Any]],
+    *,
+    a_task: int,
+) -> Scan:
+    """Workers read parts, anew for each pass. ``a_task``: the weight that one task reads at most, if there are as many parts."""
+    fewer = split_work(parts, weights, least_tasks(spark))
+    many = split_work(parts, weights, max(least_tasks(spark), sum(weights) // a_task))
+
+    def scan(go: Go, columns: Sequence[str], schema: pa.Schema, *, few: bool) -> DataFrame:
+        def run(share: Sequence[Work]) -> Iterable[pa.RecordBatch]:
+            return go(item for part in share for item in read(part, columns))
+
+        return run_on_workers(spark, fewer if few else many, run, schema)
+
+    return scan
+
+
+def scan_frame(
+    frame: DataFrame,
+    needed: Callable[[Sequence[str]], Sequence[str]],
+    convert: Callable[[pa.RecordBatch, Sequence[str]], Iterable[pa.RecordBatch]],
+) -> Scan:
+    """Spark reads the columns of a data frame, anew for each pass.
+
+    ``needed``: the columns of the frame from which ``convert`` makes some columns; those that it lacks are left out.
     """
 
-    def __init__(self, spark: SparkSession, together: Sequence[Totals[Item]] = ()) -> None:
-        self._spark = spark
-        self._together = together
-        self._known: dict[str, pa.Table] = {}
+    def scan(go: Go, columns: Sequence[str], schema: pa.Schema, *, few: bool) -> DataFrame:
+        del few  # Spark cuts the files
 
-    @property
-    def spark(self) -> SparkSession:
-        """The session on which it runs."""
-        return self._spark
+        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from go(rows for batch in batches for rows in convert(batch, columns))
 
-    @abstractmethod
-    def _run(
-        self, go: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]], columns: Sequence[str], schema: pa.Schema, *, few: bool
-    ) -> DataFrame:
-        """What ``go`` makes of each share. ``few``: shares are as large as possible, since each gives about as many rows."""
+        names = set(needed(columns))
+        # Of two columns whose names differ in case only, Spark takes the exact name with its own setting.
+        chosen = frame.select([f"`{name}`" for name in frame.columns if name in names])
+        return chosen.mapInArrow(run, from_arrow_schema(schema))
 
-    def made_of_shares(
-        self, go: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]], columns: Sequence[str], schema: pa.Schema, *, few: bool
-    ) -> DataFrame:
-        """What ``go`` makes of each share of the rows: batches of ``schema``. ``few``: of as large shares as possible."""
-        return self._run(go, columns, schema, few=few)
+    return scan
 
-    def total(self, work: Totals[Item]) -> pa.Table:
-        """As ``Rows.total``."""
-        if work in self._together and self._known:
-            return self._known[work.name]
-        works = self._together if work in self._together[:1] else (work,)
-        with logged_stages(_log, self._spark, "rows added up", what=names_of(works)) as event:
-            totals = {work.name: collect_table(self.totals_frame(work))} if len(works) == 1 else self._total(works)
-            event["results"] = totals[work.name].num_rows
-        if works is self._together:
-            self._known = totals
-        return totals[work.name]
 
-    def _total(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
+def scan_all(scans: Sequence[Scan]) -> Scan:
+    """The rows of several, which are on one session."""
+
+    def scan(go: Go, columns: Sequence[str], schema: pa.Schema, *, few: bool) -> DataFrame:
+        return reduce(DataFrame.unionAll, (one(go, columns, schema, few=few) for one in scans))
+
+    return scan
+
+
+class SparkRows(Rows[Item]):
+    """Rows that Spark's workers read. ``is_kept``: from what Spark keeps, so that to keep their sums saves nothing."""
+
+    def __init__(self, spark: SparkSession, scan: Scan, together: Sequence[Totals[Item]] = ()) -> None:
+        super().__init__(together)
+        self.spark = spark
+        self._scan = scan
+        self.is_kept = False
+
+    def made_of_shares(self, go: Go, columns: Sequence[str], schema: pa.Schema, *, few: bool) -> DataFrame:
+        """What ``go`` makes of each share of the rows. A ``Scan``."""
+        return self._scan(go, columns, schema, few=few)
+
+    def _mapped(self, convert: Convert[Item], columns: Sequence[str]) -> SparkRows[Item]:
+        read = self._scan
+
+        def scan(go: Go, names: Sequence[str], schema: pa.Schema, *, few: bool) -> DataFrame:
+            return read(lambda batches: go(convert(batches)), joined_names(names, columns), schema, few=few)
+
+        rows = SparkRows[Item](self.spark, scan)
+        rows.is_kept = self.is_kept
+        return rows
+
+    def _judge(self, work: GroupWork[Item]) -> pa.Table:
+        with logged_stages(_log, self.spark, "groups judged", what=work.name, rows=sum(work.rows)) as event:
+            results = collect_table(self.judged_frame(work))
+            event["results"] = results.num_rows
+        return results
+
+    def _count(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
+        with logged_stages(_log, self.spark, "rows added up", what=names_of(works)) as event:
+            first = works[0]
+            totals = {first.name: collect_table(self.totals_frame(first))} if len(works) == 1 else self._count_together(works)
+            event["results"] = totals[first.name].num_rows
+        return totals
+
+    def _count_together(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
         """Several totals by name. A row has the number of its work, and nulls in the columns of the others."""
         own = [[pa.field(f"{name}_{number}", work.schema.field(name).type) for name in work.schema.names]
                for number, work in enumerate(works)]  # fmt: skip
@@ -128,7 +192,7 @@ class SparkRows(ABC, Generic[Item]):
             getattr(F, fold)(f"{name}_{number}").alias(f"{name}_{number}")
             for number, work in enumerate(works) for name, fold in work.folds.items()
         ]  # fmt: skip
-        whole = collect_table(self._run(count, columns_of(works), schema, few=True).groupBy(_WORK, *keys).agg(*folds))
+        whole = collect_table(self.made_of_shares(count, columns_of(works), schema, few=True).groupBy(_WORK, *keys).agg(*folds))
         return {
             work.name: whole.filter(pc.field(_WORK) == number)
             .select([field.name for field in own[number]]).rename_columns(work.schema.names).cast(work.schema)
@@ -137,27 +201,16 @@ class SparkRows(ABC, Generic[Item]):
 
     def totals_frame(self, work: Totals[Item], *, few: bool = True) -> DataFrame:
         """The same, left to Spark's workers. ``few``: there are much fewer totals than rows."""
-        partial = self._run(work.count, work.columns, work.schema, few=few)
+        partial = self.made_of_shares(work.count, work.columns, work.schema, few=few)
         # Sums and extremes of numbers alone: a smallest text would make Spark sort all rows.
         folds = [getattr(F, fold)(name).alias(name) for name, fold in work.folds.items()]
         whole = partial.groupBy(*work.keys).agg(*folds) if folds else partial.distinct()
         return whole.select(*work.schema.names)
 
-    def judge(self, work: GroupWork[Item]) -> pa.Table:
-        """As ``Rows.judge``."""
-        with logged_stages(_log, self._spark, "groups judged", what=work.name, rows=sum(work.rows)) as event:
-            results = collect_table(self.judged_frame(work))
-            event["results"] = results.num_rows
-        return results
-
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""
         whole = reduce(DataFrame.unionAll, map(self.judged_frame, works)).orderBy(*by)
         return map(tuple, whole.toLocalIterator(prefetchPartitions=True))
-
-    def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
-        """None: workers sort what they get, and not all of it at once."""
-        return ()
 
     def keep(
         self,
@@ -180,8 +233,13 @@ class SparkRows(ABC, Generic[Item]):
                 yield pa.RecordBatch.from_arrays(packed, schema=schema)
 
         # Java's heap is for the files that are read: with sums of a billion rows in it, Spark ran out of it.
-        frame = self._run(pack, columns, schema, few=False)
-        kept = KeptRows(self._spark, frame, together, StorageLevel.DISK_ONLY, columns=made)
+        kept = KeptRows(
+            self.spark,
+            self.made_of_shares(pack, columns, schema, few=False),
+            together,
+            level=StorageLevel.DISK_ONLY,
+            columns=made,
+        )
         try:
             kept.read(name)
         except BaseException:
@@ -189,12 +247,21 @@ class SparkRows(ABC, Generic[Item]):
             raise
         return kept
 
-    def close(self) -> None:
-        """Nothing is kept."""
+    def share_results(self, work: Go, schema: pa.Schema) -> pa.Table:
+        """What ``work`` gives of each share of whole rows, rows of ``schema``, in no order."""
+        with logged_stages(_log, self.spark, "rows gone through"):
+            return collect_table(self.made_of_shares(work, (), schema, few=False))
+
+    def has_repeats(self, keys: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> bool:
+        """Whether one combination of ``keys``, rows of ``schema``, is there twice."""
+        whole = self.made_of_shares(lambda batches: map(keys, batches), (), schema, few=False)
+        with logged_stages(_log, self.spark, "rows kept") as event:
+            event["repeats"] = repeats = whole.groupBy(*schema.names).count().where("count > 1").limit(1).count() > 0
+        return repeats
 
     def judged_frame(self, work: GroupWork[Item]) -> DataFrame:
         """What ``work.judge`` gives of all groups, as a frame. Each action on it goes through the rows again."""
-        ranges = GroupRanges.of(work.rows, least_tasks(self._spark))
+        ranges = GroupRanges.of(work.rows, least_tasks(self.spark))
         log_event(_log, "shuffle planned", what=work.name, groups=len(work.rows), partitions=len(ranges))
 
         def send(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
@@ -203,127 +270,9 @@ class SparkRows(ABC, Generic[Item]):
         def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from work.judge(merge_blocks(batches))
 
-        sent = self._run(send, work.columns, SCHEMA, few=False)
+        sent = self.made_of_shares(send, work.columns, SCHEMA, few=False)
         met = repartition_by_number(sent, len(ranges), "partition").sortWithinPartitions("partition", "first")
         return met.mapInArrow(judge, from_arrow_schema(work.schema))
-
-
-class ReadRows(SparkRows[Item], Generic[Work, Item]):
-    """Rows that workers read anew for each pass. ``read`` gives the items of a part, with these columns at least."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        parts: Sequence[Work],
-        weights: Sequence[int],
-        read: Callable[[Work, Sequence[str]], Iterable[Item]],
-        *,
-        a_task: int,
-        together: Sequence[Totals[Item]] = (),
-    ) -> None:
-        """``a_task``: the weight that one task reads at most, if there are as many parts."""
-        super().__init__(spark, together)
-        self._read = read
-        self._few = split_work(parts, weights, least_tasks(spark))
-        self._many = split_work(parts, weights, max(least_tasks(spark), sum(weights) // a_task))
-
-    def _run(
-        self, go: Callable[[Iterable[Item]], Iterable[pa.RecordBatch]], columns: Sequence[str], schema: pa.Schema, *, few: bool
-    ) -> DataFrame:
-        read = self._read
-
-        def run(share: Sequence[Work]) -> Iterable[pa.RecordBatch]:
-            return go(item for part in share for item in read(part, columns))
-
-        return run_on_workers(self._spark, self._few if few else self._many, run, schema)
-
-
-class FrameRows(SparkRows[pa.RecordBatch]):
-    """Rows of a data frame, whose columns Spark reads anew for each pass."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        frame: DataFrame,
-        needed: Callable[[Sequence[str]], Sequence[str]],
-        convert: Callable[[pa.RecordBatch, Sequence[str]], Iterable[pa.RecordBatch]],
-        together: Sequence[Totals[pa.RecordBatch]] = (),
-    ) -> None:
-        """``needed``: the columns of the frame from which ``convert`` makes some columns; those that it lacks are left out."""
-        super().__init__(spark, together)
-        self.frame = frame
-        self._needed, self._convert = needed, convert
-
-    def _run(
-        self,
-        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
-        columns: Sequence[str],
-        schema: pa.Schema,
-        *,
-        few: bool,
-    ) -> DataFrame:
-        del few  # Spark cuts the files
-        convert = self._convert
-
-        def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from go(rows for batch in batches for rows in convert(batch, columns))
-
-        needed = set(self._needed(columns))
-        # Of two columns whose names differ in case only, Spark takes the exact name with its own setting.
-        chosen = self.frame.select([f"`{name}`" for name in self.frame.columns if name in needed])
-        return chosen.mapInArrow(run, from_arrow_schema(schema))
-
-
-class JoinedRows(SparkRows[pa.RecordBatch]):
-    """The rows of several, which are on one session."""
-
-    def __init__(self, parts: Sequence[SparkRows[pa.RecordBatch]], together: Together = ()) -> None:
-        super().__init__(parts[0].spark, together)
-        self.parts = parts
-
-    def close(self) -> None:
-        """As ``Rows.close``."""
-        for rows in self.parts:
-            rows.close()
-
-    def _run(
-        self,
-        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
-        columns: Sequence[str],
-        schema: pa.Schema,
-        *,
-        few: bool,
-    ) -> DataFrame:
-        return reduce(DataFrame.unionAll, (rows.made_of_shares(go, columns, schema, few=few) for rows in self.parts))
-
-
-class ConvertedSparkRows(SparkRows[pa.RecordBatch]):
-    """Rows as ``convert`` makes them of batches that have these columns beside those that a work reads."""
-
-    def __init__(
-        self,
-        rows: SparkRows[pa.RecordBatch],
-        convert: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
-        columns: Sequence[str],
-    ) -> None:
-        super().__init__(rows.spark)
-        self._rows, self._convert, self._columns = rows, convert, columns
-
-    def close(self) -> None:
-        """As ``Rows.close``."""
-        self._rows.close()
-
-    def _run(
-        self,
-        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
-        columns: Sequence[str],
-        schema: pa.Schema,
-        *,
-        few: bool,
-    ) -> DataFrame:
-        convert = self._convert
-        also = [name for name in self._columns if name not in columns]
-        return self._rows.made_of_shares(lambda batches: go(convert(batches)), (*columns, *also), schema, few=few)
 
 
 class KeptRows(SparkRows[pa.RecordBatch]):
@@ -334,14 +283,14 @@ class KeptRows(SparkRows[pa.RecordBatch]):
         spark: SparkSession,
         blocks: DataFrame,
         together: Together = (),
+        *,
         level: StorageLevel = StorageLevel.MEMORY_AND_DISK,
         columns: Sequence[str] = (),
     ) -> None:
         """``blocks``: batches, all of one schema, as binary values: a value a batch, or one for each of its ``columns``."""
-        super().__init__(spark, together)
-        self._frame = blocks.persist(level)
-        self._columns = tuple(columns)
-        self._convert: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]] | None = None
+        self._blocks = blocks.persist(level)
+        super().__init__(spark, _scan_blocks(self._blocks, columns, least_tasks(spark)), together)
+        self.is_kept = True
 
     @classmethod
     def of_shares(cls, spark: SparkSession, shares: Sequence[Work], read: Callable[[Work], Iterable[pa.RecordBatch]]) -> KeptRows:
@@ -365,29 +314,18 @@ class KeptRows(SparkRows[pa.RecordBatch]):
 
     def close(self) -> None:
         """Forget the rows; safe to call twice."""
-        self._frame.unpersist()
+        super().close()
+        self._blocks.unpersist()
 
     def read(self, name: str) -> None:
         """Read the rows now. ``name``: what they are, for the log."""
-        with logged_stages(_log, self._spark, "rows kept", what=name) as event, _unlimited_batches(self._spark):
-            event["blocks"] = self._frame.count()
+        with logged_stages(_log, self.spark, "rows kept", what=name) as event, _unlimited_batches(self.spark):
+            event["blocks"] = self._blocks.count()
 
-    def share_results(self, work: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]], schema: pa.Schema) -> pa.Table:
-        """What ``work`` gives of each share, rows of ``schema``, in no order."""
-        with logged_stages(_log, self._spark, "kept rows gone through"):
-            return collect_table(self._run(work, (), schema, few=False))
-
-    def has_repeats(self, keys: Callable[[pa.RecordBatch], pa.RecordBatch], schema: pa.Schema) -> bool:
-        """Whether one combination of ``keys``, rows of ``schema``, is there twice."""
-        whole = self._run(lambda batches: map(keys, batches), (), schema, few=False)
-        with logged_stages(_log, self._spark, "rows kept") as event:
-            event["repeats"] = repeats = whole.groupBy(*schema.names).count().where("count > 1").limit(1).count() > 0
-        return repeats
-
-    def rewrite(self, number: Callable[[pa.RecordBatch], Integers], rewrite: Callable[[pa.Table], pa.Table]) -> None:
-        """Replace all rows by what ``rewrite`` makes of tables; rows of one ``number`` are in one table."""
-        rows = self._frame.count() * (1 << 14)
-        partitions = max(least_tasks(self._spark), rows // 1_000_000)
+    def rewritten(self, number: Callable[[pa.RecordBatch], Integers], rewrite: Callable[[pa.Table], pa.Table]) -> KeptRows:
+        """What ``rewrite`` makes of tables, in place of these rows, which are forgotten; rows of one ``number`` are in one."""
+        rows = self._blocks.count() * (1 << 14)
+        partitions = max(least_tasks(self.spark), rows // 1_000_000)
 
         def spread(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
@@ -402,34 +340,27 @@ class KeptRows(SparkRows[pa.RecordBatch]):
                 table = rewrite(pa.Table.from_batches(batches).unify_dictionaries().combine_chunks())
                 yield from map(_kept, table.to_batches(1 << 16))
 
-        met = repartition_by_number(self._run(spread, (), _SPREAD, few=False), partitions, "partition")
-        again = met.mapInArrow(collect, from_arrow_schema(_KEPT)).persist(StorageLevel.MEMORY_AND_DISK)
-        with logged_stages(_log, self._spark, "kept rows rewritten", partitions=partitions):
-            again.count()
-        self._frame.unpersist()
-        self._frame = again
+        met = repartition_by_number(self.made_of_shares(spread, (), _SPREAD, few=False), partitions, "partition")
+        again = KeptRows(self.spark, met.mapInArrow(collect, from_arrow_schema(_KEPT)))
+        with logged_stages(_log, self.spark, "kept rows rewritten", partitions=partitions):
+            again._blocks.count()
+        self.close()
+        return again
 
-    def convert(self, convert: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]]) -> None:
-        """From now on, give the rows as ``convert`` makes them of whole batches."""
-        self._convert = convert
 
-    def _run(
-        self,
-        go: Callable[[Iterable[pa.RecordBatch]], Iterable[pa.RecordBatch]],
-        columns: Sequence[str],
-        schema: pa.Schema,
-        *,
-        few: bool,
-    ) -> DataFrame:
-        convert = self._convert or iter
-        chosen = [name for name in self._columns if name in columns]
+def _scan_blocks(blocks: DataFrame, columns: Sequence[str], tasks: int) -> Scan:
+    """``tasks``: how many there are where few are wanted."""
 
-        def run(blocks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            yield from go(convert(batch for block in blocks for batch in _unpacked(block)))
+    def scan(go: Go, names: Sequence[str], schema: pa.Schema, *, few: bool) -> DataFrame:
+        chosen = [name for name in columns if name in names]
 
-        frame = self._frame.select(*chosen) if chosen else self._frame
-        frame = frame.coalesce(least_tasks(self._spark)) if few else frame
-        return frame.mapInArrow(run, from_arrow_schema(schema))
+        def run(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield from go(batch for part in parts for batch in _unpacked(part))
+
+        frame = blocks.select(*chosen) if chosen else blocks
+        return (frame.coalesce(tasks) if few else frame).mapInArrow(run, from_arrow_schema(schema))
+
+    return scan
 
 
 @contextmanager

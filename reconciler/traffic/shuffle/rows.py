@@ -1,18 +1,20 @@
 """Rows in shares, and the two things done with all of them: add up by name, and judge group by group after a shuffle.
 
-``Rows`` is the interface of an engine. ``LocalRows`` is the one in this process, ``on_spark`` has the others. The functions that
-read, send and judge are the same for each of them. ``ConvertedRows`` changes the rows of any of them on their
-way.
+Rows are lazy: each pass reads them anew, by a scan that gives some columns of each share. ``Rows.map`` changes them on their way.
+``Rows.with_totals`` and ``Rows.with_sums`` state what need not be read. Two engines make passes: ``LocalRows`` in this process,
+and ``on_spark.SparkRows``. The functions that read, send and judge are the same for both.
 """
 
 from __future__ import annotations
 
+import copy
 import functools
 import itertools
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +29,11 @@ _log: Final = logging.getLogger(__name__)
 _MOST_HELD: Final = 500_000
 """Rows of partial sums that are kept before they are added up."""
 Item = TypeVar("Item")
+AnyRows = TypeVar("AnyRows", bound="Rows[Any]")
 Pieces = Iterable[list[Integers]]
+Read: TypeAlias = Callable[[Sequence[str]], Iterable[Item]]
+"""Reads rows, with these columns at least."""
+Convert: TypeAlias = Callable[[Iterable[Item]], Iterator[Item]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,28 +72,96 @@ class GroupWork(Generic[Item]):
     send_sums: Callable[[Iterable[pa.RecordBatch]], Iterable[Columns]] | None = None
 
 
-class Rows(Protocol[Item]):
-    """Rows somewhere, which can be gone through more than once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sums(Generic[Item]):
+    """What rows add up to. ``rows``: the sums, with the columns ``columns``. ``totals``: of the first, the second one is made."""
+
+    rows: Rows[Any]
+    columns: tuple[str, ...]
+    totals: Sequence[tuple[Totals[Item], Totals[Any]]]
+
+
+class Rows(ABC, Generic[Item]):
+    """Rows somewhere, which can be gone through more than once.
+
+    ``together``: totals that the first of them computes in the same pass, because reading takes most of the time.
+    """
+
+    def __init__(self, together: Sequence[Totals[Item]] = ()) -> None:
+        self._together = tuple(together)
+        self._known: dict[str, pa.Table] = {}
+        self._stored: Sequence[tuple[Totals[Item], pa.Table]] = ()
+        self._rest: Rows[Item] | None = None
+        self._sums: Sums[Item] | None = None
+        self._source: Rows[Item] | None = None
 
     def total(self, work: Totals[Item]) -> pa.Table:
         """One row for each combination of keys, with the columns of ``work.schema``, in no order."""
-        ...
+        if self._sums is not None:
+            for of_rows, of_sums in self._sums.totals:
+                if of_rows == work:
+                    return self._sums.rows.total(of_sums)
+        for known, table in self._stored:
+            if known == work:
+                read = [self._rest.total(work)] if self._rest is not None else []
+                return add_up(pa.concat_tables([table, *read]), work.keys, work.folds)
+        if self._known and work in self._together:
+            return self._known[work.name]
+        works = self._together if work in self._together[:1] else (work,)
+        tables = self._count(works)
+        if works is self._together:
+            self._known = tables
+        return tables[work.name]
 
     def judge(self, work: GroupWork[Item]) -> pa.Table:
         """What ``work.judge`` gives of all groups, in no order."""
-        ...
+        if self._sums is not None and work.send_sums is not None:
+            return self._sums.rows.judge(replace(work, send=work.send_sums, columns=self._sums.columns))
+        return self._judge(work)
 
+    @abstractmethod
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """The rows of several works of one schema, sorted by columns."""
-        ...
 
     def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
         """Stretches of time to be judged one after the other, with the share of each; none where ``judge`` needs no such help."""
-        ...
+        return ()
+
+    def map(self, convert: Convert[Item], columns: Sequence[str]) -> Self:
+        """The rows as ``convert`` makes them of batches that have these columns beside those that a work reads.
+
+        ``convert`` is sent to workers. Closing the new rows closes these, too.
+        """
+        return _copied(self._mapped(convert, columns), _source=self)
+
+    def between(self, start_us: int, end_us: int) -> Self:
+        """The rows whose time (microseconds since 1970) is ``start_us`` or later, and before ``end_us``. They close nothing."""
+        return self._mapped(functools.partial(_between, start_us=start_us, end_us=end_us), (_TIME,))
+
+    def with_totals(self, stored: Sequence[tuple[Totals[Item], pa.Table]], rest: Rows[Item] | None) -> Self:
+        """The same rows. ``stored``: totals that are known, for all of them but ``rest``."""
+        return _copied(self, _stored=stored, _rest=rest)
+
+    def with_sums(self, sums: Sums[Item]) -> Self:
+        """The same rows. Totals, and judgements for which sums suffice, are made of ``sums``."""
+        return _copied(self, _sums=sums)
 
     def close(self) -> None:
         """Release what is kept; safe to call twice."""
-        ...
+        if self._sums is not None:
+            self._sums.rows.close()
+        if self._source is not None:
+            self._source.close()
+
+    @abstractmethod
+    def _mapped(self, convert: Convert[Item], columns: Sequence[str]) -> Self: ...
+
+    @abstractmethod
+    def _count(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
+        """The totals of one pass, by name."""
+
+    @abstractmethod
+    def _judge(self, work: GroupWork[Item]) -> pa.Table: ...
 
 
 def whole_groups(pieces: Pieces) -> Iterator[list[Integers]]:
@@ -128,49 +202,26 @@ def count_together(works: Sequence[Totals[Item]], items: Iterable[Item]) -> dict
     return {work.name: partial.table() for work, partial in zip(works, sums, strict=True)}
 
 
-class LocalRows(Generic[Item]):
-    """Rows in this process. ``items`` reads all of them, with these columns at least; it is called for each pass.
+class LocalRows(Rows[Item]):
+    """Rows in this process. ``read`` reads all of them, and is called for each pass.
 
-    ``together``: totals that the first one asked for computes in the same pass, because reading takes most of the time.
     ``slices``: read the rows of stretches of time, with the number of rows of each; no two have rows of one millisecond.
     """
 
     def __init__(
         self,
-        items: Callable[[Sequence[str]], Iterable[Item]],
+        read: Read[Item],
         together: Sequence[Totals[Item]] = (),
-        slices: Sequence[tuple[int, Callable[[Sequence[str]], Iterable[Item]]]] = (),
+        slices: Sequence[tuple[int, Read[Item]]] = (),
     ) -> None:
-        self._items = items
+        super().__init__(together)
+        self.read = read
         self._slices = slices
-        self._together = together
-        self._known: dict[str, pa.Table] = {}
-
-    def total(self, work: Totals[Item]) -> pa.Table:
-        """As ``Rows.total``."""
-        if work in self._together and self._known:
-            return self._known[work.name]
-        works = self._together if work in self._together else (work,)
-        with timed_event(_log, "rows added up", what=names_of(works), engine="this process") as event:
-            totals = count_together(works, self._items(columns_of(works)))
-            event["results"] = totals[work.name].num_rows
-        if work in self._together:
-            self._known = totals
-        return totals[work.name]
-
-    def judge(self, work: GroupWork[Item]) -> pa.Table:
-        """As ``Rows.judge``."""
-        with timed_event(_log, "groups judged", what=work.name, engine="this process") as event:
-            parts = [list(columns) for columns in work.send(self._items(work.columns)) if len(columns[0])]
-            pieces = cut_into_pieces(sort_by_key(parts)) if parts else iter(())
-            results = pa.Table.from_batches(work.judge(pieces), schema=work.schema)
-            event |= {"rows": sum(len(part[0]) for part in parts), "results": results.num_rows}
-        return results
 
     def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
         """As ``Rows.in_slices``, in the order of time. One slice where the source does not know more."""
         whole = sum(rows for rows, _ in self._slices)
-        return [(rows / whole, LocalRows(items)) for rows, items in self._slices] or [(1.0, self)]
+        return [(rows / whole, LocalRows(read)) for rows, read in self._slices] or [(1.0, self)]
 
     def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As ``Rows.judge_in_order``."""
@@ -178,41 +229,25 @@ class LocalRows(Generic[Item]):
         for batch in table.to_batches(1 << 16):
             yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
-    def close(self) -> None:
-        """Nothing is kept."""
+    def _mapped(self, convert: Convert[Item], columns: Sequence[str]) -> LocalRows[Item]:
+        def converted(read: Read[Item]) -> Read[Item]:
+            return lambda names: convert(read(joined_names(names, columns)))
 
+        return LocalRows(converted(self.read), slices=[(rows, converted(read)) for rows, read in self._slices])
 
-class RowsWithTotals(Generic[Item]):
-    """``rows`` of which some totals are known: ``stored``, for all of them but ``rest``."""
+    def _count(self, works: Sequence[Totals[Item]]) -> dict[str, pa.Table]:
+        with timed_event(_log, "rows added up", what=names_of(works), engine="this process") as event:
+            totals = count_together(works, self.read(columns_of(works)))
+            event["results"] = totals[works[0].name].num_rows
+        return totals
 
-    def __init__(self, rows: Rows[Item], rest: Rows[Item] | None, stored: Sequence[tuple[Totals[Item], pa.Table]]) -> None:
-        self._rows = rows
-        self._rest = rest
-        self._stored = stored
-
-    def total(self, work: Totals[Item]) -> pa.Table:
-        """As ``Rows.total``."""
-        stored = next((table for known, table in self._stored if known == work), None)
-        if stored is None:
-            return self._rows.total(work)
-        read = [self._rest.total(work)] if self._rest is not None else []
-        return add_up(pa.concat_tables([stored, *read]), work.keys, work.folds)
-
-    def judge(self, work: GroupWork[Item]) -> pa.Table:
-        """As ``Rows.judge``."""
-        return self._rows.judge(work)
-
-    def judge_in_order(self, works: Sequence[GroupWork[Item]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """As ``Rows.judge_in_order``."""
-        return self._rows.judge_in_order(works, by)
-
-    def in_slices(self) -> Sequence[tuple[float, Rows[Item]]]:
-        """As ``Rows.in_slices``."""
-        return self._rows.in_slices()
-
-    def close(self) -> None:
-        """As ``Rows.close``."""
-        self._rows.close()
+    def _judge(self, work: GroupWork[Item]) -> pa.Table:
+        with timed_event(_log, "groups judged", what=work.name, engine="this process") as event:
+            parts = [list(columns) for columns in work.send(self.read(work.columns)) if len(columns[0])]
+            pieces = cut_into_pieces(sort_by_key(parts)) if parts else iter(())
+            results = pa.Table.from_batches(work.judge(pieces), schema=work.schema)
+            event |= {"rows": sum(len(part[0]) for part in parts), "results": results.num_rows}
+        return results
 
 
 _ROWS_TOGETHER: Final = 1 << 20
@@ -259,66 +294,21 @@ def add_up(table: pa.Table, keys: Sequence[str], folds: Mapping[str, str]) -> pa
     return pa.table([column.cast(field.type) for column, field in zip(columns, table.schema, strict=True)], schema=table.schema)
 
 
-T = TypeVar("T")
 _TIME: Final = "ts_us"
 
 
-class ConvertedRows:
-    """Rows of ``rows`` as ``convert`` makes them of batches that have these columns beside those that a work reads."""
-
-    def __init__(
-        self,
-        rows: Rows[pa.RecordBatch],
-        convert: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-        columns: Sequence[str],
-    ) -> None:
-        self._rows = rows
-        self._convert = convert
-        self._columns = columns
-
-    def total(self, work: Totals[pa.RecordBatch]) -> pa.Table:
-        """As ``Rows.total``."""
-        return self._rows.total(replace(work, columns=self._with_columns(work.columns), count=self._converted(work.count)))
-
-    def judge(self, work: GroupWork[pa.RecordBatch]) -> pa.Table:
-        """As ``Rows.judge``."""
-        return self._rows.judge(self._converted_work(work))
-
-    def judge_in_order(self, works: Sequence[GroupWork[pa.RecordBatch]], by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """As ``Rows.judge_in_order``."""
-        return self._rows.judge_in_order([self._converted_work(work) for work in works], by)
-
-    def in_slices(self) -> Sequence[tuple[float, Rows[pa.RecordBatch]]]:
-        """As ``Rows.in_slices``."""
-        return [(share, ConvertedRows(rows, self._convert, self._columns)) for share, rows in self._rows.in_slices()]
-
-    def close(self) -> None:
-        """As ``Rows.close``."""
-        self._rows.close()
-
-    def _converted_work(self, work: GroupWork[pa.RecordBatch]) -> GroupWork[pa.RecordBatch]:
-        return replace(work, columns=self._with_columns(work.columns), send=self._converted(work.send), send_sums=None)
-
-    def _with_columns(self, columns: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*columns, *self._columns)))
-
-    def _converted(self, read: Callable[[Iterable[pa.RecordBatch]], T]) -> Callable[[Iterable[pa.RecordBatch]], T]:
-        # Workers of Spark get the function, and not these rows.
-        convert = self._convert
-        return lambda batches: read(convert(batches))
+def _copied(rows: AnyRows, **attributes: Any) -> AnyRows:
+    made = copy.copy(rows)
+    vars(made).update(attributes)
+    return made
 
 
-class RowsBetween(ConvertedRows):
-    """Rows of ``rows`` whose time (microseconds since 1970) is ``start_us`` or later, and before ``end_us``."""
-
-    def __init__(self, rows: Rows[pa.RecordBatch], start_us: int, end_us: int) -> None:
-        super().__init__(rows, functools.partial(_between, start_us=start_us, end_us=end_us), (_TIME,))
-
-    def close(self) -> None:
-        """The rows belong to the source of all of them."""
+def joined_names(names: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """All of them, each once."""
+    return tuple(dict.fromkeys((*names, *others)))
 
 
-def _between(batches: Iterable[pa.RecordBatch], start_us: int, end_us: int) -> Iterator[pa.RecordBatch]:
+def _between(batches: Iterable[Any], start_us: int, end_us: int) -> Iterator[Any]:
     for batch in batches:
         time = batch.column(_TIME)
         yield batch.filter(pc.and_(pc.greater_equal(time, start_us), pc.less(time, end_us)))

@@ -31,13 +31,13 @@ from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.shuffle.on_spark import (
-    FrameRows,
-    JoinedRows,
     KeptRows,
-    ReadRows,
     SparkRows,
     Together,
     least_tasks,
+    scan_all,
+    scan_frame,
+    scan_parts,
     split_work,
 )
 from reconciler.traffic.sources.datasets import Dataset, address_of_file
@@ -73,12 +73,12 @@ _DAYS: Final = frozenset({"dt", "ds", "date", "day"})
 Found = TypeVar("Found")
 
 
-def normal_form_rows(spark: SparkSession, parts: Sequence[Part], together: Together = ()) -> ReadRows[Part, pa.RecordBatch]:
+def normal_form_rows(spark: SparkSession, parts: Sequence[Part], together: Together = ()) -> SparkRows[pa.RecordBatch]:
     """Rows of the canonical traffic schema of files in the normal form: workers read their columns anew for each pass.
 
     ``together``: totals for which one pass is enough.
     """
-    return ReadRows(spark, parts, [part.rows for part in parts], read_part, a_task=ROWS_A_PART, together=together)
+    return SparkRows(spark, scan_parts(spark, parts, [part.rows for part in parts], read_part, a_task=ROWS_A_PART), together)
 
 
 def mapped_file_rows(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, with_file: bool = False) -> KeptRows:
@@ -111,7 +111,7 @@ def request_log_rows(
     log_timezone: str = "UTC",
     also: Sequence[str] = (),
     kinds: Collection[Kind] = BYTES,
-) -> KeptRows:
+) -> SparkRows[pa.RecordBatch]:
     """The same of request logs, with the columns ``also``, read once and kept. A copy of a line is a ``DUPLICATE``.
 
     A part of a large file is a task of its own, small files share one. Raises ``UsageError`` for an unknown time zone.
@@ -128,19 +128,19 @@ def request_log_rows(
     return mark_repeats(KeptRows.of_shares(spark, shares, read), also)
 
 
-def mark_repeats(rows: KeptRows, also: Sequence[str]) -> KeptRows:
+def mark_repeats(rows: KeptRows, also: Sequence[str]) -> SparkRows[pa.RecordBatch]:
     """The rows of request logs with the columns ``also``, copies of lines marked. Closes them when it fails.
 
     Topics that were extended or deleted get what that cost, where some line shows it.
     """
     try:
         if rows.has_repeats(line_keys, LINE_KEYS):
-            rows.rewrite(
+            rows = rows.rewritten(
                 lambda batch: np.asarray(batch.column("tie").to_numpy(), dtype=np.int64),
                 lambda table: mark_copies(table.cast(schema(also))),
             )
         if partitions := count_partitions(rows.total(TOPIC_EVENTS)):
-            rows.convert(functools.partial(charge_topics, partitions=partitions))
+            return rows.map(functools.partial(charge_topics, partitions=partitions), ())
     except BaseException:
         rows.close()
         raise
@@ -234,7 +234,8 @@ def frame_rows(
     if between is None:
         return decoded
     beside = frame.where(~_of_utc_days(frame, between))
-    return JoinedRows([decoded, rows_of_frame(beside, mapping, between, where=escaped(str(datasets[0])))], together)
+    rest = rows_of_frame(beside, mapping, between, where=escaped(str(datasets[0])))
+    return SparkRows(spark, scan_all([decoded.made_of_shares, rest.made_of_shares]), together)
 
 
 def _contents(spark: SparkSession, datasets: Sequence[Dataset], between: Between | None) -> DataFrame | None:
@@ -247,7 +248,7 @@ def _contents(spark: SparkSession, datasets: Sequence[Dataset], between: Between
 
 def rows_of_frame(
     frame: DataFrame, mapping: TrafficMapping | None, between: Between | None = None, together: Together = (), *, where: str
-) -> FrameRows:
+) -> SparkRows[pa.RecordBatch]:
     """The same of a frame, on its own session. ``where`` names it in errors. Raises ``TrafficError``."""
     spark, names = frame.sparkSession, frame.columns
     if mapping is None:
@@ -256,7 +257,9 @@ def rows_of_frame(
         others = [pa.field(name, pa.null()) for name in names if name not in schema.names]
         require_columns(pa.schema([*schema, *others]), where)
         narrowed = frame if between is None else rows_between(frame, between)
-        return FrameRows(spark, narrowed, file_columns, lambda batch, columns: (canonical_rows(batch, columns),), together)
+        return SparkRows(
+            spark, scan_frame(narrowed, file_columns, lambda batch, columns: (canonical_rows(batch, columns),)), together
+        )
     require_mapped([where], [names], mapping)
     needed = tuple(name for name in mapping.columns if name in set(names))
 
@@ -264,7 +267,7 @@ def rows_of_frame(
         yield _narrowed(mapped_batch(batch, mapping), between).select(list(columns))
 
     narrowed = frame if between is None else days_between(frame, between)
-    return FrameRows(spark, narrowed, lambda _: needed, convert, together)
+    return SparkRows(spark, scan_frame(narrowed, lambda _: needed, convert), together)
 
 
 def unconverted_rows(
@@ -273,7 +276,7 @@ def unconverted_rows(
     form: str | None,
     mapping: TrafficMapping | None,
     between: Between | None = None,
-) -> tuple[pa.Schema, FrameRows]:
+) -> tuple[pa.Schema, SparkRows[pa.RecordBatch]]:
     """The same rows as they are in the normal form, or as the mapping makes them, with the schema of the frame.
 
     A column that is missing or has another type is there as it is.
@@ -282,7 +285,7 @@ def unconverted_rows(
     schema = _load(datasets[0], lambda: collect_table(frame.limit(0)).schema)
     if mapping is None:
         narrowed = frame if between is None or "ts" not in frame.columns else rows_between(frame, between)
-        return schema, FrameRows(spark, narrowed, lambda columns: columns, lambda batch, _: (batch,))
+        return schema, SparkRows(spark, scan_frame(narrowed, lambda columns: columns, lambda batch, _: (batch,)))
     require_mapped([escaped(str(datasets[0]))], [frame.columns], mapping)
     names = tuple(name for name in mapping.columns if name in set(frame.columns))
 
@@ -290,7 +293,8 @@ def unconverted_rows(
         normal = normal_batch(batch, mapping)
         yield normal if between is None else between.rows_around(normal)
 
-    return schema, FrameRows(spark, frame if between is None else days_between(frame, between), lambda _: names, convert)
+    narrowed = frame if between is None else days_between(frame, between)
+    return schema, SparkRows(spark, scan_frame(narrowed, lambda _: names, convert))
 
 
 SOURCE_COLUMN: Final = "kafka_quotas_source"
@@ -299,7 +303,7 @@ _FILE_COLUMN: Final = "kafka_quotas_file"
 """The column of a frame in which each row has its file, as Spark writes it."""
 
 
-def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -> FrameRows:
+def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -> SparkRows[pa.RecordBatch]:
     """Rows of a frame from ``files_frame``, or with ``SOURCE_COLUMN``. Raises ``TrafficError``.
 
     They have the address of their file, or what ``SOURCE_COLUMN`` has, as ``file``. A column ``CLUSTER`` stays.
@@ -322,7 +326,7 @@ def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -
         rows = rows.append_column("file", named)
         yield rows.append_column(CLUSTER, batch.column(CLUSTER).cast(pa.string())) if has_cluster else rows
 
-    return FrameRows(frame.sparkSession, frame, needed, convert)
+    return SparkRows(frame.sparkSession, scan_frame(frame, needed, convert))
 
 
 def files_frame(
@@ -404,7 +408,7 @@ def log_rows(
     also: Sequence[str],
     kinds: Collection[Kind],
     between: Between | None = None,
-) -> KeptRows:
+) -> SparkRows[pa.RecordBatch]:
     """Rows of request logs, which Spark unpacks and cuts into lines, with the columns ``also``, read once and kept.
 
     Raises ``UsageError`` for an unknown time zone.

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
-from reconciler.traffic.shuffle.on_spark import FrameRows
+from reconciler.traffic.shuffle.on_spark import SparkRows, scan_frame
 from reconciler.traffic.shuffle.rows import Totals
 from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, canonical_rows, file_columns, with_required_columns
 from reconciler.traffic.sources.parquet_parts import (
@@ -57,12 +57,15 @@ def largest_file(frame: DataFrame) -> int:
     return int(row[0] or 0)
 
 
-def contents_rows(frame: DataFrame, between: Between | None = None, together: Sequence[Totals[pa.RecordBatch]] = ()) -> FrameRows:
+def contents_rows(
+    frame: DataFrame, between: Between | None = None, together: Sequence[Totals[pa.RecordBatch]] = ()
+) -> SparkRows[pa.RecordBatch]:
     """Canonical rows of the files of ``contents_frame``, in a stretch of time. ``together``: as ``SparkRows``.
 
     A file that cannot be decoded ends the run with ``TrafficError``.
     """
-    return FrameRows(frame.sparkSession, frame, lambda _: _NEEDED, functools.partial(_decode_files, between=between), together)
+    scan = scan_frame(frame, lambda _: _NEEDED, functools.partial(_decode_files, between=between))
+    return SparkRows(frame.sparkSession, scan, together)
 
 
 def _is_set(spark: SparkSession, name: str, value: str | None) -> bool:
