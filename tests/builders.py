@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections.abc import Mapping
 
-from reconciler.model.cluster import ClusterSpec
+from reconciler.model.cluster import ClusterSpec, DeclaredBrokers, SafetyRules
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.finding import Span
 from reconciler.model.plan import ManifestCommit, Plan, Summary
@@ -62,7 +63,12 @@ def current(entities: Mapping[Entity, Mapping[str, float]] | None = None, cluste
 
 
 def cluster_spec(**fields: object) -> ClusterSpec:
-    return ClusterSpec(**{"name": "prod", **fields})  # type: ignore[arg-type]  # a test names fields as it likes
+    of = {part: {f.name: fields.pop(f.name) for f in dataclasses.fields(part) if f.name in fields} for part in _PARTS}
+    parts = {name: part(**of[part]) for part, name in _PARTS.items()}  # type: ignore[arg-type]  # a test names fields as it likes
+    return ClusterSpec(**{"name": "prod", **parts, **fields})  # type: ignore[arg-type]  # the same
+
+
+_PARTS = {SafetyRules: "safety", DeclaredBrokers: "brokers"}
 
 
 def plan(*changes: object, **fields: object) -> Plan:

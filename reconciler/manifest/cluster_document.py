@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any, Final
 
 from reconciler.manifest.collector import Collector, items, mapping, scalar, selector, selectors, text, texts
 from reconciler.manifest.documents import ClusterDocument
@@ -26,6 +28,7 @@ from reconciler.model import (
     ClusterSpec,
     Connection,
     CountLimit,
+    DeclaredBrokers,
     FailRule,
     FreezeWindow,
     GuardLimits,
@@ -40,6 +43,7 @@ from reconciler.model import (
     RebalancePolicy,
     Recurrence,
     ReductionLimit,
+    SafetyRules,
     Scope,
     StrimziOperators,
     Verdict,
@@ -50,51 +54,43 @@ from reconciler.model import (
 )
 from reconciler.resolution import BROKER_SETTINGS
 from reconciler.text import shown_part
-from reconciler.yaml import YamlMapping, YamlNode, YamlScalar
-
-_PRUNE: Final = {prune.value: prune for prune in Prune}
-_ISOLATE: Final = {isolation.value: isolation for isolation in Isolation}
-_REBALANCE: Final = {policy.value: policy for policy in RebalancePolicy}
+from reconciler.yaml import YamlMapping, YamlNode, YamlScalar, YamlSequence
 
 
 def cluster(root: YamlMapping, out: Collector) -> ClusterDocument:
-    """A Cluster manifest, as far as it can be understood."""
+    """A Cluster manifest, as far as it can be understood. Only fields that are written are read."""
     metadata, spec = mapping(root, "metadata"), mapping(root, "spec")
+    written = spec.items if spec else {}
+    # A field of another type than the schema wants is as if it were not there.
+    values = {name: read(node, out) for name, (kind, read) in _FIELDS.items() if isinstance(node := written.get(name), kind)}
+    known = {name: value for name, value in values.items() if value is not None}
+
+    def some(names: Mapping[str, str]) -> dict[str, Any]:
+        return {names[name]: value for name, value in known.items() if name in names}
+
     labels = mapping(metadata, "labels")
-    scope = mapping(spec, "scope")
     made = ClusterSpec(
         name=text(metadata, "name"),
         labels={k: v.text for k, v in labels.items.items() if isinstance(v, YamlScalar)} if labels else {},
-        cluster_id=text(spec, "clusterId"),
-        connection=_connection(mapping(spec, "connection"), out),
-        scope=Scope(
-            include=selectors(scope.items.get("include") if scope else None, out),
-            exclude=selectors(scope.items.get("exclude") if scope else None, out),
-        ),
-        prune=_PRUNE.get(text(spec, "prune") or "", Prune.NEVER),
-        rebalance=_REBALANCE.get(text(spec, "rebalance") or "", RebalancePolicy.CONFIRM),
-        isolate=_ISOLATE.get(text(spec, "isolate") or "", Isolation.NONE),
-        protected=selectors(spec.items.get("protected") if spec else None, out),
-        guards=guard_limits(mapping(spec, "guards"), out),
-        freeze=freeze_windows(spec, out),
-        accept=tuple(_acceptances(items(spec, "accept"), out)),
-        backtest=backtest_policy(mapping(spec, "backtest"), out),
-        capacity=capacity(mapping(spec, "capacity"), out),
-        broker_settings=broker_settings(mapping(spec, "brokerSettings")),
-        quota_callback=quota_callback(mapping(spec, "quotaCallback")),
-        strimzi=strimzi_operators(mapping(spec, "strimzi"), out),
-        traffic=metric_server(mapping(spec, "traffic")),
-        notifications=tuple(parse_webhooks(items(spec, "notifications"), out)),
-        profiles=parse_profiles(mapping(spec, "profiles"), out),
+        safety=SafetyRules(**some(_SAFETY)),
+        brokers=DeclaredBrokers(**some(_BROKERS)),
         span=out.span(root),
-        places={name: out.span(node) for name, node in spec.items.items()} if spec else {},
+        places={name: out.span(node) for name, node in written.items()},
+        **some(_OTHER),
     )
     return ClusterDocument(file=out.file, span=out.span(root), spec=made)
 
 
-def _connection(node: YamlMapping | None, out: Collector) -> Connection | None:
-    if node is None:
-        return None
+def _word(words: type[StrEnum]) -> Callable[[YamlScalar, Collector], StrEnum | None]:
+    known = {word.value: word for word in words}
+    return lambda node, _: known.get(node.text) if node.data is not None else None
+
+
+def _scope(node: YamlMapping, out: Collector) -> Scope:
+    return Scope(include=selectors(node.items.get("include"), out), exclude=selectors(node.items.get("exclude"), out))
+
+
+def _connection(node: YamlMapping, out: Collector) -> Connection:
     connection = Connection(
         bootstrap_servers=texts(node, "bootstrapServers"), properties=text(node, "properties"), zookeeper=text(node, "zookeeper")
     )
@@ -103,8 +99,8 @@ def _connection(node: YamlMapping | None, out: Collector) -> Connection | None:
     return connection
 
 
-def _acceptances(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[Acceptance]:
-    for node in nodes:
+def _acceptances(nodes: YamlSequence, out: Collector) -> Iterator[Acceptance]:
+    for node in nodes.items:
         guard, reason, until = text(node, "guard"), text(node, "reason"), scalar(node, "until")
         if guard is None or reason is None or until is None:
             continue
@@ -128,11 +124,11 @@ def _acceptances(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[Accept
 _LEAST: Final = 1
 
 
-def broker_settings(node: YamlMapping | None) -> dict[str, int]:
+def _broker_settings(node: YamlMapping) -> dict[str, int]:
     """Those that are written; what the schema refused is as if it were not."""
     settings = {}
     for name in BROKER_SETTINGS:
-        value = node.items.get(name) if node else None
+        value = node.items.get(name)
         data = value.data if isinstance(value, YamlScalar) else None
         # To JSON Schema 11.0 is an integer, too.
         if isinstance(data, int | float) and not isinstance(data, bool) and data >= _LEAST and data == int(data):
@@ -140,7 +136,7 @@ def broker_settings(node: YamlMapping | None) -> dict[str, int]:
     return settings
 
 
-def quota_callback(node: YamlMapping | None) -> CallbackClass | None:
+def _quota_callback(node: YamlMapping) -> CallbackClass | None:
     """The class and its options, nothing of which is looked for here."""
     name, options = text(node, "class"), mapping(node, "options")
     if name is None:
@@ -151,15 +147,10 @@ def quota_callback(node: YamlMapping | None) -> CallbackClass | None:
     )
 
 
-def strimzi_operators(node: YamlMapping | None, out: Collector) -> StrimziOperators | None:
-    """The users that the User Operator ignores."""
-    return None if node is None else StrimziOperators(ignored=selectors(node.items.get("ignoredUsers"), out))
-
-
-def metric_server(node: YamlMapping | None) -> MetricServer | None:
+def _metric_server(node: YamlMapping) -> MetricServer | None:
     """The server of ``spec.traffic``; ``None`` where the schema refused a part, since fewer matchers choose other series."""
     address = text(node, "prometheus")
-    if node is None or address is None:
+    if address is None:
         return None
     days = node.items.get("days")
     try:
@@ -174,43 +165,45 @@ def metric_server(node: YamlMapping | None) -> MetricServer | None:
     )
 
 
-def guard_limits(node: YamlMapping | None, out: Collector) -> GuardLimits:
+def _guard_limits(node: YamlMapping, out: Collector) -> GuardLimits:
     """The limits as written, and the built-in ones for the rest."""
-    built_in = GuardLimits()
-    return GuardLimits(
-        too_many_removals=_volume(mapping(node, "too-many-removals"), built_in.too_many_removals, out),
-        too_many_changes=_volume(mapping(node, "too-many-changes"), built_in.too_many_changes, out),
-        large_reduction=_reduction(mapping(node, "large-reduction"), built_in.large_reduction, out),
-        unknown_current_keys=_count(mapping(node, "unknown-current-keys"), out),
-    )
+    limits = {
+        name.replace("-", "_"): read(value, out)
+        for name, read in _LIMITS.items()
+        if isinstance(value := node.items.get(name), YamlMapping)
+    }
+    return replace(GuardLimits(), **limits)
 
 
-def _volume(node: YamlMapping | None, built_in: VolumeLimit, out: Collector) -> VolumeLimit:
-    if node is None:
-        return built_in
-    percent, count, minimum = _number(node, "percent"), _whole(node, "count"), _whole(node, "minimum")
-    return VolumeLimit(
-        percent=built_in.percent if percent is None else percent,
-        count=built_in.count if count is None else count,
-        minimum=built_in.minimum if minimum is None else minimum,
-        set_in=out.span(node),
-    )
+def _volume(built_in: VolumeLimit) -> Callable[[YamlMapping, Collector], VolumeLimit]:
+    def read(node: YamlMapping, out: Collector) -> VolumeLimit:
+        percent, count, minimum = _number(node, "percent"), _whole(node, "count"), _whole(node, "minimum")
+        return VolumeLimit(
+            percent=built_in.percent if percent is None else percent,
+            count=built_in.count if count is None else count,
+            minimum=built_in.minimum if minimum is None else minimum,
+            set_in=out.span(node),
+        )
+
+    return read
 
 
-def _reduction(node: YamlMapping | None, built_in: ReductionLimit, out: Collector) -> ReductionLimit:
-    if node is None:
-        return built_in
+def _reduction(node: YamlMapping, out: Collector) -> ReductionLimit:
     factor, keys = _number(node, "factor"), mapping(node, "keys")
     factors = {key: value for key in (keys.items if keys else ()) if (value := _number(keys, key)) is not None}
     return ReductionLimit(
-        factor=built_in.factor if factor is None else factor,
+        factor=ReductionLimit().factor if factor is None else factor,
         keys={key: value for key, value in factors.items() if key in KNOWN_KEYS},
         set_in=out.span(node),
     )
 
 
-def _count(node: YamlMapping | None, out: Collector) -> CountLimit:
-    return CountLimit() if node is None else CountLimit(count=_whole(node, "count"), set_in=out.span(node))
+_LIMITS: Final[Mapping[str, Callable[[YamlMapping, Collector], Any]]] = {
+    "too-many-removals": _volume(GuardLimits().too_many_removals),
+    "too-many-changes": _volume(GuardLimits().too_many_changes),
+    "large-reduction": _reduction,
+    "unknown-current-keys": lambda node, out: CountLimit(count=_whole(node, "count"), set_in=out.span(node)),
+}
 
 
 def _number(node: YamlMapping | None, name: str) -> float | None:
@@ -226,7 +219,7 @@ def _whole(node: YamlMapping, name: str) -> int | None:
 _VERDICTS: Final = {verdict.value: verdict for verdict in Verdict}
 
 
-def backtest_policy(node: YamlMapping | None, out: Collector) -> BacktestPolicy:
+def _backtest_policy(node: YamlMapping, out: Collector) -> BacktestPolicy:
     """The rules as written, and the built-in needs for those that are not."""
     history, built_in = mapping(node, "history"), HistoryNeeds()
     return BacktestPolicy(
@@ -238,15 +231,11 @@ def backtest_policy(node: YamlMapping | None, out: Collector) -> BacktestPolicy:
     )
 
 
-def capacity(node: YamlMapping | None, out: Collector) -> dict[str, float]:
+def _capacity(node: YamlMapping, out: Collector) -> dict[str, float]:
     """What one broker can do, by key."""
-    capacities = {}
-    for key in QuotaKey:
-        written = node.items.get(key.value) if node else None
-        value = quota_value(key, written, None, out) if isinstance(written, YamlScalar) and written.data is not None else None
-        if value is not None:
-            capacities[key.value] = value.value
-    return capacities
+    written = ((key, scalar(node, key.value)) for key in QuotaKey)
+    values = ((key, quota_value(key, value, None, out)) for key, value in written if value is not None)
+    return {key.value: value.value for key, value in values if value is not None}
 
 
 def _rules(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[FailRule]:
@@ -291,13 +280,9 @@ _OF_A_WINDOW: Final = frozenset({"kind", "reason"})
 """Fields of both. With any further one, which the schema refuses, the window may be a misspelt one."""
 
 
-def freeze_windows(spec: YamlMapping | None, out: Collector) -> tuple[FreezeWindow, ...]:
+def _freeze_windows(nodes: YamlSequence, out: Collector) -> Iterator[FreezeWindow]:
     """All windows that can be understood; whatever is wrong with the others is an error, so nothing is written without them."""
-    return tuple(_windows(items(spec, "freeze"), out))
-
-
-def _windows(nodes: tuple[YamlNode, ...], out: Collector) -> Iterator[FreezeWindow]:
-    for node in nodes:
+    for node in nodes.items:
         if not isinstance(node, YamlMapping) or not node.items:
             # An error of the schema already.
             continue
@@ -382,3 +367,33 @@ def _known_zone(name: str) -> bool:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
     return True
+
+
+_FIELDS: Final[Mapping[str, tuple[type[YamlNode], Callable[[Any, Collector], object]]]] = {
+    "clusterId": (YamlScalar, lambda node, _: None if node.data is None else node.text),
+    "connection": (YamlMapping, _connection),
+    "scope": (YamlMapping, _scope),
+    "prune": (YamlScalar, _word(Prune)),
+    "rebalance": (YamlScalar, _word(RebalancePolicy)),
+    "isolate": (YamlScalar, _word(Isolation)),
+    "protected": (YamlSequence, selectors),
+    "guards": (YamlMapping, _guard_limits),
+    "freeze": (YamlSequence, lambda node, out: tuple(_freeze_windows(node, out))),
+    "accept": (YamlSequence, lambda node, out: tuple(_acceptances(node, out))),
+    "backtest": (YamlMapping, _backtest_policy),
+    "capacity": (YamlMapping, _capacity),
+    "brokerSettings": (YamlMapping, lambda node, _: _broker_settings(node)),
+    "quotaCallback": (YamlMapping, lambda node, _: _quota_callback(node)),
+    "strimzi": (YamlMapping, lambda node, out: StrimziOperators(ignored=selectors(node.items.get("ignoredUsers"), out))),
+    "traffic": (YamlMapping, lambda node, _: _metric_server(node)),
+    "notifications": (YamlSequence, lambda node, out: tuple(parse_webhooks(tuple(node.items), out))),
+    "profiles": (YamlMapping, parse_profiles),
+}
+"""Each field of ``spec``: the node that it is, and its reader. A reader returns ``None`` for what cannot be used."""
+_SAFETY: Final = {name: name for name in ("protected", "guards", "freeze", "accept", "isolate")}
+_BROKERS: Final = {"capacity": "capacity", "brokerSettings": "settings", "quotaCallback": "callback", "strimzi": "strimzi"}
+_OTHER: Final = {
+    "clusterId": "cluster_id",
+    **{name: name for name in ("connection", "scope", "prune", "rebalance", "backtest", "traffic", "notifications", "profiles")},
+}
+"""Where the value of each field is: in the safety rules, the declared brokers, or the specification itself."""

@@ -154,7 +154,7 @@ def _with_groups(
     at: datetime.datetime | None,
 ) -> list[Finding]:
     """Declare the groups beside the entries, whose quotas decide before those of groups. What is wrong with the groups."""
-    plugin = cluster.quota_callback is not None and cluster.quota_callback.name == GROUP_CALLBACK
+    plugin = cluster.brokers.callback is not None and cluster.brokers.callback.name == GROUP_CALLBACK
     groups = GroupEntities(entities, plugin=plugin)
     declared = [
         each
@@ -181,7 +181,7 @@ def _with_parts(
     with_units = [declared for declared in entities.values() if declared.units]
     if not with_units:
         return ()
-    limits = UnitLimits(capacity=cluster.capacity, shares=share_totals(with_units), budgets=budgets)
+    limits = UnitLimits(capacity=cluster.brokers.capacity, shares=share_totals(with_units), budgets=budgets)
     entities.update((declared.entity, limits.computed(declared)) for declared in with_units)
     findings += limits.findings
     return tuple(declared.entity for declared in with_units if entities[declared.entity].units)

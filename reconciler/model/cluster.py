@@ -287,6 +287,30 @@ class StrimziOperators:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SafetyRules:
+    """What a Cluster manifest demands of a change: ``protected``, ``guards``, ``freeze``, ``accept`` and ``isolate``."""
+
+    protected: tuple[Selector, ...] = ()
+    guards: GuardLimits = field(default_factory=GuardLimits)
+    freeze: tuple[FreezeWindow, ...] = ()
+    accept: tuple[Acceptance, ...] = ()
+    isolate: Isolation = Isolation.NONE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredBrokers:
+    """What a Cluster manifest states about the brokers, which no request of Kafka's protocol answers."""
+
+    capacity: Mapping[str, float] = field(default_factory=dict)
+    """What one broker can do, by quota key. Shares divide it, and the sum of the limits is compared with it."""
+    settings: Mapping[str, int] = field(default_factory=dict)
+    """Settings that decide how quotas are enforced, by Kafka's names. Those left out have Kafka's defaults."""
+    callback: CallbackClass | None = None
+    strimzi: StrimziOperators | None = None
+    """``None``: no operator of Strimzi writes quotas here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """One Cluster manifest, or the built-in stand-in when the manifests have none (``name`` is then ``None``).
 
@@ -300,19 +324,9 @@ class ClusterSpec:
     scope: Scope = field(default_factory=Scope)
     prune: Prune = Prune.NEVER
     rebalance: RebalancePolicy = RebalancePolicy.CONFIRM
-    isolate: Isolation = Isolation.NONE
-    protected: tuple[Selector, ...] = ()
-    guards: GuardLimits = field(default_factory=GuardLimits)
-    freeze: tuple[FreezeWindow, ...] = ()
-    accept: tuple[Acceptance, ...] = ()
+    safety: SafetyRules = field(default_factory=SafetyRules)
     backtest: BacktestPolicy = field(default_factory=BacktestPolicy)
-    capacity: Mapping[str, float] = field(default_factory=dict)
-    """What one broker can do, by quota key. Shares divide it, and the sum of the limits is compared with it."""
-    broker_settings: Mapping[str, int] = field(default_factory=dict)
-    """Brokers' settings that decide how quotas are enforced, by Kafka's names. Those left out have Kafka's defaults."""
-    quota_callback: CallbackClass | None = None
-    strimzi: StrimziOperators | None = None
-    """``None``: no operator of Strimzi writes quotas here."""
+    brokers: DeclaredBrokers = field(default_factory=DeclaredBrokers)
     traffic: MetricServer | None = None
     """Where backtests without another source read."""
     notifications: tuple[Webhook, ...] = ()

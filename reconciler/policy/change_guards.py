@@ -35,7 +35,7 @@ def default_entity(context: GuardContext) -> Measurement:
 
 def protected_entity(context: GuardContext) -> Measurement:
     """A change to an entity on the cluster's protected list, which is kept apart from what it protects."""
-    protected = context.spec.protected
+    protected = context.spec.safety.protected
     touched = tuple(c.entity for c in context.new_changes() if any_matches(protected, c.entity))
     return trip_on_any(
         touched,
@@ -118,7 +118,7 @@ def managed_entity(context: GuardContext) -> Measurement:
 
 def unknown_current_keys(context: GuardContext) -> Measurement:
     """Declared entities on which the cluster has keys that this version does not know. Such keys are never written."""
-    limit = context.spec.guards.unknown_current_keys
+    limit = context.spec.safety.guards.unknown_current_keys
     live = context.current.entities
     entities = tuple(e for e in context.desired.entities if not KNOWN_KEYS.issuperset(live.get(e, ())))
     keys = sorted({display_name(key) for e in entities for key in live[e].keys() - KNOWN_KEYS})[:SHOWN]
@@ -155,7 +155,7 @@ def too_many_removals(context: GuardContext) -> Measurement:
 
     The percentage does not apply to one entity alone, nor to a small cluster: there every removal is a large share.
     """
-    limit = context.spec.guards.too_many_removals
+    limit = context.spec.safety.guards.too_many_removals
     losing = tuple(c.entity for c in context.new_changes() if any(k.after is None for k in c.keys))
     percent, affected = share(losing, context)
     shares = len(losing) > 1 and context.live_in_scope() > limit.minimum
@@ -176,7 +176,7 @@ def too_many_removals(context: GuardContext) -> Measurement:
 
 def too_many_changes(context: GuardContext) -> Measurement:
     """Many of the cluster's entities change at once. New entities are not entity_count: they are not part of what exists."""
-    limit = context.spec.guards.too_many_changes
+    limit = context.spec.safety.guards.too_many_changes
     touched = tuple(c.entity for c in context.new_changes() if any(k.before is not None for k in c.keys))
     percent, affected = share(touched, context)
     exceeds = len(touched) > limit.count and percent > limit.percent
@@ -191,7 +191,7 @@ def too_many_changes(context: GuardContext) -> Measurement:
 
 def large_reduction(context: GuardContext) -> Measurement:
     """A new value far below the current one, most often a slip of the unit. Removed keys are for ``too-many-removals``."""
-    limit = context.spec.guards.large_reduction
+    limit = context.spec.safety.guards.large_reduction
     reduced = [(c.entity, k) for c in context.new_changes() for k in c.keys if _ratio(k) < limit.of(k.key)]
     if not reduced:
         return Measurement(

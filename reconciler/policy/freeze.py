@@ -119,7 +119,7 @@ FREEZE_WINDOW: Final = "freeze-window"
 
 def freeze_window(context: GuardContext) -> Measurement:
     """Any change while the cluster is frozen. A plan only reports it, and ``apply`` refuses."""
-    windows = context.spec.freeze
+    windows = context.spec.safety.freeze
     frozen = freeze_at(windows, context.now) if windows and context.changes else None
     if frozen is None:
         measured = "not frozen" if context.changes else "no change"

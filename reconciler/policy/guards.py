@@ -117,7 +117,7 @@ def judge(
         if guard_id in leave_out:
             continue
         seen = measure(context)
-        standing = [a for a in context.spec.accept if _current_id(a.guard) == guard_id]
+        standing = [a for a in context.spec.safety.accept if _current_id(a.guard) == guard_id]
         result = _result(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today, advice=advice)
         results.append(result)
         if seen.only_warns and seen.entities and result.status is GuardStatus.PASSED:

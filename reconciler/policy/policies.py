@@ -192,7 +192,7 @@ def _standing(policy: PlanPolicy, violation: _Violation, about: PolicyInput) -> 
     if not policy.acceptable:
         return
     today = about.now.astimezone(datetime.UTC).date()
-    for acceptance in about.spec.accept:
+    for acceptance in about.spec.safety.accept:
         if acceptance.guard != policy.guard_id or acceptance.until < today:
             continue
         match = acceptance.match

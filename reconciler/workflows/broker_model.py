@@ -80,7 +80,7 @@ def broker_model(
         CONTROLLER_WINDOW_SECONDS: options.controller_window_seconds,
     }
     given = {name: _checked(name, value) for name, value in asked.items() if value is not None}
-    settings = {**BROKER_SETTINGS, **spec.broker_settings, **given}
+    settings = {**BROKER_SETTINGS, **spec.brokers.settings, **given}
     for number, seconds in ((WINDOW_NUM, WINDOW_SECONDS), (CONTROLLER_WINDOW_NUM, CONTROLLER_WINDOW_SECONDS)):
         if settings[number] * settings[seconds] > _LONGEST_S:
             raise UsageError(
@@ -90,13 +90,13 @@ def broker_model(
     era = Era.OVERLAPPING if numbers is None or version is None else Era.of_version(version)
     remembers_kinds = None if numbers is None else numbers < _FORGETTING
     make = chosen_callback(spec, trusted, named=options.quota_callback, remembers_kinds=bool(remembers_kinds))
-    name = options.quota_callback or (spec.quota_callback.name if spec.quota_callback else "")
+    name = options.quota_callback or (spec.brokers.callback.name if spec.brokers.callback else "")
     return BrokerModel(
         window=Window(samples=settings[WINDOW_NUM], sample_ms=settings[WINDOW_SECONDS] * 1000, era=era),
         controller_window=Window(
             samples=settings[CONTROLLER_WINDOW_NUM], sample_ms=settings[CONTROLLER_WINDOW_SECONDS] * 1000, era=era
         ),
-        settings_from=_words(given=bool(given), written=bool(spec.broker_settings)),
+        settings_from=_words(given=bool(given), written=bool(spec.brokers.settings)),
         rule=BrokerRule(
             callback=make,
             callback_name=name,
@@ -138,7 +138,7 @@ def chosen_callback(
     for a class without a trusted source or whose file is of the work tree, and ``QuotaCallbackError`` for one that cannot be
     imported or has not the methods of the protocol.
     """
-    written = spec.quota_callback
+    written = spec.brokers.callback
     if GROUP_CALLBACK in (named, written.name if written is not None and named is None else None):
         return partial(GroupQuotaCallback, {"remember-kinds": str(remembers_kinds).lower()})
     if named is not None:

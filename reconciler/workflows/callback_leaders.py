@@ -18,7 +18,7 @@ _GIVING_LEADERS: Final = ((4, 0), (5, 0))
 
 def uses_leaders(intent: Intent | None, callback: str | None) -> bool:
     """Whether limits depend on the leaders of partitions. ``callback``: the class that the command line names."""
-    written = intent.spec.quota_callback if intent is not None else None
+    written = intent.spec.brokers.callback if intent is not None else None
     names = {callback, written.name if written is not None else None}
     return GROUP_CALLBACK in names or (intent is not None and needs_leaders(intent.desired))
 

@@ -38,6 +38,6 @@ def with_facts(current: CurrentState, source: object) -> CurrentState:
 
 def callback_findings(spec: ClusterSpec, cluster: ClusterIdentity) -> Iterator[Finding]:
     """The sentence as a warning, where the Cluster manifest does not state that the brokers have such a class."""
-    if spec.quota_callback is None:
+    if spec.brokers.callback is None:
         for message in callback_notes(cluster):
             yield Finding(id=QUOTA_CALLBACK, severity=Severity.WARNING, message=message, span=spec.span)

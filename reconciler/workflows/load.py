@@ -395,7 +395,7 @@ def _invalid_policies(repository: RepositoryDocument | None) -> Iterator[Finding
 
 
 def _unknown_guards(clusters: Sequence[ClusterDocument], ruling: RepositoryDocument | None) -> Iterator[Finding]:
-    accepting = [document for document in clusters if document.spec.accept]
+    accepting = [document for document in clusters if document.spec.safety.accept]
     if not accepting:
         return
     from reconciler.policy import GUARDS, RENAMED
@@ -403,7 +403,7 @@ def _unknown_guards(clusters: Sequence[ClusterDocument], ruling: RepositoryDocum
     policies = (entry.policy for entry in ruling.policies) if ruling is not None else ()
     known = {*GUARDS, *RENAMED, *(policy.guard_id for policy in policies if policy.acceptable)}
     for document in accepting:
-        for acceptance in document.spec.accept:
+        for acceptance in document.spec.safety.accept:
             if acceptance.guard not in known:
                 message = compose(
                     "{guard} is not a guard{hint}",

@@ -46,7 +46,7 @@ def require_owners(chosen: Iterable[str], known: Collection[str], *, if_none: st
 
 def isolates(spec: ClusterSpec, chosen: frozenset[str] | None) -> bool:
     """True when each owner is planned apart."""
-    return chosen is not None or spec.isolate is Isolation.OWNER
+    return chosen is not None or spec.safety.isolate is Isolation.OWNER
 
 
 def may_isolate(loaded: LoadedManifests, *, by_owner: bool, owners: Sequence[str]) -> bool:

@@ -270,7 +270,7 @@ def plan_from(
         digest=plan_digest(identity.id, judged.changes),
         notes=(
             *current.notes,
-            *(callback_notes(identity) if spec.quota_callback is not None else ()),
+            *(callback_notes(identity) if spec.brokers.callback is not None else ()),
             *judged.notes,
             *fallback_notes(fallbacks),
             *intent.notes,

@@ -32,8 +32,8 @@ def with_effects(
     current = with_facts(current, source)
     callback: str | None = current.cluster.quota_callback
     notes = _assumed(current.callback_unknown)
-    if notes and spec is not None and spec.quota_callback is not None:
-        callback = spec.quota_callback.name
+    if notes and spec is not None and spec.brokers.callback is not None:
+        callback = spec.brokers.callback.name
     before, changed = current.entities, quotas_after(current.entities, plan.changes)
     if callback == GROUP_CALLBACK:
         notes = (compose("Effects on members of a group show its limit, which they share. Members by a prefix are not listed."),)

@@ -352,7 +352,7 @@ def _by_key(intent: Intent, part: Callable[[DesiredQuota], _Part | None]) -> dic
 
 def has_group_plugin(spec: ClusterSpec | None) -> bool:
     """Whether the Cluster manifest states that the brokers have the plugin of groups."""
-    return spec is not None and spec.quota_callback is not None and spec.quota_callback.name == GROUP_CALLBACK
+    return spec is not None and spec.brokers.callback is not None and spec.brokers.callback.name == GROUP_CALLBACK
 
 
 _PLUGIN: Final = "the brokers have the plugin of groups: members of a group share its limit where no quota names them"
@@ -360,11 +360,11 @@ _PLUGIN: Final = "the brokers have the plugin of groups: members of a group shar
 
 def _written(spec: ClusterSpec | None) -> str | None:
     """Why answers are not known, by the Cluster manifest."""
-    if spec is None or spec.quota_callback is None or has_group_plugin(spec):
+    if spec is None or spec.brokers.callback is None or has_group_plugin(spec):
         return None
     return (
         "by the Cluster manifest, the brokers resolve quotas with their own class "
-        f"({display_name(spec.quota_callback.name)} stands for it). The limit of a client is not known here. "
+        f"({display_name(spec.brokers.callback.name)} stands for it). The limit of a client is not known here. "
         "backtest asks that class"
     )
 

@@ -44,7 +44,7 @@ def stored_rule_notes(state: CurrentState, reader: QuotaReader, spec: ClusterSpe
     if reserved:
         yield from _rule_notes(reserved)
     yield from callback_notes(state.cluster)
-    if reserved or spec.quota_callback is not None:
+    if reserved or spec.brokers.callback is not None:
         yield from _plugin_notes(state, spec, reserved=bool(reserved))
 
 
@@ -122,7 +122,7 @@ def _member(kind: MemberKind, name: str) -> str:
 
 
 def _plugin_notes(state: CurrentState, spec: ClusterSpec, *, reserved: bool) -> Iterator[Message]:
-    written = spec.quota_callback.name if spec.quota_callback is not None else None
+    written = spec.brokers.callback.name if spec.brokers.callback is not None else None
     if state.callback_unknown == NOT_ASKED:
         if written == GROUP_CALLBACK:
             yield compose("By the Cluster manifest, the brokers have the plugin of groups.")

@@ -11,18 +11,28 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from reconciler.errors import FileAccessError, UntrustedError
-from reconciler.model import Finding, Message, Rule, Severity, compose, display_name, flag_part, name_part
+from reconciler.model import (
+    DeclaredBrokers,
+    Finding,
+    Message,
+    Rule,
+    SafetyRules,
+    Severity,
+    compose,
+    display_name,
+    flag_part,
+    name_part,
+)
 from reconciler.text import shown
 from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
 from reconciler.workflows.git_repository import Git, repository_around
 from reconciler.workflows.load import LoadedManifests, Trust
 
 _WORDS: Final = {
-    "cluster_id": "clusterId", "removal_limit": "guards", "broker_settings": "brokerSettings", "quota_callback": "quotaCallback",
-    "cluster_paths": "clusterPaths",
+    "cluster_id": "clusterId", "settings": "brokerSettings", "callback": "quotaCallback", "cluster_paths": "clusterPaths",
 }  # fmt: skip
 """Fields by the names that the manifests have for them, where those differ."""
 _NOT_COMPARED: Final = frozenset({"span", "places", "name", "file", "exclude"})
@@ -93,14 +103,23 @@ def _differing(what: Message, proposed: object, trusted: object, ref: str) -> It
         elif trusted is not None:
             yield compose("This change removes {what}. The one in {ref} applies until the merge.", ref=at, what=what)
         return
-    for field in dataclasses.fields(trusted):  # type: ignore[arg-type]  # both are documents, which are dataclasses
-        if field.compare and field.name not in _NOT_COMPARED and not _same(proposed, trusted, field.name):
-            name = flag_part(_WORDS.get(field.name, field.name))
+    now, then = _settings(proposed), _settings(trusted)
+    for setting, value in then.items():
+        if now[setting] != value:
+            name = flag_part(_WORDS.get(setting, setting))
             yield compose("{field} of {what} differs from {ref}. The change counts after merge.", field=name, what=what, ref=at)
 
 
-def _same(spec: object, other: object, name: str) -> bool:
-    return bool(without_spans(getattr(spec, name)) == without_spans(getattr(other, name)))
+def _settings(document: Any) -> dict[str, object]:
+    """What a document states, by field; of values that are parts of a Cluster manifest each field by itself."""
+    settings: dict[str, object] = {}
+    for field in dataclasses.fields(document):
+        value = getattr(document, field.name)
+        if isinstance(value, SafetyRules | DeclaredBrokers):
+            settings |= _settings(value)
+        elif field.compare and field.name not in _NOT_COMPARED:
+            settings[field.name] = without_spans(value)
+    return settings
 
 
 def not_yet_findings(loaded: LoadedManifests, name: str | None) -> Iterator[Finding]:

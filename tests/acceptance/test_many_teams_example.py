@@ -34,9 +34,9 @@ def test_it_has_no_findings_and_says_what_it_seems_to_say(copied: Path) -> None:
     _, dev, _ = desired_for(loaded, "dev-eu")
     assert (user("reporting") in prod.entities, user("reporting") in dev.entities) == (True, False)
     assert dev.values()[user("payments-api")]["producer_byte_rate"] == 2 * 1024**2
-    assert spec.guards.too_many_removals == VolumeLimit(percent=5.0, count=3, minimum=5)
-    assert spec.guards.large_reduction == ReductionLimit(factor=0.5, keys={"request_percentage": 0.8})
-    assert len(spec.freeze) == 2
+    assert spec.safety.guards.too_many_removals == VolumeLimit(percent=5.0, count=3, minimum=5)
+    assert spec.safety.guards.large_reduction == ReductionLimit(factor=0.5, keys={"request_percentage": 0.8})
+    assert len(spec.safety.freeze) == 2
     assert not spec.scope.contains(user("mirror-eu"))
 
 

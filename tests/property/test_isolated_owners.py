@@ -9,7 +9,7 @@ from itertools import product
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from reconciler.model.cluster import ClusterSpec, GuardLimits, Prune, ReductionLimit, Scope, VolumeLimit
+from reconciler.model.cluster import GuardLimits, Prune, ReductionLimit, Scope, VolumeLimit
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.plan import Change
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
@@ -17,7 +17,7 @@ from reconciler.model.state import Quotas
 from reconciler.planning import difference, quotas_after, sort_for_writing
 from reconciler.policy import FREEZE_WINDOW, GuardContext, IsolatedJudgement, OwnerView, judge, judge_owners
 from reconciler.resolution import CLIENT_PRECEDENCE
-from tests.builders import current, declared, desired
+from tests.builders import cluster_spec, current, declared, desired
 
 NOON = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
 OWNERS: tuple[str | None, ...] = ("a", "b", "c", None)
@@ -44,7 +44,7 @@ PROTECTED = st.lists(st.sampled_from(["x", "y"]), max_size=1).map(
     lambda names: tuple(Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text=name)),)) for name in names)
 )
 SPECS = st.builds(
-    ClusterSpec,
+    cluster_spec,
     prune=st.sampled_from(Prune),
     protected=PROTECTED,
     guards=st.builds(
@@ -169,7 +169,7 @@ def test_guards_of_the_whole_cluster_measure_what_is_written(case: Case) -> None
     judged = case.judged()
     touched = [change for change in judged.changes if any(key.before is not None for key in change.keys)]
     live = len(case.live)
-    bound = case.spec.guards.too_many_changes
+    bound = case.spec.safety.guards.too_many_changes
     tripped = {guard.id for guard in judged.guards if guard.status == "needs-acceptance"}
     expected = "too-many-changes" not in case.accepted and (
         len(touched) > bound.count and 100 * len(touched) > bound.percent * live

@@ -12,6 +12,7 @@ from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.workflows.broker_model import ModelOptions, broker_model
+from tests.builders import cluster_spec
 
 PRODUCE = "producer_byte_rate"
 ALICE, APP = Entity.of({"user": "alice"}), Entity.of({"client-id": "app"})
@@ -50,7 +51,7 @@ def test_the_version_decides(version: str | None, remembers: bool | None, era: E
 
 
 def test_options_go_before_the_document_and_that_before_the_defaults() -> None:
-    spec = ClusterSpec(broker_settings={"quota.window.num": 31, "controller.quota.window.size.seconds": 3})
+    spec = cluster_spec(settings={"quota.window.num": 31, "controller.quota.window.size.seconds": 3})
     model = broker_model(spec, ModelOptions(window_samples=5, controller_window_samples=100), version="3.6")
     assert model.window == Window(samples=5, sample_ms=1000, era=Era.DROPPING)
     assert (model.controller_window.samples, model.controller_window.sample_ms) == (100, 3000)

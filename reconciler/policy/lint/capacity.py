@@ -17,7 +17,7 @@ def overcommitted(subject: Subject) -> Iterator[Finding]:
 
     Each entity counts once: of a default entity, how many clients have its limit is not known.
     """
-    for key, capacity in sorted(subject.spec.capacity.items()):
+    for key, capacity in sorted(subject.spec.brokers.capacity.items()):
         limits = {
             entity: value
             for entity, quotas in subject.after.items()

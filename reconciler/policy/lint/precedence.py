@@ -243,7 +243,7 @@ def protected_users(subject: Subject) -> tuple[str, ...]:
     """The users that the cluster protects by their literal name, in order."""
     names = {
         wanted.text: None
-        for selector in subject.spec.protected
+        for selector in subject.spec.safety.protected
         for entity_type, wanted in selector.types
         if entity_type == USER and wanted.kind is MatchKind.NAME
     }

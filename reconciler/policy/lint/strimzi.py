@@ -28,7 +28,7 @@ def resource_of(user: str) -> str | None:
 
 def strimzi_owns(subject: Subject) -> Iterator[Finding]:
     """Declared quotas of a user alone, where the operators of Strimzi write those."""
-    operators = subject.spec.strimzi
+    operators = subject.spec.brokers.strimzi
     if operators is None:
         return
     if DEFAULT_USER in subject.desired.entities:

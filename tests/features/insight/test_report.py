@@ -24,7 +24,7 @@ from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity
 from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.workflows.baselines import GivenBaseline
-from tests.builders import current, declared, user
+from tests.builders import cluster_spec, current, declared, user
 from tests.fakes import FakeClock, FakeCluster, Silent
 from tests.support import report_world
 from tests.support.report_world import EU_BASELINE, EU_DECLARED, EU_LIVE, MIB, PAYMENTS, SETTLEMENT, intent
@@ -118,7 +118,7 @@ def test_quotas_that_brokers_resolve_in_their_own_way_are_in_doubt() -> None:
 
 def test_limits_of_clients_are_in_doubt_where_the_brokers_have_the_plugin_of_groups() -> None:
     wanted = intent("c")
-    written = replace(wanted, spec=replace(wanted.spec, quota_callback=CallbackClass(name=GROUP_CALLBACK)))
+    written = replace(wanted, spec=cluster_spec(name="c", callback=CallbackClass(name=GROUP_CALLBACK)))
     assert "this page does not resolve groups" in (overview_of(written, current({}), source=FakeCluster()).callback or "")
 
 

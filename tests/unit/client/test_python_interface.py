@@ -39,7 +39,7 @@ from reconciler.model.selector import Selector
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.alter import AlterTarget
 from reconciler.workflows.resolve import current_view
-from tests.builders import current
+from tests.builders import cluster_spec, current
 from tests.fakes import FakeCluster, Fault, Faults
 
 ALICE = entity(user="alice")
@@ -343,7 +343,7 @@ def test_threads_that_share_a_state_get_the_same_answers() -> None:
 
 def test_a_frozen_cluster_is_told_from_other_guards() -> None:
     always = FreezeWindow(kind=WindowKind.DENY, when=Once(), reason="year's end")
-    quotas = opened(FakeCluster(), AlterTarget(spec=ClusterSpec(name="prod", freeze=(always,))))
+    quotas = opened(FakeCluster(), AlterTarget(spec=cluster_spec(freeze=(always,))))
     with pytest.raises(errors.FrozenError, match="freeze-window"):
         quotas.plan_alter(ALICE, add={KEY: 5}).apply()
     assert quotas.plan_alter(ALICE, add={KEY: 5}).apply(accept=["freeze-window"]).verified

@@ -60,11 +60,11 @@ def test_a_policy_with_everything_is_read() -> None:
 
 def test_without_a_policy_only_coverage_counts() -> None:
     assert spec().backtest == BacktestPolicy(history=HistoryNeeds(hours=24, coverage_percent=95), fail=())
-    assert spec().capacity == {}
+    assert spec().brokers.capacity == {}
 
 
 def test_capacity_is_written_as_quotas_are() -> None:
-    assert spec("capacity: {producer_byte_rate: 500MiB, request_percentage: 800%}").capacity == {
+    assert spec("capacity: {producer_byte_rate: 500MiB, request_percentage: 800%}").brokers.capacity == {
         "producer_byte_rate": 500 * 1024**2,
         "request_percentage": 800.0,
     }

@@ -24,16 +24,18 @@ def spec(*lines: str) -> ClusterSpec:
 
 
 def test_settings_are_read_by_kafkas_names() -> None:
-    found = spec("brokerSettings:", "  quota.window.num: 31.0", "  controller.quota.window.size.seconds: 2").broker_settings
+    found = spec("brokerSettings:", "  quota.window.num: 31.0", "  controller.quota.window.size.seconds: 2").brokers.settings
     assert found == {"quota.window.num": 31, "controller.quota.window.size.seconds": 2}
-    assert spec().broker_settings == {}
+    assert spec().brokers.settings == {}
 
 
 def test_a_callback_has_its_options_as_they_are_written() -> None:
-    found = spec("quotaCallback:", "  class: quota_groups.callback:Groups", "  options: {separator: _, depth: 02}").quota_callback
+    found = spec(
+        "quotaCallback:", "  class: quota_groups.callback:Groups", "  options: {separator: _, depth: 02}"
+    ).brokers.callback
     assert found == CallbackClass(name="quota_groups.callback:Groups", options={"separator": "_", "depth": "02"})
-    assert spec().quota_callback is None
-    plugin = spec("quotaCallback: {class: kafkaquotas.callback.GroupQuotaCallback}").quota_callback
+    assert spec().brokers.callback is None
+    plugin = spec("quotaCallback: {class: kafkaquotas.callback.GroupQuotaCallback}").brokers.callback
     assert plugin == CallbackClass(name="kafkaquotas.callback.GroupQuotaCallback")
 
 

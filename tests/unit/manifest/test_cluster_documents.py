@@ -58,12 +58,12 @@ def test_a_cluster_with_everything_is_read():
     assert spec.scope.contains(Entity.of({"user": "pay-a"}))
     assert not spec.scope.contains(Entity.of({"user": "pay-admin"}))
     default_user = (("user", TypeMatch(kind=MatchKind.DEFAULT)),)
-    assert spec.protected == (Selector(types=default_user, strict=True),)
-    assert spec.guards.too_many_removals == VolumeLimit(percent=50.0, count=7, minimum=9)
-    assert spec.guards.too_many_removals.set_in == Span(file="c.yaml", line=10, column=31)
-    assert spec.guards.large_reduction == ReductionLimit(factor=0.9, keys={"request_percentage": 0.2})
-    assert spec.guards.too_many_changes == GuardLimits().too_many_changes
-    assert spec.accept == (
+    assert spec.safety.protected == (Selector(types=default_user, strict=True),)
+    assert spec.safety.guards.too_many_removals == VolumeLimit(percent=50.0, count=7, minimum=9)
+    assert spec.safety.guards.too_many_removals.set_in == Span(file="c.yaml", line=10, column=31)
+    assert spec.safety.guards.large_reduction == ReductionLimit(factor=0.9, keys={"request_percentage": 0.2})
+    assert spec.safety.guards.too_many_changes == GuardLimits().too_many_changes
+    assert spec.safety.accept == (
         Acceptance(
             guard="default-entity",
             reason="planned",
@@ -71,7 +71,7 @@ def test_a_cluster_with_everything_is_read():
             match=Selector(types=default_user),
         ),
     )
-    assert spec.accept[0].span == Span(file="c.yaml", line=11, column=12)
+    assert spec.safety.accept[0].span == Span(file="c.yaml", line=11, column=12)
     assert (spec.place("prune"), spec.place("freeze")) == (Span(file="c.yaml", line=8, column=10), spec.span)
 
 
@@ -87,7 +87,7 @@ def test_every_guard_with_a_number_can_be_given_another():
     guards = cluster(
         "prune: never",
         "guards: {too-many-changes: {percent: 5.5}, unknown-current-keys: {count: 0}, large-reduction: {factor: 0}}",
-    ).guards
+    ).safety.guards
 
     assert guards == GuardLimits(
         too_many_changes=VolumeLimit(percent=5.5, count=10),
@@ -107,7 +107,7 @@ def test_freeze_windows_are_once_or_weekly():
     )
     start = datetime.datetime(2026, 12, 23, 17, tzinfo=datetime.UTC)
 
-    assert spec.freeze == (
+    assert spec.safety.freeze == (
         FreezeWindow(
             kind=WindowKind.DENY,
             when=Once(start=start, end=datetime.datetime(2027, 1, 4, 8, tzinfo=datetime.UTC)),
@@ -117,7 +117,7 @@ def test_freeze_windows_are_once_or_weekly():
         FreezeWindow(kind=WindowKind.ALLOW, when=Weekly(days=frozenset({0, 4}), start=1080, end=480, time_zone="Europe/Berlin")),
         FreezeWindow(kind=WindowKind.DENY, when=Weekly(days=frozenset({6}))),
     )
-    assert [str(window.span) for window in spec.freeze] == ["c.yaml:7:7", "c.yaml:8:7", "c.yaml:9:7", "c.yaml:10:7"]
+    assert [str(window.span) for window in spec.safety.freeze] == ["c.yaml:7:7", "c.yaml:8:7", "c.yaml:9:7", "c.yaml:10:7"]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,13 @@ def test_a_freeze_window_that_cannot_be_understood_is_one_error(window, rule):
 def test_a_cluster_needs_no_more_than_prune():
     spec = cluster("prune: always")
 
-    assert (spec.prune, spec.connection, spec.cluster_id, spec.accept, spec.protected) == (Prune.ALWAYS, None, None, (), ())
+    assert (spec.prune, spec.connection, spec.cluster_id, spec.safety.accept, spec.safety.protected) == (
+        Prune.ALWAYS,
+        None,
+        None,
+        (),
+        (),
+    )
     assert spec.scope.contains(Entity.of({"ip": DEFAULT}))
 
 
@@ -215,7 +221,7 @@ def test_an_acceptance_whose_selector_is_broken_accepts_nothing():
     assert [finding.id for finding in content.findings] == ["invalid-selector"]
     (document,) = content.documents
     assert isinstance(document, ClusterDocument)
-    assert document.spec.accept == ()
+    assert document.spec.safety.accept == ()
 
 
 def test_the_repository_lists_what_is_excluded_and_changes_severities():

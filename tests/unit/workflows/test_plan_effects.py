@@ -69,7 +69,7 @@ def test_effects_of_a_snapshot_follow_the_plugin_that_the_cluster_manifest_names
     member = reserved_entity(GroupMember(group="g", kind=MemberKind.USER, name="a"))
     state = replace(current(), entities={limit: {KEY: 9.0}, member: {"request_percentage": 100.0}})
     changes = plan(change(limit, (KEY, 9.0, 4.0)))
-    written = cluster_spec(quota_callback=CallbackClass(name=GROUP_CALLBACK))
+    written = cluster_spec(callback=CallbackClass(name=GROUP_CALLBACK))
     done = with_effects(changes, state, source=FakeCluster(), spec=written)
     assert done.effects is not None
     assert [effect.client for effect in done.effects.effects] == [KnownClient(user="a", client_id=OTHER)]

@@ -154,12 +154,12 @@ def intent_of(*entities: object, **spec: object) -> Intent:
 
 
 def test_where_nobody_else_tells_the_cluster_document_does() -> None:
-    spec = cluster_spec(quota_callback=CallbackClass(name="quota_groups:Groups"))
+    spec = cluster_spec(callback=CallbackClass(name="quota_groups:Groups"))
     state = of_version("4.3", a=1.0)
     for view in (
         current_view(state, source=object(), spec=spec),
         current_view(state, source=Broker(AuthorizationError("no", operation="DescribeConfigs")), spec=spec),
-        manifests_view(intent_of(declared(user("a"), producer_byte_rate=5.0), quota_callback=spec.quota_callback)),
+        manifests_view(intent_of(declared(user("a"), producer_byte_rate=5.0), callback=spec.brokers.callback)),
     ):
         answer = view.answers().answer(user("a"))
         assert (answer.quotas, set(answer.unknown)) == ({}, set(KEYS))

@@ -32,7 +32,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState
 from reconciler.workflows.apply import Approval
 from reconciler.workflows.revert import Undoing, load_undoing, revert_report
-from tests.builders import client, ip, pair, plan, user
+from tests.builders import client, cluster_spec, ip, pair, plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
 from tests.support.git_repository import GitRepository
 
@@ -234,7 +234,7 @@ def test_protected_entities_and_scope_of_the_cluster_document_hold() -> None:
     cluster = FakeCluster(BEFORE)
     report = applied(cluster, *CHANGES)
     moved = Selector(types=(("user", TypeMatch(kind=MatchKind.NAME, text="moved")),))
-    protected = undo(cluster, report, spec=ClusterSpec(name="prod", protected=(moved,)))
+    protected = undo(cluster, report, spec=cluster_spec(protected=(moved,)))
     assert (protected.failure_reason, "protected-entity" in (protected.message or "")) == ("guard", True)
     outside = undo(cluster, report, spec=ClusterSpec(name="prod", scope=Scope(exclude=(moved,))))
     assert (outside.result, outside.failure_reason) == (ApplyResult.REFUSED, "out-of-scope")

@@ -14,7 +14,7 @@ from reconciler.workflows.backtest import proposal_of, proposal_of_settings
 from reconciler.workflows.cluster_facts import with_facts
 from reconciler.workflows.plan import Intent
 from reconciler.workflows.stored_rules import stored_rule_notes
-from tests.builders import current, user
+from tests.builders import cluster_spec, current, user
 from tests.fakes import FakeCluster
 
 KEY = "producer_byte_rate"
@@ -99,7 +99,7 @@ def test_the_class_of_the_brokers_decides(answer: str | AuthorizationError | Non
 
 
 def test_a_class_of_the_manifest_is_compared_with_that_of_the_brokers() -> None:
-    spec = ClusterSpec(quota_callback=CallbackClass(name=GROUP_CALLBACK))
+    spec = cluster_spec(callback=CallbackClass(name=GROUP_CALLBACK))
     assert "do not have the plugin" in notes(Broker(None), user("alice"), spec=spec)[-1]
     assert notes(Broker(GROUP_CALLBACK), user("alice"), spec=spec) == ["The brokers have the plugin of groups."]
 

@@ -220,7 +220,7 @@ class ClusterChecks:
         except BackendError as error:
             self._add("callback", CheckStatus.SKIP, f"The brokers do not show their settings: {error}")
             return
-        written = self._spec.quota_callback.name if self._spec.quota_callback is not None else None
+        written = self._spec.brokers.callback.name if self._spec.brokers.callback is not None else None
         if name is None or name in (GROUP_CALLBACK, written):
             shown = "no plugin for quotas (client.quota.callback.class)" if name is None else f"the plugin {display_name(name)}"
             self._pass("callback", f"Brokers have {shown}.")

@@ -309,7 +309,7 @@ def _entities(
             owner=declared.owner if declared else None,
             note=declared.note if declared else None,
             source=declared.source if declared else None,
-            protected=bool(intent.spec.protected) and any_matches(intent.spec.protected, entity),
+            protected=bool(intent.spec.safety.protected) and any_matches(intent.spec.safety.protected, entity),
             in_scope=intent.spec.scope.contains(entity),
             units=_declared_units(declared) if declared else {},
             expiries={key.value: expiry.of_value for key, expiry in declared.expiries.items()} if declared else {},
