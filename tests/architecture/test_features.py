@@ -1,0 +1,115 @@
+"""Each feature is one folder: the core works without it, no other feature needs it, and its folder brings it back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import grimp
+import pytest
+
+from reconciler.hooks import added
+
+ROOT = Path(__file__).parents[2]
+FEATURES = sorted(path.parent.name for path in (ROOT / "reconciler/features").glob("*/hooks.py"))
+QUOTAS = """apiVersion: kafka-quotas/v1
+kind: ClientQuotas
+metadata: {name: payments}
+spec:
+  quotas:
+    - match: {user: payments-api}
+      quotas: {producer_byte_rate: 20MiB}
+"""
+CLUSTER = """apiVersion: kafka-quotas/v1
+kind: Cluster
+metadata: {name: c1}
+spec: {prune: never, connection: {bootstrapServers: ["127.0.0.1:9092"]}}
+"""
+EMPTY = {
+    "format_version": "1.0",
+    "cluster": {"name": "c1", "id": None, "kafka_version": "4.3"},
+    "observed": {"at": "2026-11-01T13:00:00Z", "from": "broker"},
+    "entities": [],
+}
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a copy of the package in it."""
+    folder = tmp_path_factory.mktemp("copy")
+    shutil.copytree(ROOT / "reconciler", folder / "reconciler", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "schemas", folder / "schemas")
+    return folder
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    (tmp_path / "quotas.yaml").write_text(QUOTAS, "utf-8")
+    (tmp_path / "cluster.yaml").write_text(CLUSTER, "utf-8")
+    (tmp_path / "now.json").write_text(json.dumps(EMPTY), "utf-8")
+    return tmp_path
+
+
+def run(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """One command of the copy."""
+    program = f"import sys; sys.path.insert(0, {str(package)!r}); from reconciler.cli.main import main; sys.exit(main())"
+    environment = {**os.environ, "COLUMNS": "200"}
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments], cwd=package, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def listed(package: Path) -> set[str]:
+    """The commands in the help."""
+    done = run(package, "--help")
+    assert done.returncode == 0, done.stderr
+    return {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ") and line[2:3].isalpha()}
+
+
+def test_no_feature_imports_another() -> None:
+    graph = grimp.build_graph("reconciler", exclude_type_checking_imports=True)
+    of = {module: name for name in FEATURES for module in graph.find_descendants(f"reconciler.features.{name}")}
+    crossing = [
+        (importer, module)
+        for module, name in of.items()
+        for importer in graph.find_modules_that_directly_import(module)
+        if of.get(importer, name) != name
+    ]
+
+    assert len(of) > len(FEATURES)
+    assert crossing == []
+
+
+def test_plans_are_made_without_any_feature(package: Path, manifests: Path) -> None:
+    features = package / "reconciler/features"
+    away = features.rename(package / "away")
+    try:
+        without = listed(package)
+        planned = run(package, "plan", str(manifests), "--cluster", "c1", "--current", str(manifests / "now.json"))
+    finally:
+        away.rename(features)
+
+    assert "1 to create" in planned.stdout, planned.stderr
+    assert listed(package) - without == {command.name for command in added("COMMANDS")}
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_feature_goes_and_comes_with_its_folder(feature: str, package: Path, manifests: Path) -> None:
+    before = listed(package)
+    folder = package / "reconciler/features" / feature
+    away = folder.rename(package / feature)
+    try:
+        without = listed(package)
+        checked = run(package, "validate", str(manifests))
+        explained = run(package, "explain")
+    finally:
+        away.rename(folder)
+
+    assert checked.returncode == 0, checked.stderr
+    assert explained.returncode == 0, explained.stderr
+    assert without < before
+    assert listed(package) == before
