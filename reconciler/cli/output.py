@@ -120,12 +120,12 @@ def print_plan(args: OutputArguments, plan: Plan, files: Sequence[tuple[str, Pat
     from reconciler.cli.renderings import plan_as
     from reconciler.documents import plan_to_json
     from reconciler.files import write_whole
-    from reconciler.render import plan_lines
+    from reconciler.render import plan_view
 
     for name, path in files:
         write_whole(path, [plan_as(name, plan)])
     print_result(
-        args, document=lambda: plan_to_json(plan), lines=lambda: plan_lines(plan), other=lambda name: plan_as(name, plan)
+        args, document=lambda: plan_to_json(plan), lines=lambda: plan_view(plan).lines, other=lambda name: plan_as(name, plan)
     )
 
 

@@ -79,9 +79,9 @@ def _document(document: Json) -> str:
 
 
 def _plan_text(plan: Plan) -> str:
-    from reconciler.render import plain, plan_lines
+    from reconciler.render import plain, plan_view
 
-    return plain(plan_lines(plan))
+    return plain(plan_view(plan).lines)
 
 
 def _plan_json(plan: Plan) -> str:
@@ -120,9 +120,9 @@ def _plan_sarif(plan: Plan) -> str:
 
 
 def _plan_html(plan: Plan) -> str:
-    from reconciler.render import plan_html
+    from reconciler.render import plan_view, view_html
 
-    return plan_html(plan, repository_links(plan.source.commit))
+    return view_html(plan_view(plan), repository_links(plan.source.commit))
 
 
 def _plan_outputs(plan: Plan) -> str:
@@ -174,9 +174,9 @@ def _findings_sarif(findings: Sequence[Finding]) -> str:
 
 
 def _findings_html(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_html
+    from reconciler.render import findings_view, view_html
 
-    return findings_html(findings, repository_links(os.environ.get("GITHUB_SHA")))
+    return view_html(findings_view(findings), repository_links(os.environ.get("GITHUB_SHA")))
 
 
 def _findings_code_quality(findings: Sequence[Finding]) -> str:

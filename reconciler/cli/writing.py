@@ -91,9 +91,11 @@ def step_down(args: LongRunArguments) -> StepDown | None:
 
 def show_plan(args: WritingArguments, plan: Plan) -> None:
     """Print a plan where people look; with JSON, stdout belongs to the report."""
-    from reconciler.render import MANY_CHANGES, plan_lines
+    from reconciler.render import MANY_CHANGES, plan_view
 
-    output.print_lines(args, plan_lines(plan, most_changes=MANY_CHANGES), sys.stderr if args.format == "json" else sys.stdout)
+    output.print_lines(
+        args, plan_view(plan, most_changes=MANY_CHANGES).lines, sys.stderr if args.format == "json" else sys.stdout
+    )
 
 
 def show_findings(args: WritingArguments, plan: Plan, progress: PatientProgress) -> None:

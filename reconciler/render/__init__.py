@@ -9,6 +9,7 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.render.apply_state import state_of_report
     from reconciler.render.apply_summary import apply_markdown
+    from reconciler.render.apply_text import apply_report_lines, failure_lines, join_parts
     from reconciler.render.backtest_page import backtest_html
     from reconciler.render.backtest_sentences import answer, limit_text, member_name, who
     from reconciler.render.backtest_text import backtest_lines
@@ -28,15 +29,22 @@ if TYPE_CHECKING:
     from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.drift_text import drift_view
-    from reconciler.render.findings_text import explanation_lines, findings_lines, index_lines, shown_findings, validation_lines
+    from reconciler.render.findings_text import (
+        explanation_lines,
+        findings_lines,
+        findings_view,
+        index_lines,
+        shown_findings,
+        validation_lines,
+    )
     from reconciler.render.html_writer import view_html
     from reconciler.render.layout import Block, Column, Line, Style, View, labelled, line, table
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.markdown_writer import view_markdown
     from reconciler.render.over_limit_words import row_over_text
-    from reconciler.render.plan_page import findings_html, plan_html
-    from reconciler.render.plan_text import MANY_CHANGES, apply_report_lines, cluster_title, failure_lines, join_parts, plan_lines
+    from reconciler.render.plan_sentences import cluster_title
+    from reconciler.render.plan_text import MANY_CHANGES, plan_view
     from reconciler.render.proposed_values_text import proposal_lines, revision_diff
     from reconciler.render.report_page import overview_lines, report_html
     from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at

@@ -30,7 +30,7 @@ from reconciler.render.backtest_sentences import peak_text, who
 from reconciler.render.markdown_text import code, in_cell, prose
 from reconciler.render.metric_sentences import has_only_metrics
 from reconciler.render.over_limit_words import over_text
-from reconciler.render.plan_text import ChangeDirection, direction
+from reconciler.render.plan_sentences import ChangeDirection, direction
 from reconciler.render.repository_links import RepositoryLinks
 from reconciler.render.value_sentences import change_sentences
 from reconciler.text import amount, duration, factor, percent_text, rate

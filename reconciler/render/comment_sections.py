@@ -48,7 +48,7 @@ from reconciler.render.markdown_text import (
     shorten,
     size,
 )
-from reconciler.render.plan_text import read_words
+from reconciler.render.plan_sentences import read_words
 from reconciler.render.repository_links import RepositoryLinks, web_address
 from reconciler.render.terminal import plain
 from reconciler.text import count_of, list_some

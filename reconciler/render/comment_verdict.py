@@ -16,7 +16,7 @@ from reconciler.render.comment_rows import (
     over_markdown,
 )
 from reconciler.render.markdown_text import code, prose
-from reconciler.render.plan_text import undecided_words
+from reconciler.render.plan_sentences import undecided_words
 from reconciler.text import count_of, list_some
 
 _MOST_SENTENCES: Final = 3

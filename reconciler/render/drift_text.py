@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from reconciler.model import BaselineOrigin, Drift, DriftClass, EntityDrift, KeyDrift, Prune, display_name, key_part
-from reconciler.render.layout import Block, Column, Line, Style, View, heading, labelled, line, table
-from reconciler.render.plan_text import cluster_title
+from reconciler.render.layout import Block, Column, Line, Style, View, heading, line, note_line, table
+from reconciler.render.plan_sentences import cluster_title
 from reconciler.render.value_sentences import drift_sentences
 from reconciler.text import amount, rate
 
@@ -67,10 +67,9 @@ def _blocks(drift: Drift, *, show_unmanaged: bool) -> Iterator[Block]:
         yield from _unmanaged(drift)
     if drift.notes or not drift.complete:
         yield heading("Notes")
-    for note in drift.notes:
-        yield labelled("Note: ", Style.FAINT, note)
+    yield from map(note_line, drift.notes)
     if not drift.complete:
-        yield labelled("Note: ", Style.FAINT, "only some manifests were read. Only what they declare was compared")
+        yield note_line("only some manifests were read. Only what they declare was compared")
 
 
 def drift_sentence(drift: Drift) -> str:

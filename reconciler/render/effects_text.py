@@ -19,8 +19,10 @@ from reconciler.model import (
     Limit,
     PlanEffects,
     QuotaKey,
+    key_part,
+    name_part,
 )
-from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
+from reconciler.render.layout import Block, Column, Heading, Line, Style, heading, labelled, line, table
 from reconciler.text import amount, count_of
 
 _DIRECTIONS: Final = {
@@ -31,6 +33,7 @@ _DIRECTIONS: Final = {
     Direction.OTHER_SOURCE: ("same value from another entity", Style.FAINT),
 }
 _COLUMNS: Final = (
+    Column(title="client", across=True),
     Column(title="key", least=12),
     Column(title="limit", least=12),
     Column(title="effect", least=8),
@@ -56,16 +59,19 @@ def effects_lines(effects: PlanEffects, *, changes: Sequence[Change]) -> tuple[B
 
 def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[Block]:
     if effects.unknown is not None:
+        yield heading("Effects")
         yield labelled("Effects are unknown: ", Style.WARN, effects.unknown)
         return
     clients = len({effect.client for effect in effects.effects})
     changed = count_of(len(changes), "changed entity", "changed entities")
     if not clients and not effects.left_out:
-        yield line((f"Effects: {changed}, no known client affected", Style.STRONG))
+        yield _title(f"{changed}, no known client affected")
+        yield line(pages=(f"{changed}, no known client affected.",))
         return
     known = f"at least {clients:,}" if effects.left_out else f"{clients:,}"
     noun = "affected client" if clients == 1 and not effects.left_out else "affected clients"
-    yield line((f"Effects: {changed}, {known} {noun}", Style.STRONG))
+    yield _title(f"{changed}, {known} {noun}")
+    yield line(pages=(f"{changed}, {known} {noun}:",))
     created = frozenset((change.entity, key.key) for change in changes for key in change.keys if key.before is None)
     groups = [group for group in effects.groups if not _group_restates(group, created)]
     for group in groups:
@@ -87,6 +93,10 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
     names_anyone = [effect.client for effect in shown] + [client for group in groups for client in group.examples]
     if any(map(_is_any_other_client, names_anyone)):
         yield line(("  (any other): clients that no quota names", Style.FAINT))
+
+
+def _title(words: str) -> Heading:
+    return heading("Effects", (f"Effects: {words}", Style.STRONG))
 
 
 def group_sentence(group: EffectGroup) -> str:
@@ -116,17 +126,18 @@ def _limit_before(group: EffectGroup) -> str:
 
 def effect_table(clients: Sequence[tuple[str, Sequence[Effect]]], *, unknown: Sequence[tuple[str, str]] = ()) -> Block:
     """A line for each client, below it a row for each effect; ``unknown``: keys of the last client, with the reason."""
-    rows: list[tuple[Line | str | tuple[str, Style], ...] | Line] = []
+    rows: list[tuple[Line | str | tuple[str, Style], ...]] = []
+    shown = line()
     for client, effects in clients:
-        rows.append(line(f"  {client}"))
-        rows += [_row(effect) for effect in effects]
-    rows += [(key, ("unknown", Style.WARN), reason) for key, reason in unknown]
+        shown = line(f"  {client}", pages=(name_part(client),))
+        rows += [(shown, *_row(effect)) for effect in effects]
+    rows += [(shown, key, ("unknown", Style.WARN), reason) for key, reason in unknown]
     return table(_COLUMNS, rows, indent=6, titled=False)
 
 
-def _row(effect: Effect) -> tuple[str | tuple[str, Style], ...]:
+def _row(effect: Effect) -> tuple[Line | str | tuple[str, Style], ...]:
     before, after = (_limit(effect.key, limit) for limit in (effect.before, effect.after))
-    return effect.key, f"{before} -> {after}", _DIRECTIONS[effect.direction]
+    return line(key_part(effect.key), hang=0), f"{before} -> {after}", _DIRECTIONS[effect.direction]
 
 
 def _limit(key: str, limit: Limit | None) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped
-from reconciler.render.layout import Line, Style, line
+from reconciler.model import Example, Explanation, Finding, Severity, Span, Topic, escaped, name_part
+from reconciler.render.layout import Block, Line, Style, View, chip, heading, line
 from reconciler.render.terminal import cells
 from reconciler.text import count_of
 
@@ -85,6 +85,22 @@ def _lines(finding: Finding, sources: Mapping[Span, str], width: int | None) -> 
         yield line((f"    {_place(related.span)}: {escaped(related.message)}", Style.FAINT))
 
 
+def findings_on_page(findings: Sequence[Finding]) -> Iterator[Line]:
+    """The findings for Markdown and pages, the worst first."""
+    for finding in sorted(findings, key=lambda finding: finding.severity.rank):
+        place = (" ", finding.span) if finding.span is not None else ()
+        related = (part for each in finding.related for part in (". See ", each.span, ": ", each.message))
+        state = chip(finding.severity.value, _STYLES[finding.severity])
+        yield line(pages=(state, " ", name_part(finding.id), *place, ": ", finding.message, *related))
+
+
+def findings_view(findings: Sequence[Finding]) -> View:
+    """Findings alone, e.g. of manifests that cannot be planned, for Markdown and pages."""
+    answer = counts_sentence(findings)
+    blocks: tuple[Block, ...] = (heading("Findings", count=len(findings)), *findings_on_page(findings))
+    return View(kind="findings", cluster=None, title=line(), answer=line(answer), blocks=blocks)
+
+
 def _place(span: Span) -> str:
     return f"{escaped(span.file)}:{span.line}:{span.column}"
 
@@ -146,9 +162,9 @@ def _example(example: Example) -> Iterator[Line]:
         yield line()
         yield line(("On the cluster:", Style.FAINT))
         yield from (line(f"    {text}") for text in example.live)
-    for heading, text in (("Wrong:", example.bad), ("Right:", example.good)):
+    for title, text in (("Wrong:", example.bad), ("Right:", example.good)):
         yield line()
-        yield line((heading, Style.BAD if heading == "Wrong:" else Style.GOOD))
+        yield line((title, Style.BAD if title == "Wrong:" else Style.GOOD))
         yield from (line(f"    {row}") for row in text.splitlines())
 
 
@@ -156,11 +172,11 @@ def index_lines(every: Sequence[Explanation], *, width: int | None = None) -> tu
     """Every id with its severity and, where the terminal has room, the beginning of its reason, by topic."""
     longest = max((len(explanation.id) for explanation in every), default=0)
     lines: list[Line] = []
-    for topic, heading in _TOPICS.items():
+    for topic, title in _TOPICS.items():
         chosen = [explanation for explanation in every if explanation.topic is topic]
         if chosen:
             lines += [line()] if lines else []
-            lines.append(line((heading, Style.STRONG)))
+            lines.append(line((title, Style.STRONG)))
             lines += [_row(explanation, longest, width) for explanation in chosen]
     return tuple(lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from reconciler.model import Message, PartKind, display_name
@@ -27,6 +28,7 @@ from reconciler.render.layout import (
     Fold,
     LabelledWords,
     Line,
+    Shown,
     Style,
     Table,
     TextSegment,
@@ -47,24 +49,22 @@ _FILTERED: Final = 5
 def view_html(view: View, links: RepositoryLinks = NO_LINKS) -> str:
     """A view as one HTML page. Equal views give equal bytes."""
     cluster = f", {display_name(view.cluster)}" if view.cluster else ""
+    sections = sections_of(view.blocks)
+    above = _body((block for head, inner in sections if head is None for block in inner), links)
     masthead = Masthead(
         kicker=f"Kafka quotas: {view.kind}{cluster}",
         answer=_text(view.answer),
         rest=view.lead,
         about=tuple(_words(each, links) for each in view.about),
-        body=tuple(tiles(view.tiles_title, view.tiles)) if view.tiles else (),
+        body=(*above, *(tiles(view.tiles_title, view.tiles) if view.tiles else ())),
     )
     foot = () if view.foot is None else (_words(view.foot, links),)
-    return page(f"Kafka quotas, {view.kind}{cluster}", masthead, _sections(view.blocks, links), footer=foot)
-
-
-def _sections(blocks: Iterable[Block], links: RepositoryLinks) -> Iterator[PageSection]:
-    for head, inner in sections_of(blocks):
-        body = tuple(_body(inner, links))
-        if head is None:
-            yield PageSection(place="result", title="Result", body=body)
-        else:
-            yield PageSection(place=head.place, title=head.title, count=head.count, body=body)
+    below = (
+        PageSection(place=head.place, title=head.title, count=head.count, body=tuple(_body(inner, links)))
+        for head, inner in sections
+        if head is not None
+    )
+    return page(f"Kafka quotas, {view.kind}{cluster}", masthead, below, footer=foot)
 
 
 def _body(blocks: Iterable[Block], links: RepositoryLinks) -> Iterator[str]:
@@ -103,7 +103,9 @@ def _text(shown: Line) -> str:
 
 def _words(shown: Line, links: RepositoryLinks) -> str:
     """A line as HTML, without the blanks around it."""
-    return "".join(_segment(segment, links) for segment in shown.on_pages).strip()
+    segments = shown.on_pages
+    first = "".join(_segment(replace(segment, text=Shown(segment.text.lstrip())), links) for segment in segments[:1])
+    return (first + "".join(_segment(segment, links) for segment in segments[1:])).strip()
 
 
 def _segment(segment: TextSegment, links: RepositoryLinks) -> str:
@@ -123,17 +125,23 @@ def _table(block: Table, links: RepositoryLinks) -> Iterator[str]:
     if chosen is not None and len(rows) >= _FILTERED:
         yield from filter_form("Search", titles[chosen], dict.fromkeys(_text(row[chosen]) for row, _ in rows))
     numbers = frozenset(titles[at] for at in columns if block.columns[at].to_the_right)
+    valued = {at for at in columns if any(_value(row[at]) >= 0 for row, _ in rows)}
     shown = (
         FoundRow(
             kind="" if chosen is None else _text(row[chosen]),
             cells=_cells(row, below, columns, links),
-            sort=[next((segment.value for segment in row[at].on_pages if segment.value is not None), None) for at in columns],
+            sort=[_value(row[at]) if at in valued else None for at in columns],
         )
         for row, below in rows[:MOST_ROWS]
     )
     yield from found_table("", [titles[at] for at in columns], shown, numbers=numbers)
     if len(rows) > MOST_ROWS:
         yield f'<p class="faint">{len(rows) - MOST_ROWS:,} more are not listed here.</p>'
+
+
+def _value(cell: Line) -> float:
+    """The first number of a cell; -1 without one."""
+    return next((segment.value for segment in cell.on_pages if segment.value is not None), -1.0)
 
 
 def _cells(row: Sequence[Line], below: Sequence[Line], columns: Sequence[int], links: RepositoryLinks) -> list[str]:

@@ -7,11 +7,12 @@ in its own way.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, NewType, TypeAlias
 
-from reconciler.model import Entity, Message, MessagePart, PartKind, Span, escaped
+from reconciler.model import Entity, ManifestCommit, Message, MessagePart, PartKind, Span, escaped, name_part
 
 
 class Style(enum.StrEnum):
@@ -118,16 +119,20 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heading:
-    """The begin of a section. A terminal prints ``line``, if it has text; ``title`` and ``count`` head Markdown and pages."""
+    """The begin of a section. A terminal prints ``line``, if it has text; ``title`` and ``count`` head Markdown and pages.
+
+    ``first``: Markdown and pages show the section before all others.
+    """
 
     title: str
     line: Line
     count: int | None = None
+    first: bool = False
 
     @property
     def place(self) -> str:
-        """What a link to the section names."""
-        return "-".join(self.title.lower().replace(":", "").split())
+        """What a link to the section names: the words before a colon."""
+        return re.sub("[^a-z0-9]+", "-", self.title.partition(":")[0].lower())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,9 +225,21 @@ def chip(text: str, style: Style) -> TextSegment:
     return TextSegment(text=Shown(escaped(text)), style=style, chip=True)
 
 
-def heading(title: str, *parts: Words | tuple[Words, Style], count: int | None = None) -> Heading:
+def commit_line(source: ManifestCommit) -> Line | None:
+    """Which manifests a result is of; ``None``: they are in no commit."""
+    if not source.commit:
+        return None
+    return line("Commit ", name_part(source.commit[:12]), " with changes that are not committed" if source.dirty else "")
+
+
+def note_line(words: str) -> Line:
+    """A note below the heading that pages have for notes."""
+    return line(("Note: ", Style.FAINT), words, hang=len("Note: "), pages=(words,))
+
+
+def heading(title: str, *parts: Words | tuple[Words, Style], count: int | None = None, first: bool = False) -> Heading:
     """Build a heading; ``parts`` are its line in a terminal."""
-    return Heading(title=title, line=line(*parts), count=count)
+    return Heading(title=title, line=line(*parts), count=count, first=first)
 
 
 def table(
@@ -269,19 +286,16 @@ def _segment(part: MessagePart, style: Style | None) -> TextSegment:
     return TextSegment(text=Shown(escaped(part.text)), style=shown, kind=part.kind, value=part.value, span=part.span)
 
 
-def sections_of(blocks: Iterable[Block]) -> Iterator[tuple[Heading | None, tuple[Block, ...]]]:
-    """The blocks below each heading, for Markdown and pages; those before the first one without a heading."""
-    head: Heading | None = None
-    inner: list[Block] = []
+def sections_of(blocks: Iterable[Block]) -> list[tuple[Heading | None, tuple[Block, ...]]]:
+    """The blocks below each heading, for Markdown and pages; those before the first one have no heading, and are first."""
+    sections: list[tuple[Heading | None, list[Block]]] = [(None, [])]
     for block in blocks:
         if isinstance(block, Heading):
-            if inner:
-                yield head, tuple(inner)
-            head, inner = block, []
+            sections.append((block, []))
         elif not isinstance(block, Line) or any(segment.text.strip() for segment in block.on_pages):
-            inner.append(block)
-    if inner:
-        yield head, tuple(inner)
+            sections[-1][1].append(block)
+    filled = [(head, tuple(inner)) for head, inner in sections if inner]
+    return sorted(filled, key=lambda section: 0 if section[0] is None else 1 if section[0].first else 2)
 
 
 def rows_of(table: Table) -> Iterator[tuple[tuple[Line, ...], tuple[Line, ...]]]:

@@ -41,7 +41,7 @@ from reconciler.render.comment_sections import (
 from reconciler.render.comment_verdict import alert_sentences, history_length, judge_comment
 from reconciler.render.markdown_text import NAME_LIMIT, Section, code, fence, fold, rows_that_fit, shorten, size
 from reconciler.render.markdown_writer import view_markdown
-from reconciler.render.plan_text import direction_sentence
+from reconciler.render.plan_sentences import direction_sentence
 from reconciler.render.repository_links import RepositoryLinks, short_commit, short_digest, web_address
 from reconciler.render.simulation_text import simulation_view
 from reconciler.render.sticky_comment import DATA_START, Marker, comment_heading, marker_line

@@ -32,9 +32,9 @@ from reconciler.model import (
     display_name,
     same_value,
 )
+from reconciler.render.apply_text import failure_lines
 from reconciler.render.html_page import Masthead, PageSection, commit_words, page, page_file, text, tiles
 from reconciler.render.layout import Line, Style, line
-from reconciler.render.plan_text import failure_lines
 from reconciler.render.report_page_sections import (
     DRIFT_WORDS,
     budgets_section,

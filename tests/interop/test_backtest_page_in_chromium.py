@@ -11,7 +11,8 @@ import pytest
 from reconciler.model.backtest import BacktestReport, Verdict
 from reconciler.render.backtest_card import anchor
 from reconciler.render.backtest_page import backtest_html
-from reconciler.render.plan_page import plan_html
+from reconciler.render.html_writer import view_html
+from reconciler.render.plan_text import plan_view
 from tests.support.axe import axe_script, violations
 from tests.support.backtest_reports import START, full, member, rates, report_of, verdict
 from tests.support.chromium import Chromium, chromium, complaints
@@ -210,7 +211,7 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("kind", ["backtest", "plan"])
 def test_no_rule_of_axe_is_broken(browser: Chromium, tmp_path: Path, axe: str, kind: str, width: int, *, dark: bool) -> None:
     path = tmp_path / "page.html"
-    path.write_text(backtest_html(full()) if kind == "backtest" else plan_html(PLAN), encoding="utf-8")
+    path.write_text(backtest_html(full()) if kind == "backtest" else view_html(plan_view(PLAN)), encoding="utf-8")
     browser.look(width=width, dark=dark)
     browser.open(path)
     assert violations(browser, axe) == []

@@ -20,10 +20,10 @@ from reconciler.model.finding import Finding, Related, Severity, Span
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Plan, Reason, Summary
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom
 from reconciler.render.ci_reports import plan_annotations, plan_to_sarif
+from reconciler.render.html_writer import view_html
 from reconciler.render.markdown import BUDGET, plan_markdown
 from reconciler.render.markdown_text import code, in_cell, prose
-from reconciler.render.plan_page import plan_html
-from reconciler.render.plan_text import plan_lines
+from reconciler.render.plan_text import plan_view
 from reconciler.render.sticky_comment import Marker, marker_line, read_marker
 from reconciler.render.terminal import plain
 from tests.builders import plan, span, user
@@ -198,7 +198,7 @@ def test_a_plan_document_reads_back_as_the_plan(one: Plan) -> None:
 @given(PLANS)
 def test_no_rendering_says_that_nothing_changes_unless_it_is_so(one: Plan) -> None:
     quiet = dataclasses.replace(one, notes=(), guards=(), findings=(), cluster=ClusterIdentity(), source=ManifestCommit())
-    for text in (plain(plan_lines(quiet)), plan_markdown(quiet), plan_html(quiet)):
+    for text in (plain(plan_view(quiet).lines), plan_markdown(quiet), view_html(plan_view(quiet))):
         assert ("No changes" in text) is not bool(one.changes)
 
 
@@ -228,7 +228,7 @@ def decoded(text: str) -> str:
 @all_hostile
 @given(NAMES)
 def test_a_page_holds_the_name_as_text_and_loads_and_runs_nothing(name: str) -> None:
-    text = plan_html(everything_called(name))
+    text = view_html(plan_view(everything_called(name)))
     assert all(c.isprintable() or c == "\n" for c in text)
     page = seen(text.removeprefix("<!DOCTYPE html>\n"))
     assert page.comments == []

@@ -165,7 +165,7 @@ def _every(
 ) -> int:
     from reconciler.documents import plan_to_json
     from reconciler.model import ClusterFailure, Severity
-    from reconciler.render import plan_lines
+    from reconciler.render import plan_view
     from reconciler.workflows import for_every, load_every_intent, only_changed
 
     every_cluster.check_formats(args, files)
@@ -177,7 +177,7 @@ def _every(
         intents, lambda intent: _plan(args, intent, given, extras, progress), parallel=options.check_parallel(args.parallel)
     )
     with progress.silent():
-        every_cluster.print_every(args, plans, document=plan_to_json, lines=plan_lines, files=files)
+        every_cluster.print_every(args, plans, document=plan_to_json, lines=lambda plan: plan_view(plan).lines, files=files)
     made = [plan for plan in plans if not isinstance(plan, ClusterFailure)]
     stopped = any(finding.severity.at_least(fail_on) for plan in made for finding in (*plan.findings, *plan.owner_errors))
     return every_cluster.exit_code(

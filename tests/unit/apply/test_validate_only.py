@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.apply import ApplySettings
 from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus
-from reconciler.render.plan_text import apply_report_lines
+from reconciler.render.apply_text import apply_report_lines
 from reconciler.render.terminal import plain
 from reconciler.text import all_changes
 from reconciler.workflows.apply import Approval, apply_manifests

@@ -15,7 +15,7 @@ from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyC
 from reconciler.render.ci_reports import render_code_quality
 from reconciler.render.markdown import BUDGET, findings_markdown, plan_markdown
 from reconciler.render.markdown_text import code, prose
-from reconciler.render.plan_text import direction_sentence
+from reconciler.render.plan_sentences import direction_sentence
 from reconciler.render.repository_links import RepositoryLinks
 from reconciler.render.sticky_comment import Marker, read_marker
 from tests.builders import pair, plan, span, user

@@ -18,7 +18,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.effects_text import group_sentence
 from reconciler.render.markdown import plan_markdown
-from reconciler.render.plan_text import plan_lines
+from reconciler.render.plan_text import plan_view
 from reconciler.render.terminal import plain
 from reconciler.resolution.effects import effects_between
 from tests.builders import client, ip, pair, plan, user
@@ -65,7 +65,7 @@ def with_effects(effects: PlanEffects | None) -> Plan:
 
 
 def text(effects: PlanEffects | None) -> str:
-    return plain(plan_lines(with_effects(effects)))
+    return plain(plan_view(with_effects(effects)).lines)
 
 
 def squeezed(shown: str) -> list[str]:
@@ -94,12 +94,12 @@ def test_effects_that_only_restate_a_new_limit_are_counted() -> None:
 
     first, stricter = moved("bob", None), moved("bob", Limit(value=2.0**21, entity=user(), level=6))
     changes = (Change(entity=user("bob"), action=Action.CREATE, keys=(key,)),)
-    folded = plain(plan_lines(plan(*changes, effects=PlanEffects(effects=(first,)))))
+    folded = plain(plan_view(plan(*changes, effects=PlanEffects(effects=(first,)))).lines)
     assert "1 changed entity, 1 affected client\n" in folded
     assert "1 effect not listed: a new limit above, for a client that it names\n" in folded
     assert "unlimited ->" not in folded
     assert "2 MiB/s from user=<default>, level 6 -> 1 MiB/s" in plain(
-        plan_lines(plan(*changes, effects=PlanEffects(effects=(stricter,))))
+        plan_view(plan(*changes, effects=PlanEffects(effects=(stricter,)))).lines
     )
 
 
@@ -111,7 +111,7 @@ def test_clients_of_one_cause_are_one_sentence_in_text_markdown_and_document() -
     changes = (Change(entity=user(), action=Action.CREATE, keys=(key,)),)
     one = plan(*changes, effects=moved, digest=plan_digest("c1", changes))
     sentence = "10 clients get their first consumer limit, 2 MiB/s, from user=<default>"
-    shown = plain(plan_lines(one))
+    shown = plain(plan_view(one).lines)
     assert f"  {sentence}\n      user=(any other) client-id=(any other), " in shown
     assert "and 7 more\n" in shown
     assert shown.count("from user=<default>") == 1

@@ -8,8 +8,10 @@ import re
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Reason, Summary
+from reconciler.render.findings_text import findings_view
 from reconciler.render.html_page import policy
-from reconciler.render.plan_page import findings_html, plan_html
+from reconciler.render.html_writer import view_html
+from reconciler.render.plan_text import plan_view
 from tests.builders import plan, span, user
 from tests.support.markdown_views import Seen, seen
 
@@ -48,7 +50,7 @@ def page(text: str) -> Seen:
 
 
 def test_the_policy_forbids_the_browser_to_load_or_run_anything() -> None:
-    for text in (plan_html(PLAN), findings_html(PLAN.findings)):
+    for text in (view_html(plan_view(PLAN)), view_html(findings_view(PLAN.findings))):
         found = page(text)
         assert ("meta", "content", policy()) in found.attributes
         assert "unsafe" not in policy()
@@ -61,43 +63,39 @@ def test_the_policy_forbids_the_browser_to_load_or_run_anything() -> None:
 
 
 def test_it_prints_and_fits_a_telephone() -> None:
-    text = plan_html(PLAN)
+    text = view_html(plan_view(PLAN))
     assert "@media print" in text
     assert "@media screen and (max-width:" in text
     assert ("meta", "content", "width=device-width, initial-scale=1") in page(text).attributes
 
 
 def test_the_table_has_a_row_a_key_and_the_note_once() -> None:
-    rows = page(plan_html(PLAN)).rows
+    rows = page(view_html(plan_view(PLAN))).rows
     assert rows == [
-        ["Entity", "Change", "Key", "Now", "Planned", "Factor", "Declared at", "Note"],
+        ["Entity", "Effect", "Key", "Change", "Remark", "Declared at"],
         [
             'user="<b>bob</b>"',
             "removed (update)",
             "consumer_byte_rate",
-            "1 KiB/s",
-            "not set",
-            "",
+            "1 KiB/s → not set",
+            "the manifest does not set it",
             "a.yaml:8:7",
-            "why & wherefore",
         ],
         [
             'user="<b>bob</b>"',
             "tightens (update)",
             "producer_byte_rate",
-            "2 KiB/s",
-            "1 KiB/s",
+            "2 KiB/s → 1 KiB/s",
             "x0.5",
-            "a.yaml:9:7",
-            "",
+            "a.yaml:9:7note: why & wherefore",
         ],
     ]
 
 
 def test_it_reads_in_the_order_of_a_reviewer() -> None:
-    text = page(plan_html(PLAN)).outside("style")
+    text = page(view_html(plan_view(PLAN))).outside("style")
     order = [
-        "Kafka quotas: prod, plan",
+        "Kafka quotas: plan, prod",
         "This plan has errors and cannot be applied.",
         "1 tightens, 1 removed: 0 to create, 1 to update, 0 to delete. 4 unchanged, 0 unmanaged.",
         "Cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC",
@@ -108,7 +106,7 @@ def test_it_reads_in_the_order_of_a_reviewer() -> None:
         "To accept, pass --accept guard-needs-acceptance",
         "Accepted guard-accepted",
         "Passed guard-passed",
-        "In the order of writing",
+        "removed (update)",
         "error bad-rule quotas.yaml:3:1: large",
         "info info-rule: small",
         "a note",
@@ -122,20 +120,27 @@ def test_it_reads_in_the_order_of_a_reviewer() -> None:
 def test_effects_have_a_section_of_their_own() -> None:
     limit = Limit(value=1024.0, entity=user("a"), level=3)
     effect = Effect(client=KnownClient(user="<b>", client_id=""), key="producer_byte_rate", before=None, after=limit)
-    found = page(plan_html(dataclasses.replace(PLAN, effects=PlanEffects(effects=(effect,)))))
-    assert 'user="<b>" client-id=(none)\n' in found.text()
+    found = page(view_html(plan_view(dataclasses.replace(PLAN, effects=PlanEffects(effects=(effect,))))))
+    assert [
+        'user="<b>" client-id=(none)',
+        "producer_byte_rate",
+        "unlimited -> 1 KiB/s from user=a, level 3",
+        "first limit",
+    ] in found.rows
     assert "b" not in found.elements
-    assert "Effects" not in page(plan_html(PLAN)).text()
+    assert "Effects" not in page(view_html(plan_view(PLAN))).text()
 
 
 def test_an_empty_plan_has_no_table_and_says_so() -> None:
-    found = page(plan_html(dataclasses.replace(PLAN, changes=(), findings=(), guards=(), notes=(), complete=True)))
+    found = page(view_html(plan_view(dataclasses.replace(PLAN, changes=(), findings=(), guards=(), notes=(), complete=True))))
     assert "table" not in found.elements
     assert "No changes: the cluster has what the manifests declare" in found.text()
 
 
 def test_controls_and_bidirectional_marks_are_shown_as_escapes() -> None:
-    text = findings_html((Finding(id="x", severity=Severity.INFO, message="a\x1b\u202eb\nc", span=span(1, "f\u2066.yaml")),))
+    text = view_html(
+        findings_view((Finding(id="x", severity=Severity.INFO, message="a\x1b\u202eb\nc", span=span(1, "f\u2066.yaml")),))
+    )
     assert "a\\u001b\\u202eb\\u000ac" in text
     assert "f\\u2066.yaml" in text
     assert all(c.isprintable() or c == "\n" for c in text)

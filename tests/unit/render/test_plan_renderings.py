@@ -29,7 +29,8 @@ from reconciler.model.plan import (
     Summary,
 )
 from reconciler.model.state import ObservedFrom
-from reconciler.render.plan_text import apply_report_lines, plan_lines
+from reconciler.render.apply_text import apply_report_lines
+from reconciler.render.plan_text import plan_view
 from reconciler.render.terminal import cells, plain
 from reconciler.text import amount, factor
 from tests.builders import pair, plan, span, user
@@ -87,7 +88,7 @@ def full_plan() -> Plan:
 
 
 def test_the_text_shows_values_both_ways_with_factor_and_source() -> None:
-    text = plain(plan_lines(full_plan()))
+    text = plain(plan_view(full_plan()).lines)
     assert text == (
         "Plan for cluster prod (c1, Kafka 4.3), read from its brokers at 2026-01-02 12:00:00 UTC\n"
         "\n"
@@ -117,7 +118,7 @@ def test_changes_stand_below_the_file_that_declares_them() -> None:
         one = change(user(name), 1024, 2048)
         return replace(one, keys=tuple(replace(key, source=span(3, file, 5)) for key in one.keys))
 
-    text = plain(plan_lines(plan(of("a", "z.yaml"), of("b", "a.yaml"), of("c", "z.yaml"))))
+    text = plain(plan_view(plan(of("a", "z.yaml"), of("b", "a.yaml"), of("c", "z.yaml"))).lines)
     order = [text.index(word) for word in ("a.yaml\n", "~ user=b", "\nz.yaml\n", "~ user=a", "~ user=c")]
     assert order == sorted(order)
 
@@ -125,7 +126,7 @@ def test_changes_stand_below_the_file_that_declares_them() -> None:
 def test_a_key_from_another_file_than_its_entity_has_its_whole_place() -> None:
     one = change(user("a"), 1024, 2048)
     other = replace(one.keys[0], key="request_percentage", source=span(9, "b.yaml", 2))
-    text = plain(plan_lines(plan(replace(one, keys=(*one.keys, other)))))
+    text = plain(plan_view(plan(replace(one, keys=(*one.keys, other)))).lines)
     assert text.rstrip().splitlines()[4].split()[-2:] != ["line", "9"]
     assert "b.yaml:9:2" in text
 
@@ -133,14 +134,14 @@ def test_a_key_from_another_file_than_its_entity_has_its_whole_place() -> None:
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_no_row_of_a_plan_is_wider_than_the_terminal(width: int) -> None:
     wide = change(user("決済チーム" * 30), 10e6, 9e6, note="a note of many words " * 20)
-    rows = plain(plan_lines(replace(full_plan(), changes=(*full_plan().changes, wide))), width=width).splitlines()
+    rows = plain(plan_view(replace(full_plan(), changes=(*full_plan().changes, wide))).lines, width=width).splitlines()
     assert all(cells(row) <= width for row in rows)
 
 
 @pytest.mark.bulk
 def test_a_plan_of_many_changes_is_counted_by_file_with_its_largest_reductions() -> None:
     changes = [change(user(f"team-{n:05}"), 1000.0 * (n + 2), 1000.0) for n in range(20_000)]
-    text = plain(plan_lines(plan(*changes, summary=Summary(update=20_000)), most_changes=200))
+    text = plain(plan_view(plan(*changes, summary=Summary(update=20_000)), most_changes=200).lines)
     assert text.count("\n") < 30
     assert "20,000 changes in 1 file\n" in text
     assert "  teams/payments.yaml       0  20,000       0\n" in text
@@ -151,17 +152,17 @@ def test_a_plan_of_many_changes_is_counted_by_file_with_its_largest_reductions()
 
 
 def test_a_plan_of_a_few_changes_is_never_summarised() -> None:
-    assert plain(plan_lines(full_plan(), most_changes=200)) == plain(plan_lines(full_plan()))
+    assert plain(plan_view(full_plan(), most_changes=200).lines) == plain(plan_view(full_plan()).lines)
 
 
 def test_an_empty_plan_says_so_in_its_own_sentence() -> None:
-    text = plain(plan_lines(plan(summary=Summary(unchanged=2, unmanaged=1))))
+    text = plain(plan_view(plan(summary=Summary(unchanged=2, unmanaged=1))).lines)
     assert "No changes: the cluster has what the manifests declare (2 unchanged, 1 unmanaged).\n" in text
 
 
 def test_hostile_names_never_reach_the_terminal_raw() -> None:
     hostile = "\x1b[31mred\r\n\u202eevil\u2028"
-    text = plain(plan_lines(plan(change(user(hostile), 1, 2, note=hostile))))
+    text = plain(plan_view(plan(change(user(hostile), 1, 2, note=hostile))).lines)
     assert "\x1b" not in text
     assert "\u202e" not in text
     assert "\u2028" not in text

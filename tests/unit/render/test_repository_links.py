@@ -7,7 +7,8 @@ import pytest
 from reconciler.model import Action, Change, Finding, KeyChange, Reason, Severity, Span
 from reconciler.render import RepositoryLinks
 from reconciler.render.html_page import finding_item
-from reconciler.render.plan_page import plan_html
+from reconciler.render.html_writer import view_html
+from reconciler.render.plan_text import plan_view
 from tests.builders import plan, span, user
 
 FILES = "https://github.example/team/quotas/blob/1a2b3c4"
@@ -33,6 +34,6 @@ def test_without_a_plain_address_a_place_is_text(file: str, files: str | None) -
 def test_the_page_of_a_plan_links_each_change() -> None:
     key = KeyChange(key="producer_byte_rate", before=1024.0, after=2048.0, reason=Reason.VALUE_DIFFERS, source=span(8))
     changed = plan(Change(entity=user("payments"), action=Action.UPDATE, keys=(key,)))
-    with_links, without = plan_html(changed, RepositoryLinks(files=FILES)), plan_html(changed)
+    with_links, without = view_html(plan_view(changed), RepositoryLinks(files=FILES)), view_html(plan_view(changed))
     assert with_links.count(f'<a href="{FILES}/{span(8).file}#L8"') == 1
     assert FILES not in without
