@@ -12,7 +12,7 @@ help: ## what can be made
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 18
 
 demo: setup ## the whole road on a real local Kafka: validate, plan, backtest, apply, verify
-	@exec $(BIN)/kafka-quotas demo
+	@exec $(BIN)/kafka-quotas sandbox demo
 
 pictures: setup ## the pictures of README and docs; runs the demo, Chromium and npm
 	@$(BIN)/python tools/pictures.py

@@ -250,7 +250,11 @@ def demo_output() -> str:
     parent, child = pty.openpty()
     variables = {**os.environ, "COLUMNS": "100", "LINES": "50", "TERM": "xterm-256color", "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "reconciler", "demo"], stdin=child, stdout=child, stderr=subprocess.DEVNULL, env=variables
+        [sys.executable, "-m", "reconciler", "sandbox", "demo"],
+        stdin=child,
+        stdout=child,
+        stderr=subprocess.DEVNULL,
+        env=variables,
     )
     os.close(child)
     parts = []
@@ -278,7 +282,7 @@ def session_svg(output: str) -> str:
     shown = output[output.rfind("\n", 0, begin) + 1 : output.rfind("\n", 0, end)] if 0 <= begin < end else output
     console = Console(record=True, width=100, file=io.StringIO())
     console.print(Text.from_ansi(re.sub(r"/tmp/[\w.-]+/", "", shown)))
-    drawing = console.export_svg(title="kafka-quotas demo", theme=MONOKAI, unique_id="demo")
+    drawing = console.export_svg(title="kafka-quotas sandbox demo", theme=MONOKAI, unique_id="demo")
     return re.sub(r"@font-face \{.*?\}\s*", "", drawing, flags=re.DOTALL).replace("Fira Code", "ui-monospace")
 
 

@@ -11,7 +11,7 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
     "": CommandExamples(
         page="index.md",
         lines=(
-            ("Try everything on a local Kafka", "demo"),
+            ("Try everything on a local Kafka", "sandbox demo"),
             ("Show the changes that apply would make", "plan quotas --cluster prod"),
         ),
     ),

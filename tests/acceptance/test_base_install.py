@@ -34,7 +34,6 @@ sys.exit(main(sys.argv[1:]))
 NO_BROKER = f"127.0.0.1:{refusing_port()}"
 TRAFFIC = ("quotas", "--current", "now.json", "--traffic", "1=request.log")
 ARGUMENTS = {
-    "demo": ("demo",),
     "init": ("init", "repository"),
     "import": ("import", "--from", "strimzi", "users.yaml", "--folder", "imported"),
     "export": ("export", "--bootstrap-server", NO_BROKER, "--folder", "exported"),

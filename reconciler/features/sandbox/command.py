@@ -26,6 +26,10 @@ _ACTIONS: Final = {
         "Run a command beside a Kafka",
         "Start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code.",
     ),
+    "demo": (
+        "Run every step: validate, plan, backtest, apply",
+        "Start a Kafka, show every step from manifests to drift with real clients, and stop the Kafka.",
+    ),
 }
 """Each action with its summary and its description."""
 
@@ -45,10 +49,11 @@ class SandboxArguments(OutputArguments):
     groups: bool = False
     folder: Path | None = None
     program: tuple[str, ...] = ()
+    seconds: float = 0.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``start``, ``status``, ``stop`` and ``run``, with their options."""
+    """``start``, ``status``, ``stop``, ``run`` and ``demo``, with their options."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", prog=parser.prog, title="Actions")
     for name, (summary, description) in _ACTIONS.items():
         action = actions.add_parser(name, help=summary, description=description, add_help=False)
@@ -57,6 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "start":
             action.add_argument(
                 "--folder", type=Path, metavar="DIR", help="keep data and logs here [default: a temporary folder]"
+            )
+        if name == "demo":
+            action.add_argument(
+                "--seconds",
+                type=float,
+                default=20.0,
+                metavar="S",
+                help="let the clients send for this time [default: %(default)g]",
             )
         options.add_output_options(action, formats=("text", "json") if name in ("start", "status") else ("text",))
         if name == "run":
@@ -100,8 +113,8 @@ def parse(namespace: argparse.Namespace) -> SandboxArguments:
 
 
 def run(args: SandboxArguments) -> int:
-    """Run one of the four actions. The exit code is 0; ``status`` and ``run`` document theirs."""
-    actions = {"start": _start, "status": _status, "stop": _stop, "run": _run}
+    """Run one of the five actions. The exit code is 0; ``status`` and ``run`` document theirs."""
+    actions = {"start": _start, "status": _status, "stop": _stop, "run": _run, "demo": _demo}
     return actions[args.action](args)
 
 
@@ -136,6 +149,25 @@ def _run(args: SandboxArguments) -> int:
 
     command = args.program[1:] if args.program[0] == "--" else args.program
     return run_in_sandbox(_spec(args), command, progress=output.StderrProgress(args))
+
+
+def _demo(args: SandboxArguments) -> int:
+    from reconciler.features.sandbox.demo import Screen, run_demo
+
+    def show(*lines: Line) -> None:
+        output.print_lines(args, lines)
+
+    run_demo(
+        Screen(
+            heading=lambda text: show(line(), line((text, Style.STRONG)), line()),
+            say=lambda text: show(line(text)),
+            quote=lambda text: show(*(line((f"    {row}", Style.FAINT)) for row in text.splitlines()), line()),
+            command=lambda text: show(line(), line((f"$ {text}", Style.CREATE))),
+        ),
+        seconds=args.seconds,
+        progress=output.StderrProgress(args),
+    )
+    return exit_codes.DONE
 
 
 def _spec(args: SandboxArguments) -> SandboxSpec:

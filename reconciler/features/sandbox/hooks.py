@@ -1,4 +1,4 @@
-"""What the local Kafka adds: two commands, and the broker of ``--server-check=sandbox``."""
+"""What the local Kafka adds: a command, and the broker of ``--server-check=sandbox``."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from reconciler.hooks import Command, CommandExamples, CommandGroup
 
 COMMANDS: Final = (
     Command(
-        name="demo",
+        name="sandbox",
         group=CommandGroup.START,
-        summary="Run every step on a local Kafka: validate, plan, backtest, apply",
-        module="reconciler.features.sandbox.demo_command",
-        needs_reader=True,
+        summary="Run a local Kafka, or every step on one",
+        module="reconciler.features.sandbox.command",
     ),
-    Command(name="sandbox", group=CommandGroup.START, summary="Run a local Kafka", module="reconciler.features.sandbox.command"),
 )
 
 EXAMPLES: Final = (
     (
-        "demo",
+        "sandbox demo",
         CommandExamples(
             page="install.md",
             lines=(
-                ("Run every step on a local Kafka", "demo"),
-                ("Let the clients send for a minute", "demo --seconds 60"),
+                ("Run every step on a local Kafka", "sandbox demo"),
+                ("Let the clients send for a minute", "sandbox demo --seconds 60"),
             ),
         ),
     ),

@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parents[3]
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
     """The demo with a temporary folder of its own, in a process group of its own, as at a terminal."""
     return subprocess.Popen(
-        [*COMMAND, "demo", *arguments],
+        [*COMMAND, "sandbox", "demo", *arguments],
         cwd=REPOSITORY,
         env=environment({"TMPDIR": str(folder), "CI": "true"}),
         stdin=subprocess.DEVNULL,
@@ -74,7 +74,9 @@ def test_the_demo_walks_the_whole_road(tmp_path: Path) -> None:
 
 
 def test_without_the_extra_of_the_backtest_it_starts_no_broker(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['msgspec'] = None; from reconciler.cli.main import main; sys.exit(main(['demo']))"
+    program = (
+        "import sys; sys.modules['msgspec'] = None; from reconciler.cli.main import main; sys.exit(main(['sandbox', 'demo']))"
+    )
 
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
 

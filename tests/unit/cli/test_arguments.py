@@ -27,7 +27,7 @@ LEAST = {
 """Arguments that a command cannot do without."""
 LINES = [
     *((name, *LEAST.get(name, ())) for name in commands() if name not in ("sandbox", "traffic")),
-    *(("sandbox", action) for action in ("start", "status", "stop")),
+    *(("sandbox", action) for action in ("start", "status", "stop", "demo")),
     ("sandbox", "run", "--", "true"),
     ("traffic", "check", "--traffic", "lake"),
 ]

@@ -193,7 +193,7 @@ def wrong(*arguments: str, cwd: Path) -> Done:
         (("plan", "--format", "jsn"), "argument --format: unknown value 'jsn'. Did you mean 'json'?"),
         (("clusters", "--format", "xyzzy"), "unknown value 'xyzzy'. Write one of text, json"),
         (("schema", "Plan"), "argument KIND: unknown value 'Plan'. Did you mean 'plan'?"),
-        (("demo", "now"), "unexpected argument 'now'"),
+        (("sandbox", "demo", "now"), "unexpected argument 'now'"),
         (("plan", "--accept", "prun"), "unknown guard 'prun'. Did you mean 'prune'?"),
         (("explain", "user-prefx"), "Did you mean 'user-prefix'?"),
         (("explain", "prun"), "Did you mean 'prune'?"),
