@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from reconciler.model.backtest import BacktestReport
+    from reconciler.model import BacktestReport
 
 BEFORE, AFTER = 400_000.0, 200_000.0
 """The limits on every client, bytes a second."""
@@ -44,8 +44,8 @@ def answer_of_report(report: BacktestReport) -> dict[str, object]:
     kinds = {"producer_byte_rate": "produce", "consumer_byte_rate": "fetch"}
     return answer(
         (
-            v.broker, kinds[v.key], v.user, v.client_id, v.active_seconds, v.seconds_certain, v.seconds_over, v.seconds_possible,
-            v.seconds_over_before or 0, v.peak,
+            v.broker, kinds[v.key], v.name.user, v.name.client_id, v.over.active, v.over.certain, v.over.seconds, v.over.possible,
+            v.over.before or 0, v.peak.rate,
         )
         for v in report.verdicts
     )  # fmt: skip

@@ -20,7 +20,7 @@ from benchmarks.backtest.watch import processor_s
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.model.backtest import BacktestReport
+    from reconciler.model import BacktestReport
 
 MEMORY = os.environ.get("BENCHMARK_SPARK_MEMORY", "4g")
 
@@ -54,7 +54,7 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
 
     ``recording``: a folder, or the address of one, which Spark's own reader reads.
     """
-    from reconciler.model.backtest import Form
+    from reconciler.model import Form
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.opened_traffic import open_traffic

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 from benchmarks.fidelity.arrivals import Client, Timer
 from benchmarks.fidelity.prediction import Predicted
 from benchmarks.fidelity.scenarios import Quotas, limits_of
+from reconciler.model import BucketName
 from reconciler.resolution.quota_callback import CallbackLimits
-from reconciler.resolution.resolver import Bucket, Resolver
+from reconciler.resolution.resolver import Resolver
 
 _Key = TypeVar("_Key", bound=Any)
 
@@ -86,13 +87,13 @@ def pairs(predicted: Iterable[Predicted], observed: Mapping[int, int], quotas: Q
 
 def _bucket_finder(resolvers: Mapping[str, Resolver | CallbackLimits]) -> Callable[[str, str, str], tuple[str, str]]:
     def bucket_of(key: str, user: str, client_id: str) -> tuple[str, str]:
-        bucket: Bucket = resolvers[key].resolve(user, client_id).bucket
+        bucket: BucketName = resolvers[key].resolve(user, client_id).bucket
         return bucket_names(bucket)
 
     return bucket_of
 
 
-def bucket_names(bucket: Bucket) -> tuple[str, str]:
+def bucket_names(bucket: BucketName) -> tuple[str, str]:
     """User and client-id, or the group in the place of the user."""
     return dict(bucket.other).get("group", bucket.user), bucket.client_id
 

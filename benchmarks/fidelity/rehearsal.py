@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from benchmarks.fidelity.arrivals import Arrival
 from benchmarks.fidelity.scenarios import Quotas, limits_of
 from benchmarks.fidelity.sender import Place
-from reconciler.resolution.resolver import Bucket, Resolver
+from reconciler.model import BucketName
+from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, SampledRate, throttle_ms
 
 KEY_OF = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
@@ -22,7 +23,7 @@ def planned_throttles(arrivals: Sequence[Arrival], quotas: Quotas) -> list[int]:
     """Milliseconds for each, as far as the plan can tell: sizes are rough, and nothing takes time."""
     limits = limits_of(quotas)
     resolvers = {kind: limits.get(key) or Resolver(quotas, key) for kind, key in KEY_OF.items()}
-    sensors: dict[tuple[str, int, Bucket], SampledRate] = defaultdict(SampledRate)
+    sensors: dict[tuple[str, int, BucketName], SampledRate] = defaultdict(SampledRate)
     found = []
     for one in arrivals:
         kind = one.client.kind

@@ -20,7 +20,7 @@ from benchmarks.traffic_sources.clients import SHAPES
 from benchmarks.traffic_sources.gauges import Requests
 from benchmarks.traffic_sources.real_run import RealRun
 from benchmarks.traffic_sources.simulated import GAUGE, proven_share
-from reconciler.model.backtest import BucketVerdict, Verdict
+from reconciler.model import BucketVerdict, Verdict
 from reconciler.model.entity import Entity
 
 if TYPE_CHECKING:
@@ -100,10 +100,10 @@ def judge(spark: SparkSession, some: Sequence[RealRun], folder: Path) -> Iterato
                 share=share,
                 throttled=truth.verdict is Verdict.THROTTLED,
                 verdict=NO_VERDICT if row is None else row.verdict.value,
-                true_peak=truth.peak,
+                true_peak=truth.peak.rate,
                 peak=_highest(source, row),
-                true_recommended=truth.recommended,
-                recommended=None if row is None else row.recommended,
+                true_recommended=truth.advice.recommended,
+                recommended=None if row is None else row.advice.recommended,
             )
 
 
@@ -115,7 +115,7 @@ def _highest(source: str, row: BucketVerdict | None) -> float | None:
     """Of gauges the highest sample, of which the peak is the part that it proves."""
     if row is None:
         return None
-    return row.peak / proven_share(GAUGE, GAUGES[source]) if source in GAUGES else row.peak
+    return row.peak.rate / proven_share(GAUGE, GAUGES[source]) if source in GAUGES else row.peak.rate
 
 
 def _limit(requests: Requests, share: float) -> float:
@@ -133,7 +133,7 @@ def _verdicts(spark: SparkSession, file: Path, quotas: Mapping[Entity, Mapping[s
         report = Backtest(recorded, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
     finally:
         recorded.close()
-    return {(one.key, one.user, one.client_id): one for one in report.verdicts}
+    return {(one.key, one.name.user, one.name.client_id): one for one in report.verdicts}
 
 
 def _requests(rows: list[tuple[int, float]]) -> Requests:

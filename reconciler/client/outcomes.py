@@ -217,17 +217,17 @@ class JudgedTraffic:
         """
         return [
             {
-                "user": row.user or None,
-                "client-id": row.client_id or None,
+                "user": row.name.user or None,
+                "client-id": row.name.client_id or None,
                 "broker": row.broker,
                 "key": row.key,
                 "verdict": row.verdict.value,
                 "changed": row.changed,
-                "limit_before": row.limit_before,
-                "limit_after": row.limit_after,
-                "peak": row.peak,
-                "share_over": row.share_over,
-                "recommended": row.recommended,
+                "limit_before": row.limits.lowest_before,
+                "limit_after": row.limits.after,
+                "peak": row.peak.rate,
+                "share_over": row.over.share,
+                "recommended": row.advice.recommended,
             }
             for row in self.report.verdicts
         ]
@@ -243,8 +243,8 @@ class JudgedTraffic:
                 who(row.name, undecided=row.undecided),
                 row.broker,
                 row.key,
-                "unlimited" if row.limit_after is None else amount(row.key, row.limit_after),
-                amount(row.key, row.peak),
+                "unlimited" if row.limits.after is None else amount(row.key, row.limits.after),
+                amount(row.key, row.peak.rate),
                 row_over_text(row),
                 recommended_text(row),
             )

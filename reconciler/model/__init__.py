@@ -8,29 +8,17 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.model.backtest import (
-        CONTROLLER,
         HISTORY_INCOMPLETE,
         NOT_RECORDED,
         BacktestReport,
-        BucketName,
-        BucketVerdict,
         CapacityUse,
         Coverage,
         FailedBucket,
         Fit,
-        Form,
         GroupCounts,
-        Member,
-        PeakBound,
         Provenance,
         QuotaFit,
-        RateSeries,
-        Regrouped,
-        RowPlace,
         RuleOutcome,
-        Verdict,
-        broker_words,
-        worst_of_buckets,
     )
     from reconciler.model.certificate import Certificate, CertificateOwner
     from reconciler.model.cluster import (
@@ -213,6 +201,27 @@ if TYPE_CHECKING:
         Shares,
         UnitQuota,
         WrittenUnit,
+    )
+    from reconciler.model.verdict import (
+        CONTROLLER,
+        NO_ADVICE,
+        Advice,
+        BucketName,
+        BucketVerdict,
+        Form,
+        Member,
+        PeakBound,
+        PeakRate,
+        RateSeries,
+        RecordedGroup,
+        Regrouped,
+        ReplayCounts,
+        RowLimits,
+        RowPlace,
+        SecondsOver,
+        Verdict,
+        broker_words,
+        worst_of_buckets,
     )
 
 __getattr__ = lazy_face(__name__)

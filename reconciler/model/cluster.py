@@ -13,12 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Self, TypeAlias
 
-from reconciler.model.backtest import Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.notification import Webhook
 from reconciler.model.selector import Selector, any_matches
 from reconciler.model.state import QuotaProfile
+from reconciler.model.verdict import Verdict
 
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 """The words of a manifest, at the index that ``datetime.weekday`` gives the day."""

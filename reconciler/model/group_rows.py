@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from reconciler.model.backtest import BucketVerdict, PeakBound, Verdict
 from reconciler.model.metric_samples import MetricSamples
+from reconciler.model.verdict import BucketVerdict, PeakBound, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,15 +34,15 @@ class TimeOver:
     def of(cls, rows: Iterable[BucketVerdict]) -> Self:
         """The largest of each over these rows."""
         known = list(rows)
-        before = [row.seconds_over_before for row in known]
+        before = [row.over.before for row in known]
         return cls(
-            seconds=max((max(row.seconds_over, row.seconds_certain) for row in known), default=0),
-            share=max((_share(max(row.seconds_over, row.seconds_certain), row) for row in known), default=0.0),
-            certain=max((row.seconds_certain for row in known), default=0),
-            possible=max((row.seconds_possible for row in known), default=0),
-            possible_share=max((_share(row.seconds_possible, row) for row in known), default=0.0),
+            seconds=max((max(row.over.seconds, row.over.certain) for row in known), default=0),
+            share=max((_share(max(row.over.seconds, row.over.certain), row) for row in known), default=0.0),
+            certain=max((row.over.certain for row in known), default=0),
+            possible=max((row.over.possible for row in known), default=0),
+            possible_share=max((_share(row.over.possible, row) for row in known), default=0.0),
             before=None if None in before else max((seconds or 0 for seconds in before), default=0),
-            before_share=max((_share(row.seconds_over_before or 0, row) for row in known), default=0.0),
+            before_share=max((_share(row.over.before or 0, row) for row in known), default=0.0),
         )
 
 
@@ -80,7 +80,7 @@ class GroupRows:
     @property
     def time_over(self) -> TimeOver:
         """The largest time over the limit. Rows that only prove one throttle do not show how often there is one."""
-        return TimeOver.of(row for row in self.rows if row.peak_bound is not PeakBound.LOWER)
+        return TimeOver.of(row for row in self.rows if row.peak.bound is not PeakBound.LOWER)
 
     @property
     def samples(self) -> MetricSamples | None:
@@ -90,12 +90,14 @@ class GroupRows:
     @property
     def first(self) -> datetime.datetime | None:
         """The first moment over the limit, on any broker."""
-        return min((row.first for row in self.rows if row.first is not None), default=None)
+        return min((row.over.first for row in self.rows if row.over.first is not None), default=None)
 
     @property
     def longest(self) -> BucketVerdict | None:
         """The row with the longest time over the limit without a break."""
-        return max((row for row in self.rows if row.longest_from is not None), key=lambda row: row.longest_s, default=None)
+        return max(
+            (row for row in self.rows if row.over.longest_from is not None), key=lambda row: row.over.longest_s, default=None
+        )
 
 
 def group_verdicts(verdicts: Sequence[BucketVerdict]) -> tuple[GroupRows, ...]:
@@ -108,11 +110,11 @@ def group_verdicts(verdicts: Sequence[BucketVerdict]) -> tuple[GroupRows, ...]:
 
 def peak_of(row: BucketVerdict) -> float:
     """The largest rate, or the highest sample where only metrics are known."""
-    return row.peak if row.metrics is None or row.requests else row.metrics.highest
+    return row.peak.rate if row.metrics is None or row.recorded.requests else row.metrics.highest
 
 
 def _share(seconds: int, row: BucketVerdict) -> float:
-    return seconds / row.active_seconds if row.active_seconds else 0.0
+    return seconds / row.over.active if row.over.active else 0.0
 
 
 def _share_of_samples(metrics: MetricSamples) -> float:

@@ -6,7 +6,6 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.backtest import BucketVerdict, Form
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import BaselineOrigin, DriftClass
 from reconciler.model.entity import Entity
@@ -17,6 +16,7 @@ from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota_use import UnjudgedChange
 from reconciler.model.state import ClusterIdentity, Observed, Quotas
 from reconciler.model.units import QuotaUnit
+from reconciler.model.verdict import BucketVerdict, Form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

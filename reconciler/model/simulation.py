@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from reconciler.model.backtest import BucketName, Verdict
 from reconciler.model.entity import Entity
+from reconciler.model.verdict import BucketName, Verdict
 
 
 class TrafficSpread(enum.StrEnum):

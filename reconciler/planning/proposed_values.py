@@ -78,13 +78,13 @@ def _recommended(report: BacktestReport) -> tuple[Mapping[_Quota, float], Collec
     wanted: dict[_Quota, float] = {}
     bounds = set()
     for row in report.verdicts:
-        if row.verdict not in _TOO_LOW or row.entity is None or row.undecided:
+        if row.verdict not in _TOO_LOW or row.limits.entity is None or row.undecided:
             continue
-        if row.recommended is None or row.limit_after is None or row.recommended <= row.limit_after:
+        if row.advice.recommended is None or row.limits.after is None or row.advice.recommended <= row.limits.after:
             continue
-        quota = row.entity, QuotaKey(row.key)
-        wanted[quota] = max(row.recommended, wanted.get(quota, 0.0))
-        if row.censored:
+        quota = row.limits.entity, QuotaKey(row.key)
+        wanted[quota] = max(row.advice.recommended, wanted.get(quota, 0.0))
+        if row.recorded.censored:
             bounds.add(quota)
     return wanted, bounds
 

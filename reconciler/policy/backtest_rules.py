@@ -121,18 +121,17 @@ def _concerns(bucket_verdict: BucketVerdict, rule: FailRule) -> bool:
 
 def _seconds(bucket_verdict: BucketVerdict) -> int:
     return (
-        bucket_verdict.seconds_possible
+        bucket_verdict.over.possible
         if bucket_verdict.verdict is Verdict.POSSIBLE
-        else max(bucket_verdict.seconds_over, bucket_verdict.seconds_certain)
+        else max(bucket_verdict.over.seconds, bucket_verdict.over.certain)
     )
 
 
 def _clients(bucket_verdict: BucketVerdict) -> Iterator[Entity]:
     """Who is in a bucket, each as the entity of its names; of an address, the address."""
-    for tag, name in bucket_verdict.tags:
-        if tag == EntityType.IP:
-            yield Entity.of({tag: name})
-    for member in bucket_verdict.members if not any(tag == EntityType.IP for tag, _ in bucket_verdict.tags) else ():
+    addresses = [name for tag, name in bucket_verdict.name.other if tag == EntityType.IP]
+    yield from (Entity.of({EntityType.IP.value: name}) for name in addresses)
+    for member in () if addresses else bucket_verdict.recorded.members:
         names = {EntityType.USER.value: member.user, EntityType.CLIENT_ID.value: member.client_id}
         known = {entity_type: name for entity_type, name in names.items() if name}
         if known:
@@ -141,9 +140,8 @@ def _clients(bucket_verdict: BucketVerdict) -> Iterator[Entity]:
 
 def _owners(bucket_verdict: BucketVerdict, owners: Sequence[KnownOwner], owner_of: Mapping[Entity, str]) -> Iterator[str]:
     """Who declares the quota, and who has a client of the bucket; sorted."""
-    names = (
-        {owner_of[bucket_verdict.entity]} if bucket_verdict.entity is not None and bucket_verdict.entity in owner_of else set()
-    )
+    entity = bucket_verdict.limits.entity
+    names = {owner_of[entity]} if entity is not None and entity in owner_of else set()
     for owner in owners:
         if owner.name not in names and any(any_matches(owner.entities, entity) for entity in _clients(bucket_verdict)):
             names.add(owner.name)
@@ -202,7 +200,7 @@ def _findings(
 ) -> Iterator[Finding]:
     by_quota: dict[tuple[Entity | None, str], list[BucketVerdict]] = {}
     for verdict, _ in failing:
-        by_quota.setdefault((verdict.entity, verdict.key), []).append(verdict)
+        by_quota.setdefault((verdict.limits.entity, verdict.key), []).append(verdict)
     reason = compose(" ({reason})", reason=name_part(rule.reason)) if rule.reason else ""
     of_rule: dict[str, Filling] = {"number": number, "why": reason}
     for count, ((entity, key), hit) in enumerate(by_quota.items()):
@@ -258,9 +256,9 @@ def _worst(hit: Sequence[BucketVerdict]) -> Message:
 
 def _group_words(bucket_verdict: BucketVerdict) -> Message:
     tags = (
-        (EntityType.USER.value, bucket_verdict.user),
-        (EntityType.CLIENT_ID.value, bucket_verdict.client_id),
-        *bucket_verdict.tags,
+        (EntityType.USER.value, bucket_verdict.name.user),
+        (EntityType.CLIENT_ID.value, bucket_verdict.name.client_id),
+        *bucket_verdict.name.other,
     )
     named = [compose("{tag} {name}", tag=display_name(tag), name=name_part(display_name(name))) for tag, name in tags if name]
     return join_messages(named, " ") or compose("A quota group without tags")

@@ -41,9 +41,9 @@ def anchor(bucket_verdict: BucketVerdict) -> str:
     """Where a quota group is on the page: the same for the same group in every report."""
     about: Json = [
         bucket_verdict.key,
-        bucket_verdict.user,
-        bucket_verdict.client_id,
-        [list(tag) for tag in bucket_verdict.tags],
+        bucket_verdict.name.user,
+        bucket_verdict.name.client_id,
+        [list(tag) for tag in bucket_verdict.name.other],
         bucket_verdict.undecided,
     ]
     return f"group-{hashlib.sha256(canonical_bytes(about)).hexdigest()[:12]}"
@@ -71,21 +71,22 @@ def card(group: GroupRows, report: BacktestReport, links: RepositoryLinks, *, op
 
 def limits_html(bucket_verdict: BucketVerdict) -> str:
     """The limits now, each an amount in one piece."""
-    if not bucket_verdict.limits_before:
+    if not bucket_verdict.limits.before:
         return "?"
-    return " or ".join(unbroken(limit_text(bucket_verdict.key, value)) for value in bucket_verdict.limits_before)
+    return " or ".join(unbroken(limit_text(bucket_verdict.key, value)) for value in bucket_verdict.limits.before)
 
 
 def after_html(bucket_verdict: BucketVerdict) -> str:
     """The proposed limit, where it is known."""
-    return "?" if bucket_verdict.undecided else amount_html(bucket_verdict.key, bucket_verdict.limit_after, absent="unlimited")
+    return "?" if bucket_verdict.undecided else amount_html(bucket_verdict.key, bucket_verdict.limits.after, absent="unlimited")
 
 
 def _declared(bucket_verdict: BucketVerdict, report: BacktestReport, links: RepositoryLinks) -> str:
-    if bucket_verdict.entity is None:
+    entity = bucket_verdict.limits.entity
+    if entity is None:
         return ""
-    owner, span = report.owner_of.get(bucket_verdict.entity), report.sources.get((bucket_verdict.entity, bucket_verdict.key))
-    parts = [f"limit of {name(str(bucket_verdict.entity))}"]
+    owner, span = report.owner_of.get(entity), report.sources.get((entity, bucket_verdict.key))
+    parts = [f"limit of {name(str(bucket_verdict.limits.entity))}"]
     parts += [f"owner {name(owner)}"] if owner else []
     parts += [place_html(span, links)] if span else []
     return " \N{MIDDLE DOT} " + " \N{MIDDLE DOT} ".join(parts)
@@ -95,21 +96,21 @@ def _facts(group: GroupRows, report: BacktestReport) -> Iterator[tuple[str, str]
     worst, peak, first = group.worst, group.highest, group.first
     yield "Limit per broker", _limit(worst, report)
     yield "Over the limit" if not worst.changed else "Over the new limit", _over(group)
-    times = factor(worst.limit_after, peak_of(peak))
+    times = factor(worst.limits.after, peak_of(peak))
     part = f" <small>({times.removeprefix('x')}\N{MULTIPLICATION SIGN} the limit)</small>" if times else ""
     yield "Peak", unbroken(peak_text(peak)) + part
     if first is not None and worst.verdict is Verdict.THROTTLED:
         yield "First over", f'<span class="amount">{first:%m-%d %H:%M} UTC</span>'
-    if worst.limit_after is not None and worst.safe is not None:
-        style = "" if worst.censored else ' class="good"'
+    if worst.limits.after is not None and worst.advice.safe is not None:
+        style = "" if worst.recorded.censored else ' class="good"'
         safe = f"<span{style}>{unbroken(safe_text(worst) or '')}</span>"
-        p999 = worst.safe_p999
-        if p999 is not None and p999 < worst.safe and not worst.censored:
+        p999 = worst.advice.safe_p999
+        if p999 is not None and p999 < worst.advice.safe and not worst.recorded.censored:
             safe += f" <small>({unbroken(amount(worst.key, p999))} for 99.9 % of the time)</small>"
         yield "Safe from", safe
-    if worst.limit_after is not None and worst.recommended is not None:
+    if worst.limits.after is not None and worst.advice.recommended is not None:
         base = "highest sample" if has_only_metrics(worst) else "safe"
-        margin = f" <small>({base} and {100 * worst.margin:.0f} %)</small>" if worst.margin else ""
+        margin = f" <small>({base} and {100 * worst.advice.margin:.0f} %)</small>" if worst.advice.margin else ""
         yield "Recommended", unbroken(recommended_text(worst) or "") + margin
 
 
@@ -118,7 +119,7 @@ def _limit(bucket_verdict: BucketVerdict, report: BacktestReport) -> str:
         return "not known"
     if not report.provenance.current_known:
         return f"{after_html(bucket_verdict)} <small>(the limit now is not known)</small>"
-    if not bucket_verdict.changed or bucket_verdict.limits_before == (bucket_verdict.limit_after,):
+    if not bucket_verdict.changed or bucket_verdict.limits.before == (bucket_verdict.limits.after,):
         return f"{after_html(bucket_verdict)} <small>(stays)</small>"
     return f"{limits_html(bucket_verdict)} \N{RIGHTWARDS ARROW} {after_html(bucket_verdict)}"
 
@@ -142,9 +143,9 @@ def _brokers(group: GroupRows) -> Iterator[str]:
 def _broker(bucket_verdict: BucketVerdict, drawn: Sequence[int]) -> str:
     mark = f"{swatch(drawn.index(bucket_verdict.broker))} " if bucket_verdict.broker in drawn else ""
     longest = ""
-    if bucket_verdict.longest_from is not None:
-        since = f"{bucket_verdict.longest_from:%m-%d %H:%M}"
-        longest = f'{unbroken(duration(bucket_verdict.longest_s))} <span class="amount">from {since}</span>'
+    if bucket_verdict.over.longest_from is not None:
+        since = f"{bucket_verdict.over.longest_from:%m-%d %H:%M}"
+        longest = f'{unbroken(duration(bucket_verdict.over.longest_s))} <span class="amount">from {since}</span>'
     row = GroupRows.of_row(bucket_verdict)
     between = range_text(row)
     cells = (
@@ -165,31 +166,32 @@ def _remarks(group: GroupRows) -> Iterator[str]:
     for verdict in group.rows[:_BROKERS]:
         if (seen := metrics_words(verdict)) is not None:
             yield f"Metrics on {broker_words(verdict.broker)}: {seen}."
-    if has_only_metrics(worst) and worst.recommended_reason is not None:
-        yield f"Recommended: {worst.recommended_reason}."
-    if worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) and worst.throttled is not None:
+    if has_only_metrics(worst) and worst.advice.reason is not None:
+        yield f"Recommended: {worst.advice.reason}."
+    if worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) and worst.replay is not None:
         yield f"On {broker_words(worst.broker)}: {over_words(worst)}."
     if (words := regrouped_words(worst)) is not None:
         yield f"Shared before: {words}."
-    if len(worst.members) == 1:
-        yield f"The only client is {member_name(worst.members[0])}."
+    if len(worst.recorded.members) == 1:
+        yield f"The only client is {member_name(worst.recorded.members[0])}."
 
 
 def _members(verdict: BucketVerdict) -> Iterator[str]:
-    if len(verdict.members) < 2:
+    members = verdict.recorded.members
+    if len(members) < 2:
         return
     if has_only_metrics(verdict):
-        yield f"<p>{text(f'Clients on {broker_words(verdict.broker)}: {members_words(verdict.members, shares=False)}.')}</p>"
+        yield f"<p>{text(f'Clients on {broker_words(verdict.broker)}: {members_words(members, shares=False)}.')}</p>"
         return
-    rows = [f'<tr role="row">{_member(verdict, number)}</tr>' for number in range(min(_MEMBERS, len(verdict.members)))]
-    more = f"<p>{len(verdict.members) - _MEMBERS:,} more clients share this limit.</p>" if len(verdict.members) > _MEMBERS else ""
+    rows = [f'<tr role="row">{_member(verdict, number)}</tr>' for number in range(min(_MEMBERS, len(members)))]
+    more = f"<p>{len(members) - _MEMBERS:,} more clients share this limit.</p>" if len(members) > _MEMBERS else ""
     body = (*table_head("", _MEMBER_HEADS), *rows, "</tbody></table>", more)
-    yield from folded(f"Clients on {broker_words(verdict.broker)}: {members_words(verdict.members)}", body)
+    yield from folded(f"Clients on {broker_words(verdict.broker)}: {members_words(members)}", body)
 
 
 def _member(bucket_verdict: BucketVerdict, number: int) -> str:
-    member = bucket_verdict.members[number]
+    member = bucket_verdict.recorded.members[number]
     excess = "?" if member.share_of_excess is None else f"{100 * member.share_of_excess:.0f} %"
-    before = unbroken(limit_text(bucket_verdict.key, member.limit_before)) if bucket_verdict.limits_before else "?"
+    before = unbroken(limit_text(bucket_verdict.key, member.limit_before)) if bucket_verdict.limits.before else "?"
     cells = (name(member_name(member)), f"{100 * member.share:.0f} %", excess, f"{member.requests:,}", before)
     return table_cells(_MEMBER_HEADS, [""] * len(cells), cells)

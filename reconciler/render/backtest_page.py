@@ -169,7 +169,7 @@ def _row(group: GroupRows, *, linked: bool) -> FoundRow:
     worst, peak = group.worst, group.highest
     title = name(who(worst.name, undecided=worst.undecided))
     after = after_html(worst)
-    advised = worst.limit_after is not None
+    advised = worst.limits.after is not None
     cells = (
         f'<a href="#{anchor(worst)}">{title}</a>' if linked else title,
         chip(worst.verdict.value, VERDICT_STYLES[worst.verdict]),
@@ -186,12 +186,12 @@ def _row(group: GroupRows, *, linked: bool) -> FoundRow:
         None,
         float(order),
         None,
-        _number(worst.limit_before),
-        _number(worst.limit_after),
+        _number(worst.limits.lowest_before),
+        _number(worst.limits.after),
         peak_of(peak),
         group.time_over.share,
-        worst.safe or 0.0,
-        worst.recommended or 0.0,
+        worst.advice.safe or 0.0,
+        worst.advice.recommended or 0.0,
     )
     return FoundRow(kind=worst.verdict.value, cells=cells, sort=sort)
 

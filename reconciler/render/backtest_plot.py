@@ -87,17 +87,17 @@ def swatch(number: int) -> str:
 
 def limit_lines(verdict: BucketVerdict) -> tuple[LimitLine, ...]:
     """The limits now, proposed and safe, without those that are not known, and equal ones once."""
-    now = [value for value in sorted({*verdict.limits_before} - {None, verdict.limit_after}, key=_or_zero) if value is not None][
+    now = [value for value in sorted({*verdict.limits.before} - {None, verdict.limits.after}, key=_or_zero) if value is not None][
         :2
     ]
     lines = [LimitLine(style="now", value=value, words=f"now {amount(verdict.key, value)}") for value in now]
-    if verdict.limit_after is not None:
+    if verdict.limits.after is not None:
         words, style = ("proposed", "proposed") if verdict.changed else ("limit", "proposed")
         lines.append(
-            LimitLine(style=style, value=verdict.limit_after, words=f"{words} {amount(verdict.key, verdict.limit_after)}")
+            LimitLine(style=style, value=verdict.limits.after, words=f"{words} {amount(verdict.key, verdict.limits.after)}")
         )
-    if verdict.safe is not None and not verdict.censored and verdict.safe != verdict.limit_after:
-        lines.append(LimitLine(style="safe", value=verdict.safe, words=f"safe {amount(verdict.key, verdict.safe)}"))
+    if verdict.advice.safe is not None and not verdict.recorded.censored and verdict.advice.safe != verdict.limits.after:
+        lines.append(LimitLine(style="safe", value=verdict.advice.safe, words=f"safe {amount(verdict.key, verdict.advice.safe)}"))
     return tuple(LimitLine(style=line.style, value=line.value, words=line.words.partition(" (")[0]) for line in lines)
 
 

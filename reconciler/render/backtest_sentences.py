@@ -19,6 +19,7 @@ from reconciler.model import (
     Provenance,
     QuotaFit,
     Regrouped,
+    ReplayCounts,
     RuleOutcome,
     Severity,
     UnjudgedChange,
@@ -115,11 +116,11 @@ def limit_words(verdict: BucketVerdict, *, current_known: bool) -> str:
     """Before and after, and who sets it."""
     if verdict.undecided:
         return "not known, since it is not recorded who these clients are"
-    after = limit_text(verdict.key, verdict.limit_after)
-    source = f", set for {verdict.entity}" if verdict.entity is not None else ""
+    after = limit_text(verdict.key, verdict.limits.after)
+    source = f", set for {verdict.limits.entity}" if verdict.limits.entity is not None else ""
     if not current_known:
         return f"{after}{source} (current value unknown)"
-    before = " or ".join(limit_text(verdict.key, limit) for limit in verdict.limits_before)
+    before = " or ".join(limit_text(verdict.key, limit) for limit in verdict.limits.before)
     return f"{before} -> {after}{source}" if verdict.changed else f"{after}{source} (stays)"
 
 
@@ -130,19 +131,19 @@ def limit_text(key: str, value: float | None, *, absent: str = "unlimited") -> s
 
 def after_text(verdict: BucketVerdict) -> str:
     """The proposed limit with its unit, where it is known."""
-    return "?" if verdict.undecided else limit_text(verdict.key, verdict.limit_after)
+    return "?" if verdict.undecided else limit_text(verdict.key, verdict.limits.after)
 
 
 def peak_text(verdict: BucketVerdict) -> str:
     """The largest rate, the bound of it that is known, or the highest sample of a metric."""
     if verdict.metrics is not None and has_only_metrics(verdict):
         return sample_text(verdict, verdict.metrics)
-    return f"{verdict.peak_bound.words}{rate(verdict.key, verdict.peak)}"
+    return f"{verdict.peak.bound.words}{rate(verdict.key, verdict.peak.rate)}"
 
 
 def peak_share(verdict: BucketVerdict) -> float | None:
     """The peak that ``peak_text`` shows, as a share of the proposed limit."""
-    return peak_of(verdict) / verdict.limit_after if verdict.limit_after else None
+    return peak_of(verdict) / verdict.limits.after if verdict.limits.after else None
 
 
 def peak_words(verdict: BucketVerdict) -> str:
@@ -154,24 +155,24 @@ def peak_words(verdict: BucketVerdict) -> str:
 
 def over_words(verdict: BucketVerdict) -> str:
     """How long and how often one broker's row is over its limit, before and after."""
-    if verdict.peak_bound is PeakBound.LOWER:
+    if verdict.peak.bound is PeakBound.LOWER:
         words = metrics_words(verdict)
-        if words is None and verdict.throttled_then and not verdict.active_seconds:
-            return f"logged throttles in {count_of(verdict.seconds_over, 'second')}"
+        if words is None and verdict.recorded.throttled and not verdict.over.active:
+            return f"logged throttles in {count_of(verdict.over.seconds, 'second')}"
         return "at least once. A mean does not show how often" if words is None else words
     row = GroupRows.of_row(verdict)
     over, before = over_text(row), before_text(row)
     text = over if over == NEVER else f"{over} of the time with traffic"
-    if verdict.throttled is None:
+    if (replay := verdict.replay) is None:
         between = range_text(row)
         text += f", {between}" if between else ""
     else:
         what = _REQUEST_WORDS.get(verdict.key, "requests")
-        text += f", {verdict.throttled:,} of {verdict.requests:,} {what}{_refused(verdict)}"
-        before = _requests_before(verdict.throttled_before, what)
+        text += f", {replay.throttled:,} of {verdict.recorded.requests:,} {what}{_refused(replay)}"
+        before = _requests_before(replay.before, what)
     if before:
         text += f". Before: {before}"
-    return text if verdict.first is None else f"{text}. First at {verdict.first:%Y-%m-%d %H:%M:%S} UTC"
+    return text if verdict.over.first is None else f"{text}. First at {verdict.over.first:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _requests_before(count: int | None, what: str) -> str:
@@ -182,9 +183,9 @@ def _requests_before(count: int | None, what: str) -> str:
 
 def longest_words(verdict: BucketVerdict) -> str | None:
     """The longest episode."""
-    if verdict.longest_from is None:
+    if verdict.over.longest_from is None:
         return None
-    return f"{duration(verdict.longest_s)} without a break, from {verdict.longest_from:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{duration(verdict.over.longest_s)} without a break, from {verdict.over.longest_from:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def safe_words(verdict: BucketVerdict) -> str | None:
@@ -192,27 +193,27 @@ def safe_words(verdict: BucketVerdict) -> str | None:
     words = safe_text(verdict)
     if words is None:
         return None
-    if verdict.censored:
+    if verdict.recorded.censored:
         return f"{words}: quotas throttled these clients when they were recorded"
-    if verdict.safe_p999 is None or verdict.safe_p999 >= (verdict.safe or 0.0):
+    if verdict.advice.safe_p999 is None or verdict.advice.safe_p999 >= (verdict.advice.safe or 0.0):
         return f"{words} or more: no request of this history is over it, on any broker"
-    least = amount(verdict.key, verdict.safe_p999)
+    least = amount(verdict.key, verdict.advice.safe_p999)
     return f"{words} or more: no request of this history is over it, on any broker. {least}: 1 of 1000 seconds at most"
 
 
 def advice_words(verdict: BucketVerdict) -> str | None:
     """The value to write, or why there is none."""
-    if has_only_metrics(verdict) or verdict.recommended is None:
-        return verdict.recommended_reason
+    if has_only_metrics(verdict) or verdict.advice.recommended is None:
+        return verdict.advice.reason
     words = recommended_text(verdict)
-    return f"{words}, which no recorded request is over" if verdict.keeps_limit and not verdict.censored else words
+    return f"{words}, which no recorded request is over" if verdict.keeps_limit and not verdict.recorded.censored else words
 
 
 def margin_words(verdict: BucketVerdict) -> str | None:
     """What the recommended value has more than the safe one, and why."""
-    if verdict.margin_reason is None or ", and " not in verdict.margin_reason:
-        return verdict.margin_reason
-    return f"{100 * verdict.margin:.0f} %: {verdict.margin_reason}"
+    if verdict.advice.margin_reason is None or ", and " not in verdict.advice.margin_reason:
+        return verdict.advice.margin_reason
+    return f"{100 * verdict.advice.margin:.0f} %: {verdict.advice.margin_reason}"
 
 
 def regrouped_words(verdict: BucketVerdict) -> str | None:
@@ -221,11 +222,11 @@ def regrouped_words(verdict: BucketVerdict) -> str | None:
         Regrouped.MERGED: "these clients had several buckets before",
         Regrouped.SPLIT: "these clients shared a bucket before with clients that are in others now",
         Regrouped.REGROUPED: "these clients come from several buckets, and leave clients behind that are in others now",
-    }.get(verdict.regrouped)
+    }.get(verdict.limits.regrouped)
     if words is None:
         return None
-    names = [who(name) for name in verdict.buckets_before[:_SHOWN_NAMES]]
-    more = ", and more" if len(verdict.buckets_before) > _SHOWN_NAMES else ""
+    names = [who(name) for name in verdict.limits.buckets_before[:_SHOWN_NAMES]]
+    more = ", and more" if len(verdict.limits.buckets_before) > _SHOWN_NAMES else ""
     return f"{words}: {'; '.join(names)}{more}" if names else words
 
 
@@ -333,7 +334,7 @@ def kept_words(report: BacktestReport) -> str | None:
 def _of_kept(report: BacktestReport) -> str:
     """What is known of quota groups that stay, and are not seen to be over."""
     shown = {verdict.group for verdict in telling(report)}
-    throttled = {verdict.group for verdict in report.verdicts if verdict.censored} - shown
+    throttled = {verdict.group for verdict in report.verdicts if verdict.recorded.censored} - shown
     if throttled:
         return f"Quotas throttled {len(throttled):,} of them when they were recorded."
     seen = any(observations.semantics in OF_METRICS for observations in report.provenance.observations)
@@ -353,13 +354,13 @@ def telling(report: BacktestReport) -> list[BucketVerdict]:
     return [verdict for verdict in report.verdicts if verdict.changed or verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)]
 
 
-def _refused(verdict: BucketVerdict) -> str:
-    if verdict.refused is None or verdict.partly_refused is None:
+def _refused(replay: ReplayCounts) -> str:
+    if replay.refused is None or replay.partly_refused is None:
         return ""
-    if not verdict.refused:
+    if not replay.refused:
         return " delayed"
-    partly = f", {count_of(verdict.partly_refused, 'request')} only in part" if verdict.partly_refused else ""
-    return f" ({verdict.refused:,} refused{partly})"
+    partly = f", {count_of(replay.partly_refused, 'request')} only in part" if replay.partly_refused else ""
+    return f" ({replay.refused:,} refused{partly})"
 
 
 def _percent(value: float) -> str:

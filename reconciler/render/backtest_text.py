@@ -146,7 +146,7 @@ def _row(group: GroupRows, *, current_known: bool) -> tuple[tuple[str, Style] | 
     over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
     after = after_text(worst)
     if worst.changed and current_known and not worst.undecided:
-        after = f"{' or '.join(limit_text(worst.key, limit) for limit in worst.limits_before)} -> {after}"
+        after = f"{' or '.join(limit_text(worst.key, limit) for limit in worst.limits.before)} -> {after}"
     return (
         (worst.verdict.value, VERDICT_STYLES[worst.verdict]),
         group_title(worst),
@@ -169,7 +169,10 @@ def _group(group: GroupRows, *, current_known: bool) -> Iterator[Block]:
         ("samples", metrics_words(worst)),
         ("recommended", advice_words(worst) if over or has_only_metrics(worst) else None),
         ("margin", margin_words(worst) if over else None),
-        ("clients", members_words(worst.members, shares=not has_only_metrics(worst)) if worst.members else None),
+        (
+            "clients",
+            members_words(worst.recorded.members, shares=not has_only_metrics(worst)) if worst.recorded.members else None,
+        ),
     ):
         if words is not None:
             yield labelled(f"    {label:<11}  ", Style.FAINT, words)

@@ -156,7 +156,7 @@ def changed_groups(report: BacktestReport) -> tuple[GroupRows, ...]:
 
 def row_of_staying(group: GroupRows) -> ChangeRow:
     """A quota group that is over its limit already."""
-    limit, state = group.worst.limit_after, _OF_VERDICT[group.verdict]
+    limit, state = group.worst.limits.after, _OF_VERDICT[group.verdict]
     return ChangeRow(key=group.worst.key, before=(limit,), after=limit, state=state, groups=(group,))
 
 
@@ -187,9 +187,9 @@ class _Results:
         )
         for group in results.every:
             worst = group.worst
-            if worst.entity is not None:
-                results.of_entity.setdefault((worst.entity, worst.key), []).append(group)
-            for entity in dict.fromkeys(entity for row in group.rows for entity in row.entities_before):
+            if worst.limits.entity is not None:
+                results.of_entity.setdefault((worst.limits.entity, worst.key), []).append(group)
+            for entity in dict.fromkeys(entity for row in group.rows for entity in row.limits.entities_before):
                 results.of_entity_before.setdefault((entity, worst.key), []).append(group)
         return results
 
@@ -220,8 +220,8 @@ class _Results:
                 continue
             yield ChangeRow(
                 key=worst.key,
-                before=worst.limits_before,
-                after=worst.limit_after,
+                before=worst.limits.before,
+                after=worst.limits.after,
                 state=self.state(None, worst.key, (group,)),
                 groups=(group,),
             )
@@ -303,9 +303,9 @@ def _name_limit(name: EntityName | None, limit: int) -> int:
 
 def group_markdown(bucket_verdict: BucketVerdict, limit: int) -> str:
     """A quota group as the entity that its tags are, where they are one."""
-    names = {EntityType.USER: bucket_verdict.user, EntityType.CLIENT_ID: bucket_verdict.client_id}
+    names = {EntityType.USER: bucket_verdict.name.user, EntityType.CLIENT_ID: bucket_verdict.name.client_id}
     tags: dict[str, str] = {kind: name for kind, name in names.items() if name}
-    if not tags or bucket_verdict.tags or bucket_verdict.undecided:
+    if not tags or bucket_verdict.name.other or bucket_verdict.undecided:
         return code(who(bucket_verdict.name, undecided=bucket_verdict.undecided), limit=limit)
     return entity_markdown(Entity.of(tags), limit)
 
@@ -384,10 +384,14 @@ def _of_groups(groups: Sequence[GroupRows]) -> str:
 
 def _of_group(group: GroupRows) -> str:
     worst = group.worst
-    before = "needs at least" if worst.censored else "safe from"
-    safe = f", {before} {unbroken(rate(worst.key, worst.safe))}" if worst.safe is not None else ""
+    before = "needs at least" if worst.recorded.censored else "safe from"
+    safe = f", {before} {unbroken(rate(worst.key, worst.advice.safe))}" if worst.advice.safe is not None else ""
     if worst.metrics is not None and has_only_metrics(worst) and group.verdict is not Verdict.CLEAR:
-        advised = f", recommended {amount_markdown(worst.key, worst.recommended)}" if worst.recommended is not None else ""
+        advised = (
+            f", recommended {amount_markdown(worst.key, worst.advice.recommended)}"
+            if worst.advice.recommended is not None
+            else ""
+        )
         return f"{group.verdict.value}: {over_markdown(group)}{advised}"
     match group.verdict:
         case Verdict.THROTTLED:

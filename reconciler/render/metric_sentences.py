@@ -17,7 +17,7 @@ OF_METRICS: Final = frozenset(semantics.value for semantics in MetricSemantics)
 
 def has_only_metrics(verdict: BucketVerdict) -> bool:
     """Whether nothing but metrics is known of a quota group."""
-    return verdict.metrics is not None and not verdict.requests
+    return verdict.metrics is not None and not verdict.recorded.requests
 
 
 def sample_text(verdict: BucketVerdict, metrics: MetricSamples) -> str:
@@ -117,7 +117,7 @@ def _gauge_words(metrics: MetricSamples) -> Iterator[str]:
 def _average_words(verdict: BucketVerdict, metrics: MetricSamples) -> Iterator[str]:
     yield f"highest of {metrics.samples:,} averages over {metrics.every_s:.0f} s {rate(verdict.key, metrics.highest)}"
     if metrics.most is not None:
-        yield f"the highest rate is {rate(verdict.key, verdict.peak)} to {rate(verdict.key, metrics.most)}"
+        yield f"the highest rate is {rate(verdict.key, verdict.peak.rate)} to {rate(verdict.key, metrics.most)}"
     if metrics.every_s >= _LONG_S:
         yield "averages of this length cannot show short throttles"
 

@@ -13,7 +13,7 @@ NEVER: Final = "never"
 
 def over_text(group: GroupRows) -> str:
     """``40 min (0.1 %)``, ``at most 35 s (0.1 %)``, ``never``. Of metrics: ``3 of 40 samples (8 %)``."""
-    if all(row.peak_bound is PeakBound.LOWER for row in group.rows):
+    if all(row.peak.bound is PeakBound.LOWER for row in group.rows):
         return _of_proofs(group)
     time = group.time_over
     if time.seconds:
@@ -22,7 +22,7 @@ def over_text(group: GroupRows) -> str:
         return "at least once"
     if time.possible:
         return f"at most {duration(time.possible)} ({percent_text(time.possible_share)})"
-    return NEVER if any(row.requests for row in group.rows) else "not known"
+    return NEVER if any(row.recorded.requests for row in group.rows) else "not known"
 
 
 def range_text(group: GroupRows) -> str:
@@ -48,9 +48,9 @@ def row_over_text(row: BucketVerdict) -> str:
 
 def _of_proofs(group: GroupRows) -> str:
     """Samples, averages and logged throttles: they prove a throttle, and never show its length."""
-    samples, seconds = group.samples, group.worst.seconds_over
+    samples, seconds = group.samples, group.worst.over.seconds
     if samples is None:
-        if seconds and not group.worst.active_seconds:
+        if seconds and not group.worst.over.active:
             return f"logged throttles in {count_of(seconds, 'second')}"
         return "at least once" if group.verdict is Verdict.THROTTLED else "not known"
     if samples.over:

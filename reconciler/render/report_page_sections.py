@@ -330,10 +330,10 @@ def _history_words(traffic_overview: TrafficOverview) -> tuple[str, str]:
 def _group(group: GroupRows, *, before_known: bool) -> tuple[str, ...]:
     worst = group.worst
     share = peak_share(group.highest)
-    after = amount_html(worst.key, worst.limit_after, absent="unlimited")
+    after = amount_html(worst.key, worst.limits.after, absent="unlimited")
     limit = f"<strong>{after}</strong>"
     if worst.changed and before_known:
-        limit += f', <span class="faint">before {amount_html(worst.key, worst.limit_before, absent="unlimited")}</span>'
+        limit += f', <span class="faint">before {amount_html(worst.key, worst.limits.lowest_before, absent="unlimited")}</span>'
     return (
         name(who(worst.name, undecided=worst.undecided)),
         chip(worst.verdict.value, _VERDICTS[worst.verdict]) + (f" {quoted(worst.reason)}" if worst.reason else ""),

@@ -138,7 +138,7 @@ def _group_row(
     standing = today.get((row.key, row.name))
     limit = after_text(row) + _moment_words(row, simulation)
     if row.changed:
-        limit = f"{' or '.join(limit_text(row.key, before) for before in row.limits_before)} -> {limit}"
+        limit = f"{' or '.join(limit_text(row.key, before) for before in row.limits.before)} -> {limit}"
     return (
         (row.verdict.value, VERDICT_STYLES[row.verdict]),
         "not known" if standing is None else (standing.value, VERDICT_STYLES[standing]),

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         reserved_entity,
         stored_rule,
     )
-    from reconciler.resolution.resolver import Bucket, Candidate, QuotaTable, Resolved, Resolver
+    from reconciler.resolution.resolver import Candidate, QuotaTable, Resolved, Resolver
     from reconciler.resolution.sharing import SharedWith, Tags, tags_of, tags_of_address
     from reconciler.resolution.tag_groups import TagGroups
     from reconciler.resolution.views import (

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, EntityType, QuotaKey, same_value
+from reconciler.model import DEFAULT, BucketName, Entity, EntityType, QuotaKey, same_value
 from reconciler.resolution.kafka_names import address_of
 from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, NameMatch
-from reconciler.resolution.resolver import Bucket, Candidate, QuotaTable, Resolved
+from reconciler.resolution.resolver import Candidate, QuotaTable, Resolved
 
 ADDRESS_KEY: Final = QuotaKey.CONNECTION_CREATION_RATE.value
 
@@ -111,7 +111,7 @@ class AddressLimits:
     def resolve(self, address: str, /) -> Resolved:
         """The bucket and limit of an address, in any spelling."""
         answer = self._table.resolve(address)
-        bucket = Bucket(user="", client_id="", other=((EntityType.IP.value, canonical_address(address)),))
+        bucket = BucketName(user="", client_id="", other=((EntityType.IP.value, canonical_address(address)),))
         if answer.unclear:
             lower, *others = sorted(answer.unclear, key=lambda match: match.value)
             return Resolved(bucket=bucket, winner=lower, overridden=tuple(others))

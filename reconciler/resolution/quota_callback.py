@@ -20,9 +20,9 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from reconciler.errors import QuotaCallbackError
-from reconciler.model import Entity, EntityName, EntityType, QuotaKey, escaped
+from reconciler.model import BucketName, Entity, EntityName, EntityType, QuotaKey, escaped
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy, LevelName, level_of_names
-from reconciler.resolution.resolver import Bucket, QuotaTable, Resolved
+from reconciler.resolution.resolver import QuotaTable, Resolved
 
 USER_TAG: Final = "user"
 CLIENT_ID_TAG: Final = "client-id"
@@ -121,7 +121,7 @@ class CallbackLimits:
     def __init__(self, callback: QuotaCallback, quota_type: QuotaType) -> None:
         self._callback = callback
         self._type = quota_type
-        self._limits: dict[Bucket, float | None] = {}
+        self._limits: dict[BucketName, float | None] = {}
 
     def resolve(self, user: str, client_id: str) -> Resolved:
         """The bucket and its limit. No entity is named, since a callback computes as it likes."""
@@ -189,17 +189,17 @@ def call_callback(callback: object, method: str, call: Callable[[], _Answer]) ->
         raise QuotaCallbackError(f"the quota callback {who} failed in {method}: {type(error).__name__}: {reason}") from error
 
 
-def _bucket(tags: object, who: str) -> Bucket:
+def _bucket(tags: object, who: str) -> BucketName:
     if not isinstance(tags, Mapping) or not all(isinstance(k, str) and isinstance(v, str) for k, v in tags.items()):
         raise QuotaCallbackError(
             f"the quota callback {who}: quota_metric_tags must return a mapping of text to text, not {tags!r}"
         )
     # A tag that is empty is left out of the broker's metric names, too.
     other = tuple(sorted((name, value) for name, value in tags.items() if value and name not in (USER_TAG, CLIENT_ID_TAG)))
-    return Bucket(user=tags.get(USER_TAG, ""), client_id=tags.get(CLIENT_ID_TAG, ""), other=other)
+    return BucketName(user=tags.get(USER_TAG, ""), client_id=tags.get(CLIENT_ID_TAG, ""), other=other)
 
 
-def _checked_limit(limit: object, bucket: Bucket, who: str) -> float | None:
+def _checked_limit(limit: object, bucket: BucketName, who: str) -> float | None:
     if limit is None:
         return None
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not math.isfinite(limit) or limit <= 0:

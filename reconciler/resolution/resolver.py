@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from reconciler.model import OTHER, ClientName, Entity, EntityName
+from reconciler.model import OTHER, BucketName, ClientName, Entity, EntityName
 from reconciler.resolution.precedence import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -23,16 +23,6 @@ from reconciler.resolution.precedence import (
 
 QuotaTable: TypeAlias = Mapping[Entity, Mapping[str, float]]
 """Entity to its keys and values, as a cluster has them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Bucket:
-    """What shares one limit on one broker: Kafka's metric tags, with the raw user name. Empty means that the tag is absent."""
-
-    user: str
-    client_id: str
-    other: tuple[tuple[str, str], ...] = ()
-    """Further tags that a quota callback gave, sorted by their names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +38,7 @@ class Candidate:
 class Resolved:
     """The quota that wins for one client and key. No winner: unlimited."""
 
-    bucket: Bucket
+    bucket: BucketName
     winner: Candidate | None = None
     overridden: tuple[Candidate, ...] = ()
     """Other quotas that name this client, directly or by default, from the strongest to the weakest."""
@@ -172,11 +162,11 @@ class Resolver:
         candidates = sorted(self.touches(user, client_id), key=lambda candidate: candidate.level)
         strongest = candidates[0] if candidates else None
         if strongest is None:
-            return Resolved(bucket=Bucket(user=user or "", client_id=client_id or ""))
+            return Resolved(bucket=BucketName(user=user or "", client_id=client_id or ""))
         shared = USER_LEVELS if client_id is None else CLIENT_LEVELS
         if (user is None and client_id is None) or strongest.level not in shared:
             return None
-        bucket = Bucket(user=user or "", client_id="") if client_id is None else Bucket(user="", client_id=client_id)
+        bucket = BucketName(user=user or "", client_id="") if client_id is None else BucketName(user="", client_id=client_id)
         return Resolved(bucket=bucket, winner=strongest, overridden=tuple(candidates[1:]))
 
     def _pairs(self, table: dict[object, Candidate], user: str | None, client_id: str | None) -> list[Candidate]:
@@ -262,11 +252,11 @@ class Resolver:
         candidates = (table.get(names[by]) for by, table in searched)
         return [candidate for candidate in candidates if candidate is not None and candidate.level > winner.level]
 
-    def _bucket(self, winner: Candidate | None, user: str, client_id: str) -> Bucket:
+    def _bucket(self, winner: Candidate | None, user: str, client_id: str) -> BucketName:
         grouped_by = _grouped_by(winner) if winner else self._unlimited_grouped_by(user, client_id)
         if grouped_by is GroupedBy.USER:
-            return Bucket(user=user, client_id="")
-        return Bucket(user="" if grouped_by is GroupedBy.CLIENT_ID else user, client_id=client_id)
+            return BucketName(user=user, client_id="")
+        return BucketName(user="" if grouped_by is GroupedBy.CLIENT_ID else user, client_id=client_id)
 
     def _unlimited_grouped_by(self, user: ClientName, client_id: ClientName) -> GroupedBy:
         """The names whose tags the broker gives to a client without a limit."""

@@ -8,14 +8,14 @@ from reconciler.text.amounts import amount
 
 def recommended_text(verdict: BucketVerdict) -> str | None:
     """``14 MiB/s``, ``keep 8 MiB/s`` where that is the present limit, ``at least 33 KiB/s`` where it is a lower bound."""
-    if verdict.recommended is None:
+    if verdict.advice.recommended is None:
         return None
-    before = "at least " if verdict.censored else "keep " if verdict.keeps_limit else ""
-    return f"{before}{amount(verdict.key, verdict.recommended)}"
+    before = "at least " if verdict.recorded.censored else "keep " if verdict.keeps_limit else ""
+    return f"{before}{amount(verdict.key, verdict.advice.recommended)}"
 
 
 def safe_text(verdict: BucketVerdict) -> str | None:
     """``6.25 MiB/s``, and ``at least 22 KiB/s`` where it is a lower bound."""
-    if verdict.safe is None:
+    if verdict.advice.safe is None:
         return None
-    return f"{'at least ' if verdict.censored else ''}{amount(verdict.key, verdict.safe)}"
+    return f"{'at least ' if verdict.recorded.censored else ''}{amount(verdict.key, verdict.advice.safe)}"

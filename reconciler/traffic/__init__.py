@@ -27,7 +27,7 @@ per-second totals
 segment
     The per-second totals of one source file.
 quota group
-    Connections that share one quota; a ``Bucket`` in code and in JSON.
+    Connections that share one quota; a ``BucketName`` in code and in JSON.
 target
     A quota group of the proposed quotas on one broker: one row of the report.
 group

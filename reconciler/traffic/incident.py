@@ -107,7 +107,7 @@ def group_timelines(
     asked = [verdict for verdict in run.report().verdicts if is_asked(verdict)]
     start = int(since.timestamp())
     grid = Grid(start=start, step_s=1, count=int(until.timestamp()) - start + 1)
-    rates = run.rates([verdict for verdict in asked if not verdict.undecided and verdict.limit_after is not None], grid)
+    rates = run.rates([verdict for verdict in asked if not verdict.undecided and verdict.limits.after is not None], grid)
     return tuple(GroupTimeline(verdict=verdict, seconds=rates.get(verdict.place)) for verdict in asked)
 
 

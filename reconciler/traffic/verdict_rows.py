@@ -43,7 +43,7 @@ def recommendation_batches(verdicts: Iterable[BucketVerdict]) -> Iterator[pa.Rec
     """One row for each quota group with a recommended value, in the order of ``verdicts``, which are sorted worst first."""
     groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
     for verdict in verdicts:
-        if not verdict.undecided and verdict.recommended is not None:
+        if not verdict.undecided and verdict.advice.recommended is not None:
             groups.setdefault((verdict.key, verdict.name), []).append(verdict)
     return _batches(map(_recommendation, groups.values()), RECOMMENDATIONS_SCHEMA)
 
@@ -64,65 +64,66 @@ def _batches(rows: Iterator[dict[str, Any]], schema: FrameSchema) -> Iterator[pa
 
 
 def _verdict(verdict: BucketVerdict) -> dict[str, Any]:
+    replay = verdict.replay
     return {
         **_group(verdict),
         "broker": verdict.broker,
-        "entity": _entity(verdict.entity),
-        "limit_before": verdict.limit_before,
-        "limits_before": list(verdict.limits_before),
-        "limit_after": verdict.limit_after,
+        "entity": _entity(verdict.limits.entity),
+        "limit_before": verdict.limits.lowest_before,
+        "limits_before": list(verdict.limits.before),
+        "limit_after": verdict.limits.after,
         "changed": verdict.changed,
         "verdict": verdict.verdict.value,
         "reason": verdict.reason,
         "undecided": verdict.undecided,
-        "clients": max(1, len(verdict.members)),
-        "requests": verdict.requests,
-        "uncharged": verdict.uncharged,
-        "throttled_then": verdict.throttled_then,
-        "throttled_before": verdict.throttled_before,
-        "throttled_after": verdict.throttled,
-        "refused": verdict.refused,
-        "partly_refused": verdict.partly_refused,
-        "active_seconds": verdict.active_seconds,
-        "seconds_certain": verdict.seconds_certain,
-        "seconds_over": verdict.seconds_over,
-        "seconds_possible": verdict.seconds_possible,
-        "seconds_over_before": verdict.seconds_over_before,
-        "share_over": verdict.share_over,
-        "first": verdict.first,
-        "longest_s": verdict.longest_s,
-        "longest_from": verdict.longest_from,
-        "peak": verdict.peak,
-        "censored": verdict.censored,
-        "peak_bound": verdict.peak_bound.value,
+        "clients": max(1, len(verdict.recorded.members)),
+        "requests": verdict.recorded.requests,
+        "uncharged": verdict.recorded.uncharged,
+        "throttled_then": verdict.recorded.throttled,
+        "throttled_before": None if replay is None else replay.before,
+        "throttled_after": None if replay is None else replay.throttled,
+        "refused": None if replay is None else replay.refused,
+        "partly_refused": None if replay is None else replay.partly_refused,
+        "active_seconds": verdict.over.active,
+        "seconds_certain": verdict.over.certain,
+        "seconds_over": verdict.over.seconds,
+        "seconds_possible": verdict.over.possible,
+        "seconds_over_before": verdict.over.before,
+        "share_over": verdict.over.share,
+        "first": verdict.over.first,
+        "longest_s": verdict.over.longest_s,
+        "longest_from": verdict.over.longest_from,
+        "peak": verdict.peak.rate,
+        "censored": verdict.recorded.censored,
+        "peak_bound": verdict.peak.bound.value,
         "headroom": verdict.headroom,
-        "p999": verdict.p999,
-        "safe": verdict.safe,
-        "safe_p999": verdict.safe_p999,
-        "recommended": verdict.recommended,
-        "recommended_reason": verdict.recommended_reason,
-        "margin": verdict.margin,
-        "regrouped": verdict.regrouped.value,
+        "p999": verdict.peak.p999,
+        "safe": verdict.advice.safe,
+        "safe_p999": verdict.advice.safe_p999,
+        "recommended": verdict.advice.recommended,
+        "recommended_reason": verdict.advice.reason,
+        "margin": verdict.advice.margin,
+        "regrouped": verdict.limits.regrouped.value,
     }
 
 
 def _recommendation(everywhere: Sequence[BucketVerdict]) -> dict[str, Any]:
     worst = everywhere[0]
-    limits = [verdict.limit_before for verdict in everywhere if verdict.limit_before is not None]
+    limits = [limit for verdict in everywhere if (limit := verdict.limits.lowest_before) is not None]
     return {
         **_group(worst),
-        "entity": _entity(worst.entity),
+        "entity": _entity(worst.limits.entity),
         "brokers": len(everywhere),
         "changed": any(verdict.changed for verdict in everywhere),
         "verdict": worst.verdict.value,
         "limit_before": min(limits, default=None),
-        "limit_after": worst.limit_after,
-        "peak": max(verdict.peak for verdict in everywhere),
-        "safe": worst.safe,
-        "safe_p999": worst.safe_p999,
-        "recommended": worst.recommended,
-        "recommended_reason": worst.recommended_reason,
-        "margin": worst.margin,
+        "limit_after": worst.limits.after,
+        "peak": max(verdict.peak.rate for verdict in everywhere),
+        "safe": worst.advice.safe,
+        "safe_p999": worst.advice.safe_p999,
+        "recommended": worst.advice.recommended,
+        "recommended_reason": worst.advice.reason,
+        "margin": worst.advice.margin,
     }
 
 
@@ -130,9 +131,9 @@ def _group(verdict: BucketVerdict) -> dict[str, Any]:
     """The quota group; a tag that is absent is null."""
     return {
         "key": verdict.key,
-        "user": verdict.user or None,
-        "client_id": verdict.client_id or None,
-        "tags": list(verdict.tags),
+        "user": verdict.name.user or None,
+        "client_id": verdict.name.client_id or None,
+        "tags": list(verdict.name.other),
     }
 
 

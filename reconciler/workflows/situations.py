@@ -293,7 +293,7 @@ def _worse_of(at_once: BacktestReport, after_apply: BacktestReport) -> BacktestR
     """The report after the apply, with each quota group that is worse before it, and what is found then."""
     groups = {group.worst.group: group for group in group_verdicts(after_apply.verdicts)}
     for group in group_verdicts(at_once.verdicts):
-        if group.worst.limit_after is None:
+        if group.worst.limits.after is None:
             continue
         known = groups.get(group.worst.group)
         if known is None or _badness(group.worst) > _badness(known.worst):
@@ -305,14 +305,16 @@ def _worse_of(at_once: BacktestReport, after_apply: BacktestReport) -> BacktestR
 
 def _badness(row: BucketVerdict) -> tuple[int, float]:
     """The worse verdict first, then the fuller limit."""
-    return -_WORST_FIRST.index(row.verdict), row.peak / row.limit_after if row.limit_after else 0.0
+    return -_WORST_FIRST.index(row.verdict), row.peak.rate / row.limits.after if row.limits.after else 0.0
 
 
 def _standings(report: BacktestReport | None, computed: Mapping[tuple[Entity, str], str]) -> tuple[StandingVerdict, ...]:
     """The verdicts of the quota groups whose limit is computed."""
     if report is None:
         return ()
-    rows = worst_of_buckets([row for row in report.verdicts if row.entity is not None and (row.entity, row.key) in computed])
+    rows = worst_of_buckets(
+        [row for row in report.verdicts if row.limits.entity is not None and (row.limits.entity, row.key) in computed]
+    )
     return tuple(StandingVerdict(bucket=row.name, key=row.key, verdict=row.verdict) for row in rows)
 
 
@@ -411,7 +413,9 @@ def _today(
 
 
 def _standing(key: str, name: BucketName, row: BucketVerdict | None) -> StandingVerdict:
-    return StandingVerdict(bucket=name, key=key, verdict=Verdict.CLEAR if row is None or row.limit_after is None else row.verdict)
+    return StandingVerdict(
+        bucket=name, key=key, verdict=Verdict.CLEAR if row is None or row.limits.after is None else row.verdict
+    )
 
 
 def _clients_of(over: Collection[tuple[str, BucketName]], run: Backtest, moved: TrafficSource) -> set[_Client]:

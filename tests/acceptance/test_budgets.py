@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from reconciler.features.insight.report.reading import with_use
-from reconciler.model.backtest import BucketVerdict, Form
+from reconciler.model import BucketVerdict, Form
 from reconciler.model.overview import BudgetUse, ClusterOverview, EntityOverview, TrafficOverview
 from reconciler.model.state import ClusterIdentity
 from tests.builders import NOON, user

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.backtest import BacktestReport, Verdict
+from reconciler.model import BacktestReport, Verdict
 from reconciler.render.backtest_card import anchor
 from reconciler.render.backtest_page import backtest_html
 from reconciler.render.html_writer import view_html

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.backtest import BacktestReport, Coverage, Verdict
+from reconciler.model import BacktestReport, Coverage, Verdict
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, Plan, Reason, Summary
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.markdown import plan_markdown

@@ -13,6 +13,7 @@ import pytest
 from reconciler.render.backtest_sentences import peak_share
 from tests.support import report_world
 from tests.support.axe import axe_script, violations
+from tests.support.backtest_reports import altered
 from tests.support.chromium import Chromium, chromium, complaints
 from tests.support.png import Picture, picture
 from tests.support.report_world import write_page as write
@@ -300,7 +301,7 @@ def test_the_picture_of_a_bar_is_as_long_as_the_peak_and_marks_the_limit(browser
 
 def test_pictures_of_equal_reports_are_equal_and_another_value_changes_only_its_place(browser: Chromium, tmp_path: Path) -> None:
     before = report_world.company()
-    buckets = (replace(before.traffic[0].buckets[0], peak=2.0 * 1024**2), *before.traffic[0].buckets[1:])
+    buckets = (altered(before.traffic[0].buckets[0], peak=2.0 * 1024**2), *before.traffic[0].buckets[1:])
     after = replace(before, traffic=(replace(before.traffic[0], buckets=buckets),))
     pictures = []
     browser.look(width=1280)

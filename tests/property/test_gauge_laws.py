@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import Verdict
+from reconciler.model import Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.metric_samples import MetricSemantics
 from reconciler.resolution.resolver import Resolver

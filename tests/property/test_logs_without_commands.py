@@ -15,7 +15,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from reconciler.cli.main import main
-from reconciler.model.backtest import Verdict
+from reconciler.model import Verdict
 from reconciler.model.entity import Entity
 from reconciler.render.backtest_text import backtest_lines
 from reconciler.render.sink import Sink

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import PeakBound, Verdict
+from reconciler.model import PeakBound, Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.metric_samples import MetricSemantics
 from reconciler.resolution.resolver import Resolver
@@ -20,6 +20,7 @@ from reconciler.traffic.judging.means import Mean, means_of
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era, Window
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import LocalRows
+from tests.support.backtest_reports import altered
 from tests.support.kafka_quota_classes import Rate
 from tests.support.quota_oracles import Arrival, replayed
 
@@ -79,10 +80,10 @@ def test_a_gauge_calls_certain_only_what_kafka_throttles(world: list[tuple[int, 
 def test_a_minute_at_a_fifth_above_the_limit_is_certain_and_a_minute_at_the_limit_is_not() -> None:
     tables = {KEY: Resolver({ALICE: {KEY: 1000.0}}, KEY)}
     (above,) = judge_means([mean(72_200, 60_000_000)], None, tables, DEFAULT_WINDOW).verdicts
-    assert (above.verdict, above.peak_bound, above.seconds_certain) == (Verdict.THROTTLED, PeakBound.LOWER, 1)
-    assert above.peak == pytest.approx(72_200 / 72, rel=1e-3)
+    assert (above.verdict, above.peak.bound, above.over.certain) == (Verdict.THROTTLED, PeakBound.LOWER, 1)
+    assert above.peak.rate == pytest.approx(72_200 / 72, rel=1e-3)
     (at,) = judge_means([mean(60_000, 60_000_000)], None, tables, DEFAULT_WINDOW).verdicts
-    assert (at.verdict, at.first) == (Verdict.INCONCLUSIVE, None)
+    assert (at.verdict, at.over.first) == (Verdict.INCONCLUSIVE, None)
     assert "never its absence" in str(at.reason)
 
 
@@ -128,9 +129,9 @@ def test_verdicts_of_requests_stay_unless_only_a_mean_proves_a_throttle() -> Non
     certain = judge_means([mean(72_200, 60_000_000)], {KEY: Resolver({}, KEY)}, tables, DEFAULT_WINDOW)
     assert set(certain.rows) == {(ALICE, KEY)}
     (alone,) = certain.merge_into([])
-    assert (alone.changed, alone.limits_before, alone.limit_after) == (True, (None,), 1000.0)
-    (known,) = certain.merge_into([dataclasses.replace(alone, verdict=Verdict.CLEAR, requests=5)])
-    assert (known.verdict, known.requests) == (Verdict.THROTTLED, 5)
+    assert (alone.changed, alone.limits.before, alone.limits.after) == (True, (None,), 1000.0)
+    (known,) = certain.merge_into([altered(alone, verdict=Verdict.CLEAR, requests=5)])
+    assert (known.verdict, known.recorded.requests) == (Verdict.THROTTLED, 5)
     weak = judge_means([mean(1, 60_000_000)], None, tables, DEFAULT_WINDOW)
     (kept,) = weak.merge_into([alone])
     assert kept == dataclasses.replace(alone, metrics=weak.verdicts[0].metrics)

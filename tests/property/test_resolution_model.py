@@ -3,8 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.resolution.resolver import Bucket, Resolver
+from reconciler.resolution.resolver import Resolver
 from tests.support.quota_walk import limit_of, tags_of
 
 KEY = "consumer_byte_rate"
@@ -29,7 +30,7 @@ def test_buckets_and_limits_agree_with_the_walk(
     resolver = Resolver(quotas, KEY)
     tags, hit = tags_of(table, user, client), limit_of(table, user, client)
     found = resolver.resolve(user, client)
-    assert found.bucket == Bucket(user=tags[0], client_id=tags[1])
+    assert found.bucket == BucketName(user=tags[0], client_id=tags[1])
     assert found.value == (hit.value if hit else None)
     assert found.source == (entity_of(*hit.entity) if hit else None)
     matching = {(u, c) for u, c in table if u in (None, DEFAULT, user) and c in (None, DEFAULT, client)}

@@ -7,8 +7,9 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.resolver import Bucket, Resolver
+from reconciler.resolution.resolver import Resolver
 from reconciler.resolution.tag_groups import TagGroups
 
 KEY = "producer_byte_rate"
@@ -25,7 +26,7 @@ entities = (
 tables = st.dictionaries(entities, st.integers(1, 9).map(lambda value: {KEY: float(value)}), max_size=7)
 
 
-def groups_of(resolver: Resolver) -> dict[tuple[str, str], Bucket]:
+def groups_of(resolver: Resolver) -> dict[tuple[str, str], BucketName]:
     return {client: resolver.resolve(*client).bucket for client in CLIENTS}
 
 
@@ -39,7 +40,7 @@ def test_a_group_stays_where_each_of_its_clients_has_the_same_tags_after_the_cha
     for user, client_id in itertools.product((None, *USERS), (None, *CLIENT_IDS)):
         if user is None and client_id is None:
             continue
-        bucket = Bucket(user=user or "", client_id=client_id or "")
+        bucket = BucketName(user=user or "", client_id=client_id or "")
         members = [client for client, tags in of_then.items() if tags == bucket]
         assert groups.exists(user, client_id) == bool(members)
         if members:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from reconciler.model.backtest import (
+from reconciler.model import (
+    Advice,
     BacktestReport,
     BucketName,
     BucketVerdict,
@@ -15,11 +18,15 @@ from reconciler.model.backtest import (
     Fit,
     Form,
     Member,
+    PeakRate,
     Provenance,
     QuotaFit,
     RateSeries,
+    RecordedGroup,
     Regrouped,
+    RowLimits,
     RuleOutcome,
+    SecondsOver,
     Verdict,
 )
 from reconciler.model.entity import DEFAULT, Entity
@@ -35,18 +42,52 @@ def member(user: str | None, client_id: str | None = "app", *, share: float = 0.
     return Member(user=user, client_id=client_id, share=share, requests=10, limit_before=300_000.0)
 
 
+_PARTS: Final[Mapping[str, tuple[str, str]]] = {
+    "user": ("name", "user"), "client_id": ("name", "client_id"), "tags": ("name", "other"),
+    "entity": ("limits", "entity"), "limits_before": ("limits", "before"), "limit_after": ("limits", "after"),
+    "regrouped": ("limits", "regrouped"), "entities_before": ("limits", "entities_before"),
+    "buckets_before": ("limits", "buckets_before"),
+    "requests": ("recorded", "requests"), "members": ("recorded", "members"), "throttled_then": ("recorded", "throttled"),
+    "uncharged": ("recorded", "uncharged"), "censored": ("recorded", "censored"),
+    "active_seconds": ("over", "active"), "seconds_certain": ("over", "certain"), "seconds_over": ("over", "seconds"),
+    "seconds_possible": ("over", "possible"), "seconds_over_before": ("over", "before"), "first": ("over", "first"),
+    "longest_s": ("over", "longest_s"), "longest_from": ("over", "longest_from"),
+    "peak": ("peak", "rate"), "peak_bound": ("peak", "bound"), "p999": ("peak", "p999"), "least_safe": ("peak", "enough"),
+    "recommended": ("advice", "recommended"), "recommended_reason": ("advice", "reason"), "safe": ("advice", "safe"),
+    "safe_p999": ("advice", "safe_p999"), "margin": ("advice", "margin"), "margin_reason": ("advice", "margin_reason"),
+}  # fmt: skip
+"""Names of the tests for fields of a row's parts."""
+_PLAIN: Final = BucketVerdict(
+    key="producer_byte_rate",
+    broker=1,
+    name=BucketName(user="alice", client_id=""),
+    limits=RowLimits(entity=None, before=(300_000.0,), after=100_000.0),
+    changed=True,
+    verdict=Verdict.CLEAR,
+    recorded=RecordedGroup(requests=1000),
+    over=SecondsOver(active=4000, before=0),
+    peak=PeakRate(rate=50_000.0, p999=45_000.0),
+    advice=Advice(recommended=75_000.0, reason="it is safe"),
+)
+
+
+def altered(row: BucketVerdict, **given: Any) -> BucketVerdict:
+    """The row with other fields of its own, or of its parts by the names of ``_PARTS``."""
+    own: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in _PARTS:
+            own[name] = value
+            continue
+        part, field = _PARTS[name]
+        whole = own.get(part, getattr(row, part))
+        own[part] = whole._replace(**{field: value}) if part == "name" else dataclasses.replace(whole, **{field: value})
+    return dataclasses.replace(row, **own)
+
+
 def verdict(**given: Any) -> BucketVerdict:
     """One bucket; what is not given is of a user that is well below its limit."""
     user = given.get("user", "alice")
-    fields: dict[str, Any] = {
-        "user": user, "client_id": "", "key": "producer_byte_rate", "broker": 1, "entity": Entity.of({"user": user or "x"}),
-        "limit_before": 300_000.0, "limits_before": (300_000.0,), "limit_after": 100_000.0, "changed": True,
-        "verdict": Verdict.CLEAR, "requests": 1000, "throttled_before": None, "throttled": None, "active_seconds": 4000,
-        "seconds_certain": 0, "seconds_over": 0, "seconds_possible": 0, "seconds_over_before": 0, "first": None, "longest_s": 0,
-        "longest_from": None, "peak": 50_000.0, "p999": 45_000.0, "recommended": 75_000.0, "recommended_reason": "it is safe",
-        "members": (member(user),),
-    }  # fmt: skip
-    return BucketVerdict(**fields | given)
+    return altered(_PLAIN, **{"entity": Entity.of({"user": user or "x"}), "members": (member(user),)} | given)
 
 
 def rates(count: int = 240, *, step_s: int = 120) -> RateSeries:

@@ -16,7 +16,7 @@ from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import UnreachableError
 from reconciler.features.insight.report.reading import declared_only, overview_of
 from reconciler.formats.canonical import document_text
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Verdict
+from reconciler.model import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.entity import DEFAULT, Entity, ForeignText
@@ -114,7 +114,7 @@ def run(minutes: int, result: str = "done", **fields: object) -> RunRecord:
 def bucket(name: str, peak: float, limit: float | None, verdict: Verdict, **fields: object) -> BucketVerdict:
     """A user's bucket on broker 1."""
     defaults: dict[str, object] = {
-        "user": name, "key": "producer_byte_rate", "broker": 1, "entity": user(name), "limit_before": None,
+        "user": name, "key": "producer_byte_rate", "broker": 1, "entity": user(name), "limits_before": (None,),
         "limit_after": limit, "changed": True, "verdict": verdict, "requests": 4000, "active_seconds": 600,
         "seconds_over": 90 if verdict is Verdict.THROTTLED else 0, "peak": peak, "recommended": float(int(1.1 * peak)),
     }  # fmt: skip
@@ -140,7 +140,7 @@ TRAFFIC = TrafficOverview(
 
 def _backtest() -> dict[str, Any]:
     one = backtest_reports.verdict(
-        user="a", entity=Entity.of({"user": DEFAULT}), limit_before=None, limit_after=math.inf, verdict=Verdict.INCONCLUSIVE,
+        user="a", entity=Entity.of({"user": DEFAULT}), limits_before=(), limit_after=math.inf, verdict=Verdict.INCONCLUSIVE,
         requests=5, active_seconds=4, peak=17.5, recommended=None, recommended_reason=None, reason="who sent it is not known",
     )  # fmt: skip
     report = BacktestReport(

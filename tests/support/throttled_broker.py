@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from reconciler.features.sandbox.spec import Sandbox
+from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.effective_quotas import EffectiveQuotas
-from reconciler.resolution.resolver import Bucket, Resolved, Resolver
+from reconciler.resolution.resolver import Resolved, Resolver
 from tests.support import jmx, raw_quotas
 from tests.support.polling import wait_until
 from tests.support.wire_client import ClosedError, WireClient, record_batch
@@ -51,7 +52,7 @@ class ThrottledBroker:
         self._sandbox = sandbox
         self._server = sandbox.sasl_bootstrap_servers
         self._jmx_port = jmx_port
-        self._charges: dict[str, dict[Bucket, list[_Charge]]] = {key: defaultdict(list) for key in KINDS}
+        self._charges: dict[str, dict[BucketName, list[_Charge]]] = {key: defaultdict(list) for key in KINDS}
         self._marks = itertools.count(1)
         self._state: State = {}
         self._answers = EffectiveQuotas({})
@@ -110,12 +111,12 @@ class ThrottledBroker:
         assert all(served) == (answer is None or answer.value > 1), (address, served, answer)
         return None if answer is None else answer.value
 
-    def buckets(self, key: str) -> set[Bucket]:
+    def buckets(self, key: str) -> set[BucketName]:
         """What the broker has measured for a byte rate since it started, by its own metric tags."""
         found = jmx.tags(self._sandbox.kafka_version, self._jmx_port, KINDS[key], attribute="byte-rate")
-        return {Bucket(user=unquote(tags.get("user", "")), client_id=tags.get("client-id", "")) for tags in found}
+        return {BucketName(user=unquote(tags.get("user", "")), client_id=tags.get("client-id", "")) for tags in found}
 
-    def predicted_buckets(self, key: str) -> set[Bucket]:
+    def predicted_buckets(self, key: str) -> set[BucketName]:
         """The buckets that resolution said were charged since the broker started."""
         return set(self._charges[key])
 

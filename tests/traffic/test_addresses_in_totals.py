@@ -63,7 +63,7 @@ def test_totals_of_both_formats_give_one_report(earlier: Path, tmp_path: Path) -
     assert pq.read_table(stored).column("ip").drop_null().to_pylist() != []
     report = judge(earlier)
     assert report == judge(tmp_path / "now")
-    assert [one.verdict for one in report.verdicts if one.tags == (("ip", "10.0.0.7"),)] == [Verdict.THROTTLED]
+    assert [one.verdict for one in report.verdicts if one.name.other == (("ip", "10.0.0.7"),)] == [Verdict.THROTTLED]
 
 
 def test_one_address_in_segments_of_both_formats_is_one_client(earlier: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from reconciler.formats.schema_check import load_schema
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Verdict
+from reconciler.model import BacktestReport, BucketVerdict, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
 from reconciler.model.quota_use import UnusedReason
@@ -79,7 +79,7 @@ def report_of(recorded: TrafficSource, *, exact: bool = False, current: bool = T
 
 
 def by_place(report: BacktestReport) -> dict[tuple[str, str], BucketVerdict]:
-    return {(v.key, v.user or dict(v.tags).get("ip", "")): v for v in report.verdicts}
+    return {(v.key, v.name.user or dict(v.name.other).get("ip", "")): v for v in report.verdicts}
 
 
 @pytest.fixture(scope="module")
@@ -91,30 +91,33 @@ def test_request_time_is_judged_in_percent_of_a_thread(exactly: BacktestReport) 
     verdict = by_place(exactly)["request_percentage", "alice"]
     quota, before = RequestQuota(25.0, 11, 1000, spare=True), RequestQuota(60.0, 11, 1000, spare=True)
     charged = [(r.amount, START_MS + r.at_ms) for r in of("request", ALICE)]
-    assert verdict.throttled == sum(quota.charge(*one) > 0 for one in charged)
-    assert verdict.throttled_before == sum(before.charge(*one) > 0 for one in charged)
-    assert (verdict.limit_before, verdict.limit_after, verdict.verdict) == (60.0, 25.0, Verdict.THROTTLED)
+    assert verdict.replay is not None
+    assert verdict.replay.throttled == sum(quota.charge(*one) > 0 for one in charged)
+    assert verdict.replay.before == sum(before.charge(*one) > 0 for one in charged)
+    assert (verdict.limits.lowest_before, verdict.limits.after, verdict.verdict) == (60.0, 25.0, Verdict.THROTTLED)
     peak = RequestQuota(1e9, 11, 1000, spare=True)
     rates = []
     for amount, at in charged:
         peak.charge(amount, at)
         rates.append(peak.rate.measure(at)[0])
-    assert verdict.peak == pytest.approx(max(rates))
-    assert verdict.peak <= (verdict.safe or 0) <= verdict.peak * 1.13 + 0.1
+    assert verdict.peak.rate == pytest.approx(max(rates))
+    assert verdict.peak.rate <= (verdict.advice.safe or 0) <= verdict.peak.rate * 1.13 + 0.1
 
 
 @pytest.mark.parametrize("who", [OPS, OLD])
 def test_mutations_are_admitted_topic_by_topic(exactly: BacktestReport, who: tuple[str, str]) -> None:
     verdict = by_place(exactly)["controller_mutation_rate", who[0]]
     held, refused = held_mutations(who, 10.0)
-    assert (verdict.broker, verdict.requests, verdict.throttled, verdict.refused) == (2, len(held), sum(held), sum(refused))
-    assert verdict.throttled_before == sum(held_mutations(who, 100.0)[0])
+    assert verdict.replay is not None
+    assert (verdict.broker, verdict.recorded.requests) == (2, len(held))
+    assert (verdict.replay.throttled, verdict.replay.refused) == (sum(held), sum(refused))
+    assert verdict.replay.before == sum(held_mutations(who, 100.0)[0])
     assert verdict.verdict is (Verdict.THROTTLED if any(held) else Verdict.CLEAR)
     answers: dict[int | None, set[bool]] = {}
     for row, no in zip(of("mutation", who), refused, strict=True):
         answers.setdefault(row.tie, set()).add(no)
-    assert verdict.partly_refused == sum(len(one) == 2 for one in answers.values())
-    assert not any(held_mutations(who, (verdict.safe or 0) * 1.000001)[0])
+    assert verdict.replay.partly_refused == sum(len(one) == 2 for one in answers.values())
+    assert not any(held_mutations(who, (verdict.advice.safe or 0) * 1.000001)[0])
 
 
 def test_connections_are_judged_by_address(exactly: BacktestReport) -> None:
@@ -122,11 +125,17 @@ def test_connections_are_judged_by_address(exactly: BacktestReport) -> None:
     quota = AddressQuota(4.0, 11, 1000, spare=True)
     closed = sum(quota.accept(START_MS + r.at_ms) > 0 for r in of("connection", "10.0.0.7"))
     verdict = found["connection_creation_rate", "10.0.0.7"]
-    assert 0 < closed == verdict.throttled == verdict.refused
-    assert (verdict.entity, verdict.limit_before, verdict.limit_after, verdict.members) == (ADDRESS, 50.0, 4.0, ())
+    assert verdict.replay is not None
+    assert 0 < closed == verdict.replay.throttled == verdict.replay.refused
+    assert (verdict.limits.entity, verdict.limits.lowest_before, verdict.limits.after, verdict.recorded.members) == (
+        ADDRESS,
+        50.0,
+        4.0,
+        (),
+    )
     stays = found["connection_creation_rate", "10.0.0.8"]
-    assert (stays.entity, stays.changed, stays.verdict) == (ANY_ADDRESS, False, Verdict.CLEAR)
-    assert found["connection_creation_rate", "::1"].entity == LOOPBACK, "another spelling of the same address"
+    assert (stays.limits.entity, stays.changed, stays.verdict) == (ANY_ADDRESS, False, Verdict.CLEAR)
+    assert found["connection_creation_rate", "::1"].limits.entity == LOOPBACK, "another spelling of the same address"
 
 
 def test_quotas_that_win_for_nobody_are_told_for_every_key(exactly: BacktestReport) -> None:
@@ -146,14 +155,15 @@ def test_seconds_agree_with_the_single_requests(history: Path, exactly: Backtest
     assert set(found) == set(wanted)
     for place, one in found.items():
         exact = wanted[place]
-        assert one.peak >= exact.peak * (1 - 1e-12)
-        assert one.seconds_possible >= exact.seconds_over
+        assert exact.replay is not None
+        assert one.peak.rate >= exact.peak.rate * (1 - 1e-12)
+        assert one.over.possible >= exact.over.seconds
         if one.verdict is Verdict.THROTTLED:
-            assert exact.throttled
+            assert exact.replay.throttled
         if one.verdict is Verdict.CLEAR:
-            assert not exact.throttled
+            assert not exact.replay.throttled
         if one.key == "controller_mutation_rate":
-            assert (one.throttled, one.peak, one.first) == (exact.throttled, exact.peak, exact.first), (
+            assert (one.replay, one.peak, one.over.first) == (exact.replay, exact.peak, exact.over.first), (
                 "they are few: always exactly"
             )
 
@@ -171,10 +181,11 @@ def test_cells_say_of_mutations_what_they_prove(
     assert set(found) == set(wanted) - {("producer_byte_rate", "")}, "all that is limited"
     for place, one in found.items():
         exact = wanted[place]
-        assert one.throttled is None
-        assert one.peak >= exact.peak * (1 - 1e-12)
-        assert one.verdict is not Verdict.THROTTLED or exact.throttled
-        assert one.verdict is not Verdict.CLEAR or not exact.throttled
+        assert exact.replay is not None
+        assert one.replay is None
+        assert one.peak.rate >= exact.peak.rate * (1 - 1e-12)
+        assert one.verdict is not Verdict.THROTTLED or exact.replay.throttled
+        assert one.verdict is not Verdict.CLEAR or not exact.replay.throttled
     assert found["controller_mutation_rate", "old"].verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
 
 
@@ -255,7 +266,11 @@ def test_thread_time_of_a_real_log_is_judged_as_kafka_does(recording: tuple[Path
         report = Backtest(recorded, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=True)).report()
     finally:
         recorded.close()
-    found = {v.user: (v.requests, v.throttled) for v in report.verdicts if v.key == "request_percentage"}
+    found = {
+        v.name.user: (v.recorded.requests, v.replay.throttled if v.replay else 0)
+        for v in report.verdicts
+        if v.key == "request_percentage"
+    }
     wanted: dict[str, list[tuple[int, int]]] = {}
     for user, micros, nanoseconds in thread_times(log):
         wanted.setdefault(user, []).append((micros, nanoseconds))

@@ -17,7 +17,7 @@ import pytest
 from reconciler.documents.backtest import backtest_to_json
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_check import load_schema
-from reconciler.model.backtest import BacktestReport, Verdict
+from reconciler.model import BacktestReport, Verdict
 from reconciler.model.entity import Entity
 from reconciler.resolution.resolver import resolve
 from reconciler.traffic.kernels.sampled_rate import SampledRate, throttle_ms
@@ -213,14 +213,14 @@ def test_a_limit_as_recommended_throttles_nobody(as_recorded: Replay, recording:
     report, rows = as_recorded
     raised = {entity: dict(values) for entity, values in quotas.items()}
     for verdict in report.verdicts:
-        if verdict.entity is not None:
-            before = raised[verdict.entity][verdict.key]
-            raised[verdict.entity][verdict.key] = max(before, verdict.recommended or 0.0)
+        if verdict.limits.entity is not None:
+            before = raised[verdict.limits.entity][verdict.key]
+            raised[verdict.limits.entity][verdict.key] = max(before, verdict.advice.recommended or 0.0)
     assert any(row["throttle_ms"] for row in rows)
     better, rows = replayed(log, raised, quotas)
     assert [row for row in rows if row["throttle_ms"]] == []
     # Whom the old limits throttled is not known to need no more.
-    assert {(v.verdict, v.censored) for v in better.verdicts} == {(Verdict.CLEAR, False), (Verdict.INCONCLUSIVE, True)}
+    assert {(v.verdict, v.recorded.censored) for v in better.verdicts} == {(Verdict.CLEAR, False), (Verdict.INCONCLUSIVE, True)}
     assert {finding.id for finding in better.findings} == {"history-incomplete"}
 
 
@@ -243,7 +243,7 @@ def test_counts_and_sums_agree_with_duckdb(as_recorded: Replay, recording: tuple
     """
     counted = {(KEYS[api], user, client): n for api, user, client, n in duckdb.execute(sql, [str(log)]).fetchall()}
     members = itertools.chain.from_iterable(
-        ((v.key, m.user, m.client_id), m.requests) for v in report.verdicts for m in v.members
+        ((v.key, m.user, m.client_id), m.requests) for v in report.verdicts for m in v.recorded.members
     )
     flat = list(members)
     assert dict(zip(flat[::2], flat[1::2], strict=True)) == counted

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import BucketVerdict, Verdict
+from reconciler.model import BucketVerdict, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
@@ -141,15 +141,15 @@ def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: s
     traffic = open_here(find_traffic([str(recorded)]))
     exact = form == "requests"
     report = Backtest(traffic, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
-    found_of = {(v.user, v.client_id, v.undecided): v for v in report.verdicts}
+    found_of = {(v.name.user, v.name.client_id, v.undecided): v for v in report.verdicts}
 
     def told(user: str, client: str, *, undecided: bool = False) -> BucketVerdict:
         return found_of[user, client, undecided]
 
     assert told("carol", "").verdict is Verdict.THROTTLED
-    assert told("carol", "").members[0].client_id is None
+    assert told("carol", "").recorded.members[0].client_id is None
     assert told("alice", "", undecided=True).verdict is Verdict.INCONCLUSIVE
-    assert told("alice", "", undecided=True).limit_after is None
+    assert told("alice", "", undecided=True).limits.after is None
     # Clear by what is known of it, and what is not known may change that.
     assert told("alice", "app").verdict is Verdict.INCONCLUSIVE
     assert "a client that" in (told("alice", "app").reason or "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.model.backtest import CONTROLLER, broker_words
+from reconciler.model import CONTROLLER, broker_words
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.mutations import smaller_account, targets_of_account

@@ -18,7 +18,7 @@ from tests.traffic.log_lines import line, produce_request
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.model.backtest import BacktestReport
+    from reconciler.model import BacktestReport
 
 LIMIT = 10_000.0
 START = datetime.datetime(2026, 11, 21, 13)
@@ -159,7 +159,7 @@ def test_few_requests_and_many_short_connections_do_not_look_like_a_sample(tmp_p
 
 def test_a_client_that_was_throttled_all_the_time_is_not_clear(tmp_path: Path) -> None:
     held_back = report(write(tmp_path / "a" / "broker-1", *requests(60, throttle_ms=900)))
-    assert [(one.verdict, one.throttled_then) for one in held_back.verdicts] == [("inconclusive", 60)]
+    assert [(one.verdict, one.recorded.throttled) for one in held_back.verdicts] == [("inconclusive", 60)]
     assert "quotas throttled 60 of 60 requests of these clients when they were recorded" in str(held_back.verdicts[0].reason)
     mixed = [*requests(60)][:59] + [*requests(60, throttle_ms=5)][59:]
     assert [one.verdict for one in report(write(tmp_path / "b" / "broker-1", *mixed)).verdicts] == ["inconclusive"]

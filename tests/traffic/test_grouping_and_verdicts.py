@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.formats.units import parse_value
-from reconciler.model.backtest import Verdict
+from reconciler.model import Verdict
 from reconciler.model.cluster import ClusterSpec, HistoryNeeds, Prune
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Span
@@ -29,7 +29,7 @@ from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.exact import ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.judged_quotas import unused_quotas
-from reconciler.traffic.judging.recommendations import recommended_fields, safe_byte_rate
+from reconciler.traffic.judging.recommendations import advice_for, safe_byte_rate
 from reconciler.traffic.judging.verdicts import enrich_verdicts, request_verdicts, worth_a_plot
 from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
 from reconciler.traffic.kernels.group_statistics import Episodes
@@ -65,8 +65,8 @@ def test_plots_are_of_quota_groups_with_all_their_brokers() -> None:
         for user, found, changed in (("a", Verdict.THROTTLED, True), ("b", Verdict.CLEAR, True), ("calm", Verdict.CLEAR, False))
         for broker in (1, 2, 3)
     ]
-    assert [(one.user, one.broker) for one in worth_a_plot(rows, 1)] == [("a", 1), ("a", 2), ("a", 3)]
-    assert {one.user for one in worth_a_plot(rows, 12)} == {"a", "b"}
+    assert [(one.name.user, one.broker) for one in worth_a_plot(rows, 1)] == [("a", 1), ("a", 2), ("a", 3)]
+    assert {one.name.user for one in worth_a_plot(rows, 12)} == {"a", "b"}
     assert worth_a_plot(rows, 0) == ()
 
 
@@ -93,7 +93,7 @@ def test_a_split_bucket_counts_what_was_throttled_before() -> None:
     groups = {group: verdict_of(group, peak=8.0) for group in range(4)}
     counts = {number: SeriesCounts(throttled_before=number) for number in (1, 2)}
     verdicts = request_verdicts(ExactResult(groups=groups, series=counts), CLIENTS, grouping, stated=True).values()
-    assert [(v.user, v.client_id, v.throttled_before, v.limits_before, v.changed) for v in verdicts] == [
+    assert [(v.name.user, v.name.client_id, v.replay and v.replay.before, v.limits.before, v.changed) for v in verdicts] == [
         ("alice", "a", 0, (5.0,), True), ("alice", "b", 1, (5.0,), True), ("bob", "a", 2, (5.0,), True),
     ]  # fmt: skip
 
@@ -107,13 +107,13 @@ def test_what_the_history_shows_too_little_of_is_inconclusive_only_where_it_was_
         (8, Verdict.CLEAR, None),
     ):
         enriched = enrich_verdicts(dict(enumerate(rows)), grouping, provenance(), HistoryNeeds(hours=hours))
-        assert {row.user: (row.verdict, row.reason) for row in enriched} == {
+        assert {row.name.user: (row.verdict, row.reason) for row in enriched} == {
             "clear": (clear, reason),
             "throttled": (Verdict.THROTTLED, None),
             "possible": (Verdict.POSSIBLE, None),
             "unlimited": (Verdict.CLEAR, None),
         }
-        assert all(row.safe is not None and row.margin > 0 for row in enriched)
+        assert all(row.advice.safe is not None and row.advice.margin > 0 for row in enriched)
 
 
 def test_one_value_is_recommended_for_all_brokers() -> None:
@@ -121,7 +121,7 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
     found = request_verdicts(ExactResult(groups=groups, series={}), both, grouping, stated=True)
-    assert [advice["safe"] for advice in recommended_fields(list(found.values()), days=30)] == [9216.0] * 2
+    assert [advice.safe for advice in advice_for(list(found.values()), days=30)] == [9216.0] * 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Verdict
+from reconciler.model import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.traffic.kinds import BYTES, Kind
@@ -81,7 +81,7 @@ class Client:
         finally:
             recorded.close()
         (key,) = quotas
-        (verdict,) = (one for one in report.verdicts if one.client_id == self.name and one.key == key)
+        (verdict,) = (one for one in report.verdicts if one.name.client_id == self.name and one.key == key)
         return report, verdict
 
 
@@ -97,13 +97,14 @@ def test_a_throttle_that_overflows_is_not_certain(clean_kafka: Sandbox, topic: s
     assert throttles == [0, 0, 0, 0]
 
     report, verdict = client.backtest(limit, exact=False)
-    assert (verdict.verdict, verdict.seconds_certain) == (Verdict.POSSIBLE, 0)
+    assert (verdict.verdict, verdict.over.certain) == (Verdict.POSSIBLE, 0)
     assert "overflows in the broker" in str(verdict.reason)
     (finding,) = (one for one in report.findings if one.id == "throttle-overflow")
     assert (finding.entity, finding.severity) == (client.entity, "warning")
 
     _, exactly = client.backtest(limit, exact=True)
-    assert (exactly.verdict, exactly.throttled) == (Verdict.CLEAR, 0), exactly.reason
+    assert exactly.replay is not None
+    assert (exactly.verdict, exactly.replay.throttled) == (Verdict.CLEAR, 0), exactly.reason
 
 
 def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(clean_kafka: Sandbox, topic: str) -> None:
@@ -127,7 +128,7 @@ def test_a_consumer_whose_batch_is_larger_than_the_window_is_not_clear(clean_kaf
         assert records == 0
         assert throttle_ms > 0
     # The limit that the finding names lets it through.
-    client.limit({"consumer_byte_rate": float(verdict.safe or 0)})
+    client.limit({"consumer_byte_rate": float(verdict.advice.safe or 0)})
     with client.connect() as connection:
         assert connection.fetch_records(topic)[0] > BATCH_BYTES
 
@@ -145,10 +146,10 @@ def test_request_time_below_the_limit_in_the_log_is_not_clear(clean_kafka: Sandb
 
     report, verdict = client.backtest(limit, exact=True)
     # The broker throttled this very traffic, of which the log has less than the limit.
-    assert verdict.peak < 2.0
+    assert verdict.peak.rate < 2.0
     assert verdict.verdict is Verdict.INCONCLUSIVE
     assert str(verdict.reason).startswith("a request log lacks the time of network threads")
-    assert (verdict.safe, verdict.recommended) == (None, None)
+    assert (verdict.advice.safe, verdict.advice.recommended) == (None, None)
     assert any("Peaks are lower bounds of unknown size" in one for one in report.provenance.assumptions)
     # However high the limit is, the log does not show what the broker charged.
     _, higher = client.backtest({"request_percentage": 1_000.0}, exact=True)

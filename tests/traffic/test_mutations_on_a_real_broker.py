@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from kafka.protocol.admin import CreatePartitionsRequest, CreateTopicsRequest, DeleteTopicsRequest
 
-from reconciler.model.backtest import BacktestReport, Form, Verdict
+from reconciler.model import BacktestReport, Form, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.traffic.kinds import BYTES, Kind
@@ -87,18 +87,17 @@ def test_the_recommended_rate_refuses_nothing_and_a_lower_one_does(clean_kafka: 
     recorded = Admin(clean_kafka, None)
     assert set(recorded.run()) == {0}
     report = recorded.backtest(1.0)
-    (verdict,) = (row for row in report.verdicts if row.client_id == recorded.name)
+    (verdict,) = (row for row in report.verdicts if row.name.client_id == recorded.name)
     # Three to create a topic, two to extend it, and five to delete it.
-    assert sum(member.requests for member in verdict.members) == 3 * TOPICS
-    assert verdict.peak * 11 == pytest.approx(10 * TOPICS, rel=0.5)
-    assert (verdict.verdict, verdict.uncharged) == (Verdict.THROTTLED, 0)
-    assert verdict.recommended is not None
-    assert verdict.least_safe is not None
+    assert sum(member.requests for member in verdict.recorded.members) == 3 * TOPICS
+    assert verdict.peak.rate * 11 == pytest.approx(10 * TOPICS, rel=0.5)
+    assert (verdict.verdict, verdict.recorded.uncharged) == (Verdict.THROTTLED, 0)
+    assert verdict.advice.recommended is not None
 
-    assert Admin(clean_kafka, verdict.recommended).run().count(REFUSED) == 0
-    low = 0.5 * verdict.least_safe
-    (predicted,) = (row for row in recorded.backtest(low).verdicts if row.client_id == recorded.name)
+    assert Admin(clean_kafka, verdict.advice.recommended).run().count(REFUSED) == 0
+    low = 0.5 * verdict.peak.least_safe
+    (predicted,) = (row for row in recorded.backtest(low).verdicts if row.name.client_id == recorded.name)
     refused = Admin(clean_kafka, low).run().count(REFUSED)
     assert refused > 0
-    assert predicted.refused is not None
-    assert predicted.refused > 0
+    assert predicted.replay is not None
+    assert (predicted.replay.refused or 0) > 0

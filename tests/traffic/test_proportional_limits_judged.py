@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.model.backtest import BacktestReport, Verdict
+from reconciler.model import BacktestReport, Verdict
 from reconciler.model.state import ClusterIdentity
 from reconciler.model.units import LeaderSpread
 from reconciler.resolution.group_callback import GROUP_CALLBACK
@@ -45,7 +45,7 @@ def judged(history: Path, leaders: LeaderSpread | None, version: str = "4.3") ->
 
 
 def limits(report: BacktestReport) -> dict[int, float | None]:
-    return {row.broker: row.limit_after for row in report.verdicts}
+    return {row.broker: row.limits.after for row in report.verdicts}
 
 
 def throttled(report: BacktestReport) -> list[int]:

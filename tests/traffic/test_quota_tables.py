@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from reconciler.errors import UsageError
+from reconciler.model import BucketName
 from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import Entity
-from reconciler.resolution.resolver import Bucket
 from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series, has_unlimited, quota_tables
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kinds import Kind
@@ -28,9 +28,9 @@ def test_who_is_unlimited_moves_where_kinds_are_remembered_and_nobody_else(remem
     found = group_series(CLIENTS, *quota_tables(before, after, BrokerRule(remembers_kinds=remembers), {1}))
     limited = [(t.bucket, t.after.value) for t in found.targets if t.after.value is not None]
     unlimited = [t.bucket for t in found.targets if t.after.value is None]
-    assert limited == [(Bucket(user="alice", client_id=""), 5.0)]
+    assert limited == [(BucketName(user="alice", client_id=""), 5.0)]
     # A broker that still looks for client quotas finds none, and falls back to the client id's bucket.
-    shared, own = [Bucket(user="", client_id="app")], [Bucket(user=user, client_id="") for user in ("bob", "carol")]
+    shared, own = [BucketName(user="", client_id="app")], [BucketName(user=user, client_id="") for user in ("bob", "carol")]
     assert unlimited == (shared if remembers else own)
 
 

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import BucketVerdict, Fit, Verdict
+from reconciler.model import BucketVerdict, Fit, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.text import recommended_text, safe_text
 from reconciler.traffic.judging.findings import throttle_findings
 from reconciler.traffic.judging.history_gaps import doubts_of
-from reconciler.traffic.judging.recommendations import margin_of, quota_fits, recommended_fields
-from tests.support.backtest_reports import provenance, verdict
+from reconciler.traffic.judging.recommendations import advice_for, margin_of, quota_fits
+from tests.support.backtest_reports import altered, provenance, verdict
 
 
 def advised(verdicts: list[BucketVerdict], **history: Any) -> list[BucketVerdict]:
-    """``verdicts`` with their recommendations. ``history``: as ``recommended_fields`` takes it."""
-    fields = recommended_fields(verdicts, **history)
-    return [dataclasses.replace(one, **recommended) for one, recommended in zip(verdicts, fields, strict=True)]
+    """``verdicts`` with their recommendations. ``history``: as ``advice_for`` takes it."""
+    advice = advice_for(verdicts, **history)
+    return [dataclasses.replace(one, advice=recommended) for one, recommended in zip(verdicts, advice, strict=True)]
 
 
 def used(share: float, **given: object) -> BucketVerdict:
@@ -56,10 +56,10 @@ def test_a_recommended_value_has_room_for_a_lost_broker_and_a_safe_one_does_not(
         return found
 
     found = advice()
-    assert (found.safe, found.recommended) == (1024.0 * 1024, 1.75 * 1024**2)
-    assert found.margin == pytest.approx(0.725)
-    assert "50 % because the traffic of a lost broker moves to the other 2" in str(found.recommended_reason)
-    assert advice(key="controller_mutation_rate", peak=100.0).recommended == 120.0
+    assert (found.advice.safe, found.advice.recommended) == (1024.0 * 1024, 1.75 * 1024**2)
+    assert found.advice.margin == pytest.approx(0.725)
+    assert "50 % because the traffic of a lost broker moves to the other 2" in str(found.advice.reason)
+    assert advice(key="controller_mutation_rate", peak=100.0).advice.recommended == 120.0
 
 
 MIB = 1024.0**2
@@ -68,22 +68,22 @@ MIB = 1024.0**2
 def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_would_be_recommended() -> None:
     def advice(*, regrouped: bool = False, **given: Any) -> BucketVerdict:
         one = verdict(
-            **{"limits_before": (8 * MIB,), "limit_before": 8 * MIB, "peak": 6.2 * MIB, "p999": 6.0 * MIB, **given},
+            **{"limits_before": (8 * MIB,), "peak": 6.2 * MIB, "p999": 6.0 * MIB, **given},
         )
         (found,) = advised([one], days=1, brokers=3, regrouped=[one.group] if regrouped else [])
         return found
 
     for after in (8 * MIB, 4 * MIB, 16 * MIB):
         kept = advice(limit_after=after)
-        assert (kept.safe, kept.recommended, kept.margin_reason) == (6.25 * MIB, 8 * MIB, None)
+        assert (kept.advice.safe, kept.advice.recommended, kept.advice.margin_reason) == (6.25 * MIB, 8 * MIB, None)
         assert (recommended_text(kept), safe_text(kept)) == ("keep 8 MiB/s", "6.25 MiB/s")
-        assert str(kept.recommended_reason).startswith(
+        assert str(kept.advice.reason).startswith(
             "keep 8 MiB/s, which no recorded request is over. 6.25MiB is the smallest round value"
         )
-        assert "14MiB adds 50 % because the history is 24 h long (15 % or more), and 50 % because" in str(kept.recommended_reason)
-    assert advice(peak=7.9 * MIB).safe == 8 * MIB, "a rounded value above a limit that throttled nobody is not the least"
+        assert "14MiB adds 50 % because the history is 24 h long (15 % or more), and 50 % because" in str(kept.advice.reason)
+    assert advice(peak=7.9 * MIB).advice.safe == 8 * MIB, "a rounded value above a limit that throttled nobody is not the least"
     changes: list[dict[str, Any]] = [
-        {"limits_before": (6 * MIB,), "limit_before": 6 * MIB},
+        {"limits_before": (6 * MIB,)},
         {"limits_before": (4 * MIB, 8 * MIB)},
         {"limits_before": (None,)},
         {"limits_before": ()},
@@ -92,10 +92,14 @@ def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_woul
     ]
     for changed in changes:
         raised = advice(**changed)
-        assert (raised.recommended, recommended_text(raised)) == (14 * MIB, "14 MiB/s"), changed
-        assert str(raised.margin_reason).startswith("50 % because the history is 24 h long (15 % or more), and 50 % because")
-    below = advice(limits_before=(100 * MIB,), limit_before=100 * MIB)
-    assert (below.recommended, recommended_text(below)) == (14 * MIB, "14 MiB/s"), "a lower value than the present one is advice"
+        assert (raised.advice.recommended, recommended_text(raised)) == (14 * MIB, "14 MiB/s"), changed
+        assert str(raised.advice.margin_reason).startswith(
+            "50 % because the history is 24 h long (15 % or more), and 50 % because"
+        )
+    below = advice(limits_before=(100 * MIB,))
+    assert (below.advice.recommended, recommended_text(below)) == (14 * MIB, "14 MiB/s"), (
+        "a lower value than the present one is advice"
+    )
     held = advice(censored=True)
     assert (recommended_text(held), safe_text(held)) == ("at least 14 MiB/s", "at least 6.25 MiB/s")
 
@@ -103,9 +107,9 @@ def test_a_present_limit_that_throttled_nobody_is_kept_where_a_higher_value_woul
 def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_that_throttles_nothing() -> None:
     one = verdict(key="controller_mutation_rate", peak=450.0, p999=450.0, least_safe=8.0)
     (found,) = advised([one], days=100)
-    assert (found.safe, found.safe_p999, found.recommended) == (8.0, 8.0, 9.5)
-    (both, _) = advised([one, dataclasses.replace(one, broker=2, least_safe=None)], days=100)
-    assert both.safe == 450.0
+    assert (found.advice.safe, found.advice.safe_p999, found.advice.recommended) == (8.0, 8.0, 9.5)
+    (both, _) = advised([one, altered(one, broker=2, least_safe=None)], days=100)
+    assert both.advice.safe == 450.0
 
 
 @pytest.mark.parametrize(
@@ -114,12 +118,12 @@ def test_safe_and_recommended_values_of_mutations_come_from_the_smallest_limit_t
 )
 def test_a_recommended_value_is_never_too_small_to_be_of_use(key: str, smallest: float) -> None:
     (found,) = advised([verdict(key=key, peak=0.02, p999=0.02)], days=100)
-    assert found.recommended == smallest
-    assert found.safe is not None
-    assert found.safe < smallest
-    assert "Recommended values are" in str(found.recommended_reason)
+    assert found.advice.recommended == smallest
+    assert found.advice.safe is not None
+    assert found.advice.safe < smallest
+    assert "Recommended values are" in str(found.advice.reason)
     (large,) = advised([verdict(key=key, peak=1e6, p999=1e6)], days=100)
-    assert "Recommended values are" not in str(large.recommended_reason)
+    assert "Recommended values are" not in str(large.advice.reason)
 
 
 @settings(max_examples=200)
@@ -128,11 +132,11 @@ def test_recommended_values_are_never_below_what_is_safe_with_the_smallest_margi
     key: QuotaKey, peak: float, brokers: int, days: float
 ) -> None:
     (found,) = advised([verdict(key=key.value, peak=peak)], days=days, brokers=brokers, source="recorder")
-    assert found.safe is not None
-    assert found.recommended is not None
-    assert peak <= found.safe
+    assert found.advice.safe is not None
+    assert found.advice.recommended is not None
+    assert peak <= found.advice.safe
     loss = brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
-    assert found.recommended >= peak * 1.15 * loss * (1 - 1e-12)
+    assert found.advice.recommended >= peak * 1.15 * loss * (1 - 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -146,13 +150,17 @@ def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, dou
         assert ("lacks the time of network threads" in str(doubt(one))) == (doubt(one) is not None) == doubted
         assert ("the recorder, the broker plugin of docs/recorder.md" in str(doubt(one))) == doubted
         (found,) = advised([one], days=100, source=source)
-        assert (found.safe is None, found.safe_p999 is None, found.recommended is None) == (doubted, doubted, doubted)
-        assert ("no value is recommended: a request log lacks" in str(found.recommended_reason)) == doubted
+        assert (found.advice.safe is None, found.advice.safe_p999 is None, found.advice.recommended is None) == (
+            doubted,
+            doubted,
+            doubted,
+        )
+        assert ("no value is recommended: a request log lacks" in str(found.advice.reason)) == doubted
         over = dataclasses.replace(found, verdict=Verdict.THROTTLED)
         assert doubt(over) is None, "a throttle that was found stays one"
         (finding,) = throttle_findings([over])
         assert ("No safe value is known, because a request log lacks" in str(finding.message)) == doubted
-        loose = dataclasses.replace(one, entity=Entity.of({"user": "a"}), limit_after=1e6)
+        loose = altered(one, entity=Entity.of({"user": "a"}), limit_after=1e6)
         assert len(quota_fits([loose], source=source)) == (0 if doubted else 1)
     # A byte rate may be clear above its limit, where the throttle overflows.
     assert doubt(verdict(peak=1e9, limit_after=1.0)) is None
@@ -161,17 +169,17 @@ def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, dou
 def test_one_value_with_its_margin_is_good_for_all_brokers() -> None:
     both = [verdict(peak=1000.0 * 1024, p999=600.0 * 1024, broker=1), verdict(peak=500.0, p999=400.0, broker=2)]
     found = advised(both, days=10)
-    assert {(one.safe, one.safe_p999, one.recommended, one.margin) for one in found} == {
+    assert {(one.advice.safe, one.advice.safe_p999, one.advice.recommended, one.advice.margin) for one in found} == {
         (1000.0 * 1024, 600.0 * 1024, 1.125 * 1024**2, 0.15)
     }
-    assert "1.125MiB adds 15 % because the history is 10 days long (15 % or more)" in (found[0].recommended_reason or "")
-    assert "lower bound" not in (found[0].recommended_reason or "")
+    assert "1.125MiB adds 15 % because the history is 10 days long (15 % or more)" in (found[0].advice.reason or "")
+    assert "lower bound" not in (found[0].advice.reason or "")
 
 
 def test_few_seconds_know_no_share_of_one_in_a_thousand_and_censored_ones_only_a_lower_bound() -> None:
     both = [verdict(), verdict(broker=2, active_seconds=2999)]
-    found = advised([dataclasses.replace(one, censored=True) for one in both], days=10)
-    assert {one.safe_p999 for one in found} == {None}
-    assert "both are lower bounds" in (found[0].recommended_reason or "")
+    found = advised([altered(one, censored=True) for one in both], days=10)
+    assert {one.advice.safe_p999 for one in found} == {None}
+    assert "both are lower bounds" in (found[0].advice.reason or "")
     (finding,) = throttle_findings([dataclasses.replace(one, verdict=Verdict.THROTTLED) for one in found])
     assert "is needed, since quotas throttled these clients when they were recorded" in finding.message

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Form, Verdict
+from reconciler.model import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.judging.recorded_throttles import Recording
 from reconciler.traffic.kinds import BYTES, Kind
@@ -137,8 +137,8 @@ def test_a_higher_limit_is_not_clear_where_the_old_one_throttled(
     lines = steady(size, throttled=throttled, of=of)
     for after in (limits(HIGHER), {}):
         for way, verdict in verdicts(tmp_path, lines, limits(OLD), after).items():
-            assert (verdict.verdict, verdict.censored) == (Verdict.INCONCLUSIVE, True), way
-            assert (verdict.requests, verdict.throttled_then) == (SECONDS, len(throttled)), way
+            assert (verdict.verdict, verdict.recorded.censored) == (Verdict.INCONCLUSIVE, True), way
+            assert (verdict.recorded.requests, verdict.recorded.throttled) == (SECONDS, len(throttled)), way
             # Half of the fetches are empty, so their rate is half of the limit.
             cause = "" if (size, of) == (NEAR, produce) or (size, len(throttled)) == (NEAR, 1) else " or another quota"
             assert str(verdict.reason).startswith(
@@ -150,13 +150,13 @@ def test_a_higher_limit_is_not_clear_where_the_old_one_throttled(
 def test_a_higher_limit_stays_clear_where_nothing_was_throttled(tmp_path: Path, size: int) -> None:
     for current in (limits(OLD), limits(None), None):
         for way, verdict in verdicts(tmp_path, steady(size), current, limits(HIGHER)).items():
-            assert (verdict.verdict, verdict.censored) == (Verdict.CLEAR, False), way
+            assert (verdict.verdict, verdict.recorded.censored) == (Verdict.CLEAR, False), way
 
 
 def test_fewer_than_one_in_a_hundred_requests_and_seconds_are_not_enough(tmp_path: Path) -> None:
     lines = [produce(n // 3, FAR // 3, port=n % 3, throttle_ms=900 if n == 7 else 0) for n in range(3 * SECONDS)]
     for way, verdict in verdicts(tmp_path, lines, limits(OLD), limits(HIGHER)).items():
-        assert (verdict.verdict, verdict.throttled_then) == (Verdict.CLEAR, 1), way
+        assert (verdict.verdict, verdict.recorded.throttled) == (Verdict.CLEAR, 1), way
 
 
 def test_one_throttle_of_a_client_near_its_old_limit_is_enough(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_traffic_without_throttles_is_judged_by_the_seconds_near_the_old_limit(
 ) -> None:
     traffic = unstated_parquet(tmp_path, steady(size))
     (verdict,) = report(traffic, limits(OLD), limits(HIGHER), exact=exact).verdicts
-    assert (verdict.verdict, verdict.censored) == (expected, expected is Verdict.INCONCLUSIVE)
+    assert (verdict.verdict, verdict.recorded.censored) == (expected, expected is Verdict.INCONCLUSIVE)
     if expected is Verdict.INCONCLUSIVE:
         assert "were near the old limit of 9.766 KiB/s in " in str(verdict.reason)
         assert "does not state whether it throttled them" in str(verdict.reason)
@@ -202,17 +202,19 @@ def test_clients_that_are_regrouped_into_a_higher_limit_are_not_clear(tmp_path: 
     current: Quotas = {ALICE: {"producer_byte_rate": OLD}, BOB: {"producer_byte_rate": OLD / 4}}
     proposed: Quotas = {Entity.of({"user": "bob"}): {"producer_byte_rate": HIGHER}, ALICE: {"producer_byte_rate": OLD}}
     for way, (write, exact) in WAYS.items():
-        rows = {row.user: row.verdict for row in report(write(tmp_path / way, both), current, proposed, exact=exact).verdicts}
+        rows = {
+            row.name.user: row.verdict for row in report(write(tmp_path / way, both), current, proposed, exact=exact).verdicts
+        }
         # Per-second totals of a limit that stays are not judged.
         assert (rows["bob"], rows.get("alice", Verdict.CLEAR)) == (Verdict.INCONCLUSIVE, Verdict.CLEAR), way
     pair = Entity.of({"user": DEFAULT, "client-id": DEFAULT})
     split: Quotas = {pair: {"producer_byte_rate": HIGHER}}
-    found = {row.user: row for row in report(as_log(tmp_path, both), current, split, exact=True).verdicts}
+    found = {row.name.user: row for row in report(as_log(tmp_path, both), current, split, exact=True).verdicts}
     assert (found["bob"].verdict, found["alice"].verdict) == (Verdict.INCONCLUSIVE, Verdict.CLEAR)
     assert "the old limit of 2.441 KiB/s or another quota throttled 1 of 2 requests" in str(found["bob"].reason)
     together: Quotas = {APP: {"producer_byte_rate": HIGHER}}
     (merged,) = report(as_log(tmp_path, both), current, together, exact=True).verdicts
-    assert (merged.verdict, merged.requests, merged.throttled_then) == (Verdict.INCONCLUSIVE, SECONDS + 2, 1)
+    assert (merged.verdict, merged.recorded.requests, merged.recorded.throttled) == (Verdict.INCONCLUSIVE, SECONDS + 2, 1)
     assert "the old limit of 2.441 KiB/s or another quota throttled 1 of 2 requests" in str(merged.reason)
 
 
@@ -222,7 +224,7 @@ def test_a_limit_that_stays_is_not_clear_for_clients_that_were_throttled(tmp_pat
         for way in ("exact", "seconds", "Parquet, exact", "Parquet, seconds"):
             write, exact = WAYS[way]
             (verdict,) = report(write(tmp_path / way, lines), current, limits(OLD), exact=exact).verdicts
-            assert (verdict.verdict, verdict.censored) == (Verdict.INCONCLUSIVE, True), way
+            assert (verdict.verdict, verdict.recorded.censored) == (Verdict.INCONCLUSIVE, True), way
             assert "quotas throttled 50 of 100 requests of these clients when they were recorded" in str(verdict.reason), way
 
 
@@ -256,13 +258,15 @@ def test_a_limit_that_throttled_is_never_loose(tmp_path: Path) -> None:
 def test_safe_and_recommended_values_of_throttled_clients_are_lower_bounds(tmp_path: Path) -> None:
     traffic = as_log(tmp_path, steady(NEAR, throttled=range(0, SECONDS, 2)))
     (held,) = report(traffic, limits(OLD), limits(HIGHER), exact=True).verdicts
-    assert "both are lower bounds" in str(held.recommended_reason)
+    assert "both are lower bounds" in str(held.advice.reason)
     other = [*steady(NEAR, throttled=range(0, SECONDS, 2)), *(produce(n, FAR, user="bob", port=4) for n in range(SECONDS))]
     current: Quotas = {ALICE: {"producer_byte_rate": OLD}, BOB: {"producer_byte_rate": OLD}}
     proposed: Quotas = {ALICE: {"producer_byte_rate": HIGHER}, BOB: {"producer_byte_rate": HIGHER}}
-    rows = {row.user: row for row in report(as_log(tmp_path / "both", other), current, proposed).verdicts}
-    assert (rows["bob"].verdict, rows["bob"].censored) == (Verdict.CLEAR, False), "another group was throttled, and not this one"
-    assert "lower bounds" not in str(rows["bob"].recommended_reason)
+    rows = {row.name.user: row for row in report(as_log(tmp_path / "both", other), current, proposed).verdicts}
+    assert (rows["bob"].verdict, rows["bob"].recorded.censored) == (Verdict.CLEAR, False), (
+        "another group was throttled, and not this one"
+    )
+    assert "lower bounds" not in str(rows["bob"].advice.reason)
 
 
 def test_many_throttled_groups_are_one_finding(tmp_path: Path) -> None:
@@ -297,10 +301,10 @@ def test_refused_topics_and_throttles_of_answers_count(tmp_path: Path) -> None:
                 as_log(tmp_path, lines), {ALICE: {"controller_mutation_rate": 5.0}}, {ALICE: {"controller_mutation_rate": after}},
                 exact=exact, kinds=(Kind.MUTATION,),
             ).verdicts  # fmt: skip
-            assert (verdict.verdict, verdict.requests, verdict.throttled_then) == (Verdict.INCONCLUSIVE, 20, 10)
+            assert (verdict.verdict, verdict.recorded.requests, verdict.recorded.throttled) == (Verdict.INCONCLUSIVE, 20, 10)
     answered = [produce(second, FAR).replace('"throttleTimeMs":0}', '"throttleTimeMs":7}') for second in range(SECONDS)]
     (verdict,) = report(as_log(tmp_path, answered), limits(OLD), limits(HIGHER)).verdicts
-    assert (verdict.verdict, verdict.throttled_then) == (Verdict.INCONCLUSIVE, SECONDS)
+    assert (verdict.verdict, verdict.recorded.throttled) == (Verdict.INCONCLUSIVE, SECONDS)
 
 
 @pytest.mark.parametrize(("every_s", "expected"), [(1, Verdict.INCONCLUSIVE), (4, Verdict.CLEAR)])
@@ -318,7 +322,7 @@ def test_mutations_at_the_pace_of_their_old_limit_are_not_clear(
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
     current, proposed = ({ALICE: {"controller_mutation_rate": limit}} for limit in (1.0, 5.0))
     (verdict,) = report(str(tmp_path / "rows.parquet"), current, proposed, exact=exact, kinds=(Kind.MUTATION,)).verdicts
-    assert (verdict.verdict, verdict.censored) == (expected, expected is Verdict.INCONCLUSIVE)
+    assert (verdict.verdict, verdict.recorded.censored) == (expected, expected is Verdict.INCONCLUSIVE)
 
 
 def test_the_json_report_has_which_groups_were_throttled(tmp_path: Path) -> None:
@@ -328,7 +332,7 @@ def test_the_json_report_has_which_groups_were_throttled(tmp_path: Path) -> None
     found = report(as_log(tmp_path, steady(NEAR, throttled=[4, 5])), limits(OLD), limits(HIGHER))
     document = json.loads(json.dumps(backtest_to_json(found)))
     assert [row["censored"] for row in document["verdicts"]] == [True]
-    assert [row.censored for row in backtest_from_json(document).verdicts] == [True]
+    assert [row.recorded.censored for row in backtest_from_json(document).verdicts] == [True]
 
 
 @given(

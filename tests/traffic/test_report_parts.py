@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import BucketName, Coverage, Regrouped, Verdict
+from reconciler.model import BucketName, Coverage, Regrouped, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity

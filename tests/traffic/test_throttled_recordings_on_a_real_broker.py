@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from reconciler.model.backtest import BucketVerdict, Form, Verdict
+from reconciler.model import BucketVerdict, Form, Verdict
 from reconciler.model.entity import Entity
 from tests.support import raw_quotas
 from tests.support.local_traffic import open_here
@@ -111,7 +111,7 @@ def judge(log: Path, current: Quotas | None, proposed: Quotas, *, exact: bool) -
     finally:
         recorded.close()
     clients = {name for entity in proposed for _, name in entity.parts}
-    return {row.key: row for row in report.verdicts if row.client_id in clients}
+    return {row.key: row for row in report.verdicts if row.name.client_id in clients}
 
 
 @pytest.fixture
@@ -133,11 +133,11 @@ def test_a_log_of_throttled_clients_clears_no_higher_limit(clients: Clients, tmp
     for limit in HIGHER:
         for exact in (False, True):
             rows = judge(under.log, clients.quotas(OLD), clients.quotas(limit), exact=exact)
-            assert {key: (row.verdict, row.censored) for key, row in rows.items()} == dict.fromkeys(
+            assert {key: (row.verdict, row.recorded.censored) for key, row in rows.items()} == dict.fromkeys(
                 clients.KEYS.values(), (Verdict.INCONCLUSIVE, True)
             )
             for row in rows.values():
-                assert str(row.reason).startswith(f"the old limit of 19.53 KiB/s throttled {row.throttled_then} of ")
+                assert str(row.reason).startswith(f"the old limit of 19.53 KiB/s throttled {row.recorded.throttled} of ")
                 assert "They need at least" in str(row.reason)
 
     # What these clients do without a limit: each of the higher limits throttles them.
@@ -153,6 +153,6 @@ def test_a_log_of_clients_without_a_limit_clears_what_they_do_not_reach(clients:
     for current in ({}, clients.quotas(OLD)):
         for exact in (False, True):
             rows = judge(free.log, current, clients.quotas(HIGHER[-1]), exact=exact)
-            assert {key: (row.verdict, row.censored) for key, row in rows.items()} == dict.fromkeys(
+            assert {key: (row.verdict, row.recorded.censored) for key, row in rows.items()} == dict.fromkeys(
                 clients.KEYS.values(), (Verdict.CLEAR, False)
             )

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.model.backtest import BucketVerdict, Coverage
+from reconciler.model import BucketVerdict, Coverage
 from reconciler.model.entity import Entity
 from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.judging.by_seconds import Lines, Points

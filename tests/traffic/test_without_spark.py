@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.documents.backtest import backtest_to_json
-from reconciler.model.backtest import Form
+from reconciler.model import Form
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.kinds import Kind
 from tests.support import all_kinds

@@ -20,7 +20,7 @@ LimitSource: TypeAlias = Entity | BucketName
 
 def quota_of(verdict: BucketVerdict) -> LimitSource:
     """The entity whose quota limits a row, or the row's own quota group."""
-    return verdict.entity or verdict.name
+    return verdict.limits.entity or verdict.name
 
 
 class HitQuota(NamedTuple):
@@ -55,15 +55,19 @@ def hits_of(verdicts: Sequence[BucketVerdict]) -> dict[HitQuota, Hits]:
         quota: Hits(
             worst=rows[0],
             groups=len({row.name for row in rows}),
-            safe=None if any(map(_lacks_safe, rows)) else max(row.peak if row.safe is None else row.safe for row in rows),
-            is_censored=any(row.censored for row in rows),
+            safe=None
+            if any(map(_lacks_safe, rows))
+            else max(row.peak.rate if row.advice.safe is None else row.advice.safe for row in rows),
+            is_censored=any(row.recorded.censored for row in rows),
         )
         for quota, rows in grouped.items()
     }
 
 
 def _lacks_safe(row: BucketVerdict) -> bool:
-    return bool(row.uncharged) or (row.safe is None and row.recommended is None and row.recommended_reason is not None)
+    return bool(row.recorded.uncharged) or (
+        row.advice.safe is None and row.advice.recommended is None and row.advice.reason is not None
+    )
 
 
 def join_hits(parts: Iterable[Mapping[HitQuota, Hits]]) -> dict[HitQuota, Hits]:
@@ -104,7 +108,7 @@ def reasons_of(verdicts: Iterable[BucketVerdict]) -> dict[str, Inconclusive]:
     reasons: dict[str, list[BucketVerdict]] = {}
     for verdict in verdicts:
         if verdict.verdict is Verdict.INCONCLUSIVE and verdict.changed:
-            reason = CENSORED if verdict.censored else verdict.reason
+            reason = CENSORED if verdict.recorded.censored else verdict.reason
             reasons.setdefault(reason or "the history does not show enough", []).append(verdict)
     return {reason: Inconclusive(worst=rows[0], groups=len(worst_of_buckets(rows))) for reason, rows in reasons.items()}
 

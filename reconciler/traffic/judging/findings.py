@@ -9,7 +9,7 @@ no record and stops.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.model import (
@@ -48,7 +48,6 @@ from reconciler.traffic.judging.finding_parts import (
 )
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
-from reconciler.traffic.judging.verdicts import alter_verdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import longest_throttle_ratio
 from reconciler.traffic.kinds import Kind
@@ -91,7 +90,7 @@ def hit_findings(
                 id=WOULD_THROTTLE if quota.changed else ALREADY_OVER,
                 severity=Severity.WARNING if quota.changed else Severity.INFO,
                 message=_message(hit, changed=quota.changed),
-                span=sources.get((entity, quota.key)) if (entity := hit.worst.entity) else None,
+                span=sources.get((entity, quota.key)) if (entity := hit.worst.limits.entity) else None,
                 entity=entity,
                 key=quota.key,
             )
@@ -101,7 +100,7 @@ def hit_findings(
                 id=MAY_THROTTLE,
                 severity=Severity.INFO,
                 message=_maybe(hit, of_requests=of_requests),
-                span=sources.get((entity, quota.key)) if (entity := hit.worst.entity) else None,
+                span=sources.get((entity, quota.key)) if (entity := hit.worst.limits.entity) else None,
                 entity=entity,
                 key=quota.key,
             )
@@ -109,12 +108,12 @@ def hit_findings(
 
 def _maybe(hit: Hits, *, of_requests: bool) -> Message:
     worst, key = hit.worst, QuotaKey(hit.worst.key)
-    if worst.metrics is not None and not worst.requests:
+    if worst.metrics is not None and not worst.recorded.requests:
         return _maybe_by_metrics(hit, worst.metrics)
     return compose(
         "{group}{also} may have been throttled {doing}, on {broker} in up to {possible} of {active} s with traffic, probably in "
         "{over}. The rate is at most {peak} against a limit of {limit}, and whole seconds do not decide. {exact}{safe}.",
-        possible=worst.seconds_possible,
+        possible=worst.over.possible,
         exact=compose("{flag} decides. ", flag=flag_part("--exact")) if of_requests else "",
         **{**_words(hit, key), "safe": _safe_part(key, hit, "is safe")},
     )
@@ -129,7 +128,7 @@ def _maybe_by_metrics(hit: Hits, metrics: MetricSamples) -> Message:
         seen = "no sample is above the limit, and samples miss what happens between them"
     else:
         seen = "averages do not show the rates above them"
-    advice = None if worst.recommended is None else amount_part(key, worst.recommended)
+    advice = None if worst.advice.recommended is None else amount_part(key, worst.advice.recommended)
     return compose(
         "{group}{also} may have been throttled {doing}, on {broker}: {seen}. The highest {what} is {highest} against a limit of "
         "{limit}.{advice}",
@@ -149,17 +148,17 @@ def _words(hit: Hits, key: QuotaKey) -> dict[str, Filling]:
         "also": _also(hit),
         "doing": _WHILE[key],
         "broker": broker_words(worst.broker),
-        "active": worst.active_seconds,
-        "over": worst.seconds_over,
-        "peak": rate_part(key, worst.peak),
-        "limit": rate_part(key, worst.limit_after or 0.0),
+        "active": worst.over.active,
+        "over": worst.over.seconds,
+        "peak": rate_part(key, worst.peak.rate),
+        "limit": rate_part(key, worst.limits.after or 0.0),
         "safe": _safe_part(key, hit, "would have been safe"),
     }
 
 
 def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
     """What would have been enough, as a sentence. ``is_safe``: its verb."""
-    if hit.safe is None and hit.worst.uncharged:
+    if hit.safe is None and hit.worst.recorded.uncharged:
         return "No safe value is known, because some recorded rows could not be counted"
     if hit.safe is None:
         return "No safe value is known, because a request log lacks the time of network threads"
@@ -171,13 +170,13 @@ def _safe_part(key: QuotaKey, hit: Hits, is_safe: str) -> Filling:
 
 def _message(hit: Hits, *, changed: bool) -> Message:
     worst, key = hit.worst, QuotaKey(hit.worst.key)
-    longest_from = f"{worst.longest_from:%H:%M:%S}" if worst.longest_from else "?"
+    longest_from = f"{worst.over.longest_from:%H:%M:%S}" if worst.over.longest_from else "?"
     verb = "would have been throttled" if changed else "is over its limit, which does not change, and would have been throttled"
-    if worst.peak_bound is PeakBound.LOWER and worst.peak <= (worst.limit_after or 0.0):
+    if worst.peak.bound is PeakBound.LOWER and worst.peak.rate <= (worst.limits.after or 0.0):
         # A broker itself stated it, and no rate proves it.
         reason = worst.reason or ""
         return compose("{group}{also} {verb} {doing}, on {broker}: {reason}.", verb=verb, reason=reason, **_words(hit, key))
-    if worst.peak_bound is PeakBound.LOWER and worst.metrics is not None and worst.metrics.over:
+    if worst.peak.bound is PeakBound.LOWER and worst.metrics is not None and worst.metrics.over:
         return compose(
             "{group}{also} {verb} {doing}, on {broker}: a sample of {highest} proves a rate of at least {peak} against a limit "
             "of {limit}. {over_samples} of {samples} samples are above the limit.",
@@ -187,7 +186,7 @@ def _message(hit: Hits, *, changed: bool) -> Message:
             samples=worst.metrics.samples,
             **_words(hit, key),
         )
-    if worst.peak_bound is PeakBound.LOWER:
+    if worst.peak.bound is PeakBound.LOWER:
         return compose(
             "{group}{also} {verb} {doing}, on {broker}: a recorded mean proves a rate of at least {peak} against a limit of "
             "{limit}. How often is not known.",
@@ -199,8 +198,8 @@ def _message(hit: Hits, *, changed: bool) -> Message:
         "{longest} s): peak {bound}{peak} against a limit of {limit}. {safe}.",
         verb=verb,
         longest_from=longest_from,
-        longest=worst.longest_s,
-        bound=worst.peak_bound.words,
+        longest=worst.over.longest_s,
+        bound=worst.peak.bound.words,
         **_words(hit, key),
     )
 
@@ -212,7 +211,8 @@ def _also(hit: Hits) -> str:
 
 def bucket_words(verdict: BucketVerdict) -> Message:
     """Whose traffic shares the limit: ``user payments``, ``user payments with client-id app``, ``client-id app``."""
-    tags = [(tag, name) for tag, name in (("user", verdict.user), ("client-id", verdict.client_id), *verdict.tags) if name]
+    own = verdict.name
+    tags = [(tag, name) for tag, name in (("user", own.user), ("client-id", own.client_id), *own.other) if name]
     named = (
         compose(
             "{tag} {name}", tag=name_part(display_name(tag)) if tag not in _OWN_TAGS else tag, name=name_part(display_name(name))
@@ -271,14 +271,15 @@ _BYTES: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_
 def unkept_findings(unkept: Mapping[UnkeptQuota, Unkept], sources: Mapping[tuple[Entity, str], Span]) -> Iterator[Finding]:
     """One for each quota and way in which it is not kept; a warning where the change sets it."""
     for (finding_id, _, key), (verdict, words) in unkept.items():
+        entity = verdict.limits.entity
         yield Finding(
             id=finding_id,
             severity=Severity.WARNING if verdict.changed else Severity.INFO,
             message=compose(
                 "{group} on {broker}: {words}.", group=bucket_words(verdict), broker=broker_words(verdict.broker), words=words
             ),
-            span=sources.get((verdict.entity, key)) if verdict.entity else None,
-            entity=verdict.entity,
+            span=sources.get((entity, key)) if entity else None,
+            entity=entity,
             key=key,
         )
 
@@ -330,28 +331,29 @@ class UnkeptLimits:
             return verdict
         if stops is not None and verdict.verdict is Verdict.CLEAR:
             # It gets nothing from the first such batch on.
-            return alter_verdict(verdict, verdict=Verdict.POSSIBLE, seconds_possible=verdict.active_seconds, reason=reason)
-        return alter_verdict(verdict, reason=reason)
+            over = replace(verdict.over, possible=verdict.over.active)
+            return replace(verdict, verdict=Verdict.POSSIBLE, over=over, reason=reason)
+        return replace(verdict, reason=reason)
 
     def _stop(self, verdict: BucketVerdict, largest: int | None) -> str | None:
-        if largest is None or verdict.limit_after is None:
+        if largest is None or verdict.limits.after is None:
             return None
         seconds = (self.window.samples - 1) * self.window.sample_ms / 1000
         enough = safe_byte_rate(largest / seconds)[1]
         return (
             f"a fetch returned {number_text(largest)} bytes of records, more than {seconds:g} s of the limit "
-            f"({number_text(self.window.fetch_cap(verdict.limit_after))} bytes). If one batch is that large, the broker answers "
+            f"({number_text(self.window.fetch_cap(verdict.limits.after))} bytes). If one batch is that large, the broker answers "
             f"every try without records and the consumer stops. {enough}/s is enough for such a batch"
         )
 
 
 def _overflow(verdict: BucketVerdict, ratio: float) -> str | None:
     """``ratio``: ``longest_throttle_ratio`` of the window."""
-    limit = verdict.limit_after
-    if limit is None or verdict.peak < limit * ratio or verdict.key not in _BYTES:
+    limit = verdict.limits.after
+    if limit is None or verdict.peak.rate < limit * ratio or verdict.key not in _BYTES:
         return None
     return (
         f"the limit of {number_text(limit)} bytes/s is too small for Kafka to keep. The throttle for this traffic exceeds "
         "2^31 - 1 ms, overflows in the broker, and may throttle no client. Kafka keeps limits from "
-        f"{safe_byte_rate(verdict.peak / ratio)[1]}/s on"
+        f"{safe_byte_rate(verdict.peak.rate / ratio)[1]}/s on"
     )

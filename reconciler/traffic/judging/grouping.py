@@ -14,12 +14,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from reconciler.model import CLIENT_KEYS, LeaderSpread, RowPlace
+from reconciler.model import CLIENT_KEYS, BucketName, LeaderSpread, RowPlace
 from reconciler.resolution import (
     ADDRESS_KEY,
     AddressLimits,
     BrokerLimits,
-    Bucket,
     MakeCallback,
     QuotaTable,
     Resolved,
@@ -101,7 +100,7 @@ class Target:
 
     broker: int
     kind: Kind
-    bucket: Bucket
+    bucket: BucketName
     after: Resolved
     members: tuple[int, ...]
     undecided: bool = False
@@ -114,8 +113,7 @@ class Target:
     @property
     def place(self) -> RowPlace:
         """What identifies its row in a report."""
-        bucket = self.bucket
-        return KEY_OF_KIND[self.kind].value, self.broker, bucket.user, bucket.client_id, bucket.other, self.undecided
+        return RowPlace(KEY_OF_KIND[self.kind].value, self.broker, self.bucket, self.undecided)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +268,7 @@ class _ResolvingTags:
         groups = self._groups[kind]
         if groups is None or not groups.exists(user, client_id):
             return None
-        bucket = Bucket(user=user or "", client_id=client_id or "")
+        bucket = BucketName(user=user or "", client_id=client_id or "")
         earlier = Resolved(bucket=bucket, winner=before.limit_of_group(user, client_id))
         if not groups.stays(user, client_id):
             return earlier, None
@@ -304,7 +302,7 @@ def _targets(
         targets.append(Target(broker=broker, kind=kind, bucket=bucket, after=resolved, members=members, may_have=may_have))
     for index in undecided:
         client = series[index]
-        bucket = Bucket(user=client.user or "", client_id=client.client_id or "")
+        bucket = BucketName(user=client.user or "", client_id=client.client_id or "")
         targets.append(
             Target(
                 broker=client.broker,
@@ -340,7 +338,7 @@ class _KnownInPart:
             else:
                 self._of_nobody[client.broker, client.kind] += 1
 
-    def may_be_in(self, broker: int, kind: Kind, bucket: Bucket) -> int:
+    def may_be_in(self, broker: int, kind: Kind, bucket: BucketName) -> int:
         """How many: a known name is the bucket's, or the bucket asks for none. Other tags may be those of any client."""
         user, client_id = (None, None) if bucket.other else (bucket.user or None, bucket.client_id or None)
         known = self._of_user[broker, kind, user] + self._of_client[broker, kind, client_id]
@@ -365,8 +363,10 @@ def _side(resolved: Resolved | None) -> Side | None:
     return Side(limit=resolved.value) if resolved else None
 
 
-def _members(series: Sequence[Series], resolved: Sequence[Resolved | None]) -> dict[tuple[int, Kind, Bucket], tuple[int, ...]]:
-    members_of: dict[tuple[int, Kind, Bucket], list[int]] = {}
+def _members(
+    series: Sequence[Series], resolved: Sequence[Resolved | None]
+) -> dict[tuple[int, Kind, BucketName], tuple[int, ...]]:
+    members_of: dict[tuple[int, Kind, BucketName], list[int]] = {}
     for index, (client, result) in enumerate(zip(series, resolved, strict=True)):
         if result is not None:
             members_of.setdefault((client.broker, client.kind, result.bucket), []).append(index)

@@ -94,7 +94,7 @@ def doubts_of(provenance: Provenance, needs: HistoryNeeds) -> Callable[[BucketVe
     holes = {part.broker: why for part in provenance.coverage if (why := _hole(part, needs))}
 
     def doubt(verdict: BucketVerdict) -> str | None:
-        if verdict.verdict is not Verdict.CLEAR or verdict.limit_after is None:
+        if verdict.verdict is not Verdict.CLEAR or verdict.limits.after is None:
             return None
         unlogged = NO_NETWORK_TIME if lacks_network_time(verdict.key, provenance.source) else None
         return unlogged or short or holes.get(verdict.broker)

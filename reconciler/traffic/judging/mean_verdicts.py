@@ -17,7 +17,18 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from reconciler.model import BucketVerdict, Member, MetricSamples, MetricSemantics, PeakBound, RowPlace, Verdict
+from reconciler.model import (
+    BucketVerdict,
+    Member,
+    MetricSamples,
+    MetricSemantics,
+    PeakBound,
+    PeakRate,
+    RecordedGroup,
+    RowPlace,
+    SecondsOver,
+    Verdict,
+)
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
 from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
 from reconciler.traffic.judging.means import Mean, gauges_of
@@ -85,14 +96,14 @@ class MeanVerdicts:
             known = merged.get(verdict.place)
             if known is None:
                 merged[verdict.place] = verdict
-            elif verdict.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
-                merged[verdict.place] = replace(known, verdict=Verdict.THROTTLED, reason=verdict.reason, metrics=verdict.metrics)
-            elif verdict.censored and known.verdict is Verdict.CLEAR:
-                merged[verdict.place] = replace(
-                    known, verdict=verdict.verdict, reason=verdict.reason, censored=True, metrics=verdict.metrics
-                )
-            else:
-                merged[verdict.place] = replace(known, metrics=verdict.metrics)
+                continue
+            row = replace(known, metrics=verdict.metrics)
+            if verdict.verdict is Verdict.THROTTLED and known.verdict is not Verdict.THROTTLED:
+                row = replace(row, verdict=verdict.verdict, reason=verdict.reason)
+            elif verdict.recorded.censored and known.verdict is Verdict.CLEAR:
+                censored = replace(row.recorded, censored=True)
+                row = replace(row, verdict=verdict.verdict, reason=verdict.reason, recorded=censored)
+            merged[verdict.place] = row
         return tuple(sorted(merged.values(), key=worst_first))
 
 
@@ -181,28 +192,15 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
     earlier = [grouping.before_of_series[member] for member in target.members]
     reports = verdict_of_reports(target, [*zip(members, earlier, strict=True)], metrics, then_known=world.then_known)
     verdict, reason = _decided(target, metrics, reports, is_proven=is_proven, then_known=world.then_known)
-    active, over, possible = _seconds(metrics, verdict)
     return BucketVerdict(
         **target_fields(index, grouping),
         verdict=verdict,
-        requests=0,
-        throttled_before=None,
-        throttled=None,
-        active_seconds=active,
-        seconds_certain=int(verdict is Verdict.THROTTLED),
-        seconds_over=over,
-        seconds_possible=possible,
-        seconds_over_before=None,
-        # When a broker throttled is not in the totals of its reports.
-        first=_first(members, counts) if is_proven else None,
-        longest_s=0,
-        longest_from=None,
-        peak=peak,
-        peak_bound=PeakBound.LOWER,
-        members=_members(members, grouping, target),
         reason=reason,
+        recorded=RecordedGroup(members=_members(members, grouping, target), censored=reports is not None and reports.is_censored),
+        # When a broker throttled is not in the totals of its reports.
+        over=_over(metrics, verdict, first=_first(members, counts) if is_proven else None),
+        peak=PeakRate(rate=peak, bound=PeakBound.LOWER),
         metrics=metrics,
-        censored=reports is not None and reports.is_censored,
     )
 
 
@@ -288,16 +286,16 @@ def _none_over(highest: float, limit: float) -> int | None:
     return 0 if highest <= limit else None
 
 
-def _seconds(metrics: MetricSamples, verdict: Verdict) -> tuple[int, int, int]:
+def _over(metrics: MetricSamples, verdict: Verdict, *, first: datetime.datetime | None) -> SecondsOver:
     """Of the sampled time: all of it, what is over its limit, and the most that may be."""
     every_s = metrics.every_s or 1.0
     active = round(metrics.samples * every_s)
     if verdict not in (Verdict.THROTTLED, Verdict.POSSIBLE):
-        return active, 0, 0
+        return SecondsOver(active=active)
     over = round((metrics.over or 0) * every_s)
     least = int(verdict is Verdict.THROTTLED)
     most = round(metrics.share_high * active) if metrics.over is not None else least
-    return active, max(over, least), max(most, over, 1)
+    return SecondsOver(active=active, certain=least, seconds=max(over, least), possible=max(most, over, 1), first=first)
 
 
 def _members(means: Sequence[Mean], grouping: Grouping, target: Target) -> tuple[Member, ...]:

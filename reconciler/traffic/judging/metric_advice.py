@@ -11,21 +11,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
-from reconciler.model import BucketVerdict, MetricSamples, MetricSemantics, QuotaKey, RowPlace
+from reconciler.model import NO_ADVICE, Advice, BucketVerdict, MetricSamples, MetricSemantics, QuotaKey, RowPlace
 from reconciler.text import length_text, rate
 from reconciler.traffic.judging.recommendations import DAY_S, SMALLEST, broker_loss_factor, margin_of, safe_limit
-from reconciler.traffic.judging.recorded_throttles import held_back_fields
+from reconciler.traffic.judging.recorded_throttles import held_back_changes
 
 CENSORED_SHARE: Final = 0.01
 """Of the samples, those taken while a quota throttled the clients, from which on a recommendation is called a lower bound."""
 _WORDS: Final = {MetricSemantics.GAUGE: "gauges", MetricSemantics.DELTA: "counters", MetricSemantics.MEAN: "averages"}
-_NO_ADVICE: Final[dict[str, Any]] = {"recommended": None, "recommended_reason": None}
-_NOT_ALL: Final[dict[str, Any]] = {
-    "recommended": None,
-    "recommended_reason": "clients of other series may belong to this quota group, so no value is recommended",
-}
+_NOT_ALL: Final = Advice(reason="clients of other series may belong to this quota group, so no value is recommended")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,30 +69,29 @@ def recommend_from_metrics(
     No value is called safe: no metric shows that no request was throttled. ``days``: the length of the history. ``incomplete``:
     rows of groups that may send more than their samples show.
     """
-    part_of_it = {(verdict.key, verdict.name) for verdict in verdicts if verdict.place in incomplete}
+    part_of_it = {verdict.group for verdict in verdicts if verdict.place in incomplete}
     groups: dict[tuple[object, ...], list[tuple[BucketVerdict, MetricSamples]]] = {}
     for verdict in verdicts:
         if verdict.metrics is not None and not verdict.undecided:
-            groups.setdefault((verdict.key, verdict.name), []).append((verdict, verdict.metrics))
+            groups.setdefault(verdict.group, []).append((verdict, verdict.metrics))
     advice = {
         group: _NOT_ALL if group in part_of_it else _advice(everywhere, days, brokers) for group, everywhere in groups.items()
     }
     return tuple(
         verdict
-        if verdict.requests or verdict.undecided
-        else replace(verdict, **advice.get((verdict.key, verdict.name), _NO_ADVICE), **held)
-        for verdict, held in zip(verdicts, held_back_fields(verdicts), strict=True)
+        if verdict.recorded.requests or verdict.undecided
+        else replace(held.applied_to(verdict), advice=advice.get(verdict.group, NO_ADVICE))
+        for verdict, held in zip(verdicts, held_back_changes(verdicts), strict=True)
     )
 
 
-def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: float, brokers: int) -> dict[str, Any]:
+def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: float, brokers: int) -> Advice:
     key = QuotaKey(everywhere[0][0].key)
     if key is QuotaKey.CONTROLLER_MUTATION_RATE:
-        return _NO_ADVICE
+        return NO_ADVICE
     coarse = next((samples for _, samples in everywhere if samples.factor is None), None)
     if coarse is not None:
-        why = f"{_samples_words(coarse)} do not show how high short bursts are, so no value is recommended"
-        return {"recommended": None, "recommended_reason": why}
+        return Advice(reason=f"{_samples_words(coarse)} do not show how high short bursts are, so no value is recommended")
     _, factor, top = max(
         ((samples.highest * (samples.factor or 1), samples.factor or 1, samples) for _, samples in everywhere), key=lambda f: f[0]
     )
@@ -113,11 +108,7 @@ def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: flo
         reason += f". Recommended values are {text} or more"
     if (share := max(samples.censored_share for _, samples in everywhere)) > CENSORED_SHARE:
         reason += f". Quotas throttled these clients in {100 * share:.0f} % of the samples, so it is a lower bound"
-    return {
-        "recommended": value,
-        "recommended_reason": reason,
-        "margin": round(factor * (1 + margin) * loss - 1, 6),
-    }
+    return Advice(recommended=value, reason=reason, margin=round(factor * (1 + margin) * loss - 1, 6))
 
 
 def _samples_words(metrics: MetricSamples) -> str:

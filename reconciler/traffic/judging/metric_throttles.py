@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from reconciler.model import MetricSamples, Verdict
-from reconciler.resolution import Bucket, Resolved
+from reconciler.model import BucketName, MetricSamples, Verdict
+from reconciler.resolution import Resolved
 from reconciler.text import amount, count_of
 from reconciler.traffic.judging.grouping import Target
 from reconciler.traffic.judging.means import Mean
@@ -71,6 +71,6 @@ def verdict_of_reports(
 def _limit_of_then(mean: Mean, then: Resolved | None) -> float | None:
     """``None``: not known, also where the quotas of then have no such group, so that others were in effect."""
     series = mean.series
-    if then is None or (series.has_tags and then.bucket != Bucket(user=series.user or "", client_id=series.client_id or "")):
+    if then is None or (series.has_tags and then.bucket != BucketName(user=series.user or "", client_id=series.client_id or "")):
         return None
     return then.value

@@ -11,11 +11,22 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from reconciler.formats import BINARY_UNITS
-from reconciler.model import BucketName, BucketVerdict, CapacityUse, Entity, Fit, QuotaFit, QuotaKey, ValueType, Verdict
-from reconciler.resolution import Bucket
+from reconciler.model import (
+    NO_ADVICE,
+    Advice,
+    BucketName,
+    BucketVerdict,
+    CapacityUse,
+    Entity,
+    Fit,
+    QuotaFit,
+    QuotaKey,
+    ValueType,
+    Verdict,
+)
 from reconciler.text import amount, length_text
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import NO_NETWORK_TIME, lacks_network_time
@@ -52,15 +63,15 @@ def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
     return brokers / (brokers - 1) if brokers > 1 and key is not QuotaKey.CONTROLLER_MUTATION_RATE else 1.0
 
 
-def recommended_fields(
+def advice_for(
     verdicts: Sequence[BucketVerdict],
     *,
     days: float,
     brokers: int = 1,
     source: str = "",
     regrouped: Collection[tuple[object, ...]] = (),
-) -> Iterator[Mapping[str, Any]]:
-    """For each verdict ``safe``, ``safe_p999``, ``recommended`` and the reasons: one value a bucket, good for all of its brokers.
+) -> Iterator[Advice]:
+    """For each verdict what to write: one value a bucket, good for all of its brokers.
 
     ``days``: the length of the history. ``brokers``: how many there are. ``source``: as ``Provenance`` has it. ``regrouped``: the
     buckets that had other clients before.
@@ -97,60 +108,55 @@ class _History:
 
 def _working_limit(everywhere: Sequence[BucketVerdict]) -> float | None:
     """The present limit of a bucket, if it has one, and it throttled no recorded request."""
-    limits = {verdict.limits_before for verdict in everywhere}
-    if len(limits) > 1 or any(verdict.throttled_then or verdict.censored or verdict.undecided for verdict in everywhere):
+    limits = {verdict.limits.before for verdict in everywhere}
+    if len(limits) > 1 or any(
+        verdict.recorded.throttled or verdict.recorded.censored or verdict.undecided for verdict in everywhere
+    ):
         return None
     known = limits.pop()
     return known[0] if len(known) == 1 else None
 
 
-def _advice(everywhere: Sequence[BucketVerdict], history: _History, present: float | None) -> dict[str, Any]:
-    """The recommendation fields, equal in all verdicts of a bucket, by name; none where recorded rows were not charged.
+def _advice(everywhere: Sequence[BucketVerdict], history: _History, present: float | None) -> Advice:
+    """Equal in all verdicts of a bucket; none where recorded rows were not charged.
 
     ``present``: a limit that throttled none of this traffic. No higher one is needed.
     """
     key = QuotaKey(everywhere[0].key)
-    if any(verdict.uncharged for verdict in everywhere):
+    if any(verdict.recorded.uncharged for verdict in everywhere):
         # A value for a part of the traffic throttles the rest.
-        return {}
+        return NO_ADVICE
     if lacks_network_time(key.value, history.source):
-        return {"recommended": None, "recommended_reason": f"no value is recommended: {NO_NETWORK_TIME}"}
-    loss, least, margin = broker_loss_factor(key, history.brokers), max(map(_least_safe, everywhere)), margin_of(history.days)
+        return Advice(reason=f"no value is recommended: {NO_NETWORK_TIME}")
+    loss, margin = broker_loss_factor(key, history.brokers), margin_of(history.days)
+    least = max(verdict.peak.least_safe for verdict in everywhere)
     safe, safe_text = safe_limit(key, least)
     wanted = safe_limit(key, least * (1 + margin) * loss)
     value, text = max(wanted, SMALLEST[key])
-    enough = all(verdict.active_seconds >= ENOUGH_SECONDS for verdict in everywhere)
-    most = max(min(verdict.p999, _least_safe(verdict)) for verdict in everywhere)
+    enough = all(verdict.over.active >= ENOUGH_SECONDS for verdict in everywhere)
+    most = max(min(verdict.peak.p999, verdict.peak.least_safe) for verdict in everywhere)
     why = history.margin_reason(margin, loss)
-    fields = {
-        "safe": safe,
-        "safe_p999": safe_limit(key, most)[0] if enough else None,
-        "recommended": value,
-        "margin": round((1 + margin) * loss - 1, 6),
-        "margin_reason": why,
-    }
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker. "
         f"{text} adds {why}"
     )
     if value > wanted[0]:
         reason += f". Recommended values are {text} or more"
-    if any(verdict.censored for verdict in everywhere):
-        throttled = "throttled" if any(verdict.throttled_then for verdict in everywhere) else "may have throttled"
+    if any(verdict.recorded.censored for verdict in everywhere):
+        throttled = "throttled" if any(verdict.recorded.throttled for verdict in everywhere) else "may have throttled"
         reason += f". Quotas {throttled} these clients when they were recorded, so both are lower bounds"
-    if present is not None and least <= present < value:
-        reason = f"keep {amount(key.value, present)}, which no recorded request is over. {reason}"
-        fields |= {
-            "safe": min(safe, present),
-            "recommended": present,
-            "margin": round(present / least - 1, 6) if least else 0.0,
-            "margin_reason": None,
-        }
-    return {**fields, "recommended_reason": reason}
-
-
-def _least_safe(verdict: BucketVerdict) -> float:
-    return verdict.peak if verdict.least_safe is None else verdict.least_safe
+    keeps = present if present is not None and least <= present < value else None
+    if keeps is not None:
+        reason = f"keep {amount(key.value, keeps)}, which no recorded request is over. {reason}"
+    kept_margin = round(keeps / least - 1, 6) if keeps is not None and least else 0.0
+    return Advice(
+        recommended=value if keeps is None else keeps,
+        reason=reason,
+        safe=safe if keeps is None else min(safe, keeps),
+        safe_p999=safe_limit(key, most)[0] if enough else None,
+        margin=round((1 + margin) * loss - 1, 6) if keeps is None else kept_margin,
+        margin_reason=why if keeps is None else None,
+    )
 
 
 _STEPS: Final = ((2, 0.125), (8, 0.25), (16, 0.5), (64, 1.0), (128, 2.0), (256, 5.0), (512, 10.0), (1024, 25.0))
@@ -237,8 +243,8 @@ def rows_of_limits(verdicts: Iterable[BucketVerdict]) -> dict[tuple[Entity, str]
     """By (entity, key) the rows that it limits and that have traffic."""
     limited: dict[tuple[Entity, str], list[BucketVerdict]] = {}
     for verdict in verdicts:
-        if verdict.entity is not None and verdict.limit_after and verdict.active_seconds:
-            limited.setdefault((verdict.entity, verdict.key), []).append(verdict)
+        if verdict.limits.entity is not None and verdict.limits.after and verdict.over.active:
+            limited.setdefault((verdict.limits.entity, verdict.key), []).append(verdict)
     return {quota: _limited_rows(rows) for quota, rows in limited.items()}
 
 
@@ -247,11 +253,11 @@ def _limited_rows(rows: Sequence[BucketVerdict]) -> LimitedRows:
     return LimitedRows(
         rows=len(rows),
         is_throttled=any(verdict.verdict is Verdict.THROTTLED for verdict in rows),
-        is_censored=any(verdict.censored for verdict in rows),
+        is_censored=any(verdict.recorded.censored for verdict in rows),
         share=_share(fullest),
         broker=fullest.broker,
         fullest=fullest.name,
-        limit=fullest.limit_after or 0.0,
+        limit=fullest.limits.after or 0.0,
     )
 
 
@@ -290,7 +296,7 @@ def _fit(quota: tuple[Entity, str], rows: LimitedRows, source: str) -> QuotaFit 
 
 def _share(verdict: BucketVerdict) -> float:
     # A bin of the histogram that p999 is read from may end above the peak.
-    return min(verdict.p999, verdict.peak) / (verdict.limit_after or 1.0)
+    return min(verdict.peak.p999, verdict.peak.rate) / (verdict.limits.after or 1.0)
 
 
 @dataclass(slots=True)
@@ -335,7 +341,7 @@ def join_uses(parts: Iterable[Sequence[CapacityUse]]) -> tuple[CapacityUse, ...]
 def _uses(grouping: Grouping, capacity: Mapping[str, float]) -> Iterator[CapacityUse]:
     after: dict[tuple[int, Kind], _Sum] = {}
     before: dict[tuple[int, Kind], _Sum] = {}
-    seen: set[tuple[int, Kind, Bucket]] = set()
+    seen: set[tuple[int, Kind, BucketName]] = set()
     for target in grouping.targets:
         if target.undecided:
             continue

@@ -7,8 +7,8 @@ need, and no higher limit is ``clear`` from them. Nor is a limit that stays: wha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from reconciler.model import BucketVerdict, Verdict, broker_words
 from reconciler.text import count_of, rate
@@ -46,26 +46,42 @@ def recorded_reason(seen: str) -> str:
     )
 
 
-def held_back_fields(verdicts: Sequence[BucketVerdict]) -> Iterator[Mapping[str, Any]]:
-    """For each verdict the fields that differ since a quota throttled its quota group on some broker.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """Whether a quota throttled the quota group of a row on some broker. ``reason``: why the row is not clear then."""
+
+    censored: bool = False
+    reason: str | None = None
+
+    def applied_to(self, row: BucketVerdict) -> BucketVerdict:
+        """The row with this."""
+        if self.censored and not row.recorded.censored:
+            row = replace(row, recorded=replace(row.recorded, censored=True))
+        return row if self.reason is None else replace(row, verdict=Verdict.INCONCLUSIVE, reason=self.reason)
+
+
+_NOT_HELD_BACK: Final = HeldBack()
+
+
+def held_back_changes(verdicts: Sequence[BucketVerdict]) -> Iterator[HeldBack]:
+    """One for each verdict.
 
     The values of a quota group are good for all brokers, so those are lower bounds on each, and it is clear on none.
     """
     held_back: dict[tuple[object, ...], BucketVerdict] = {}
     for row in sorted(verdicts, key=lambda row: (row.verdict is not Verdict.INCONCLUSIVE, row.broker)):
-        if row.censored:
+        if row.recorded.censored:
             held_back.setdefault(row.group, row)
     return (_held_back(verdict, held_back.get(verdict.group)) for verdict in verdicts)
 
 
-def _held_back(verdict: BucketVerdict, held: BucketVerdict | None) -> Mapping[str, Any]:
+def _held_back(verdict: BucketVerdict, held: BucketVerdict | None) -> HeldBack:
     """``held``: the row of its quota group that was throttled, if one was."""
     if held is None:
-        return {}
-    if verdict.censored or held.verdict is not Verdict.INCONCLUSIVE or verdict.verdict not in _NOTHING_FOUND:
-        return {"censored": True}
-    reason = f"on {broker_words(held.broker)}, {held.reason}"
-    return {"censored": True, "verdict": Verdict.INCONCLUSIVE, "reason": reason}
+        return _NOT_HELD_BACK
+    if verdict.recorded.censored or held.verdict is not Verdict.INCONCLUSIVE or verdict.verdict not in _NOTHING_FOUND:
+        return HeldBack(censored=True)
+    return HeldBack(censored=True, reason=f"on {broker_words(held.broker)}, {held.reason}")
 
 
 class GroupSeconds(Protocol):

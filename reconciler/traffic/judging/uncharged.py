@@ -8,12 +8,12 @@ them is too little. A group that is throttled by what was charged stays so.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reconciler.model import BucketVerdict, PeakBound, Verdict
+from reconciler.model import BucketVerdict, PeakBound, PeakRate, RecordedGroup, SecondsOver, Verdict
 from reconciler.text import count_of
 from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.judging.verdicts import alter_verdict, target_fields, target_members
+from reconciler.traffic.judging.verdicts import target_fields, target_members
 from reconciler.traffic.kinds import Kind
 
 
@@ -67,35 +67,23 @@ def withhold_clear(
 
 def _withheld(verdict: BucketVerdict, uncharged: Uncharged) -> BucketVerdict:
     """A verdict of what was charged, where that is not all."""
-    changes: dict[str, object] = {"uncharged": uncharged.rows}
-    if verdict.verdict is Verdict.CLEAR and verdict.limit_after is not None:
-        changes |= {"verdict": Verdict.INCONCLUSIVE, "reason": uncharged.reason}
-    return alter_verdict(verdict, **changes)
+    row = replace(verdict, recorded=replace(verdict.recorded, uncharged=uncharged.rows))
+    if verdict.verdict is Verdict.CLEAR and verdict.limits.after is not None:
+        return replace(row, verdict=Verdict.INCONCLUSIVE, reason=uncharged.reason)
+    return row
 
 
 def _without_charges(index: int, uncharged: Uncharged, series: Sequence[Series], grouping: Grouping) -> BucketVerdict:
     """The row of a quota group that was recorded, and of which nothing was charged."""
     target = grouping.targets[index]
-    limited = target.after.value is not None
+    is_open = target.after.value is not None or target.undecided
     return BucketVerdict(
         **target_fields(index, grouping),
-        verdict=Verdict.INCONCLUSIVE if limited or target.undecided else Verdict.CLEAR,
-        reason=uncharged.reason if limited or target.undecided else None,
-        requests=0,
-        throttled_before=None,
-        throttled=None,
-        active_seconds=0,
-        seconds_certain=0,
-        seconds_over=0,
-        seconds_possible=0,
-        seconds_over_before=None,
-        first=None,
-        longest_s=0,
-        longest_from=None,
-        peak=0.0,
-        peak_bound=PeakBound.LOWER,
-        members=target_members(index, series, grouping),
-        uncharged=uncharged.rows,
+        verdict=Verdict.INCONCLUSIVE if is_open else Verdict.CLEAR,
+        reason=uncharged.reason if is_open else None,
+        recorded=RecordedGroup(members=target_members(index, series, grouping), uncharged=uncharged.rows),
+        over=SecondsOver(),
+        peak=PeakRate(bound=PeakBound.LOWER),
     )
 
 
@@ -110,18 +98,21 @@ def unplaced_targets(series: Sequence[Series], grouping: Grouping) -> set[int]:
 
 def add_night(verdict: BucketVerdict, night: BucketVerdict) -> BucketVerdict:
     """A row with what that night proves. ``night``: throttled by half of each amount, so the whole is at most twice as much."""
-    by_day = verdict.longest_s >= night.longest_s
-    return alter_verdict(
+    of_day, of_night = verdict.over, night.over
+    longest = of_day if of_day.longest_s >= of_night.longest_s else of_night
+    return replace(
         verdict,
         verdict=Verdict.THROTTLED,
         reason="lines of the night of the clock change are over the limit, whichever of the two hours they are of",
-        active_seconds=verdict.active_seconds + night.active_seconds,
-        seconds_certain=verdict.seconds_certain + night.seconds_certain,
-        seconds_over=verdict.seconds_over + night.seconds_certain,
-        seconds_possible=verdict.seconds_possible + night.seconds_possible,
-        first=verdict.first or night.first,
-        longest_s=verdict.longest_s if by_day else night.longest_s,
-        longest_from=verdict.longest_from if by_day else night.longest_from,
-        peak=max(verdict.peak, 2 * night.peak),
-        peak_bound=PeakBound.UPPER,
+        over=SecondsOver(
+            active=of_day.active + of_night.active,
+            certain=of_day.certain + of_night.certain,
+            seconds=of_day.seconds + of_night.certain,
+            possible=of_day.possible + of_night.possible,
+            before=of_day.before,
+            first=of_day.first or of_night.first,
+            longest_s=longest.longest_s,
+            longest_from=longest.longest_from,
+        ),
+        peak=replace(verdict.peak, rate=max(verdict.peak.rate, 2 * night.peak.rate), bound=PeakBound.UPPER),
     )

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from operator import attrgetter
+from dataclasses import replace
 from typing import Final, TypeAlias, TypedDict
 
 from reconciler.model import (
@@ -19,18 +18,23 @@ from reconciler.model import (
     HistoryNeeds,
     Member,
     PeakBound,
+    PeakRate,
     Provenance,
+    RecordedGroup,
     Regrouped,
+    ReplayCounts,
+    RowLimits,
     RowPlace,
+    SecondsOver,
     Verdict,
     worst_of_buckets,
 )
-from reconciler.resolution import Bucket, Resolved
+from reconciler.resolution import Resolved
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
 from reconciler.traffic.judging.history_gaps import doubts_of
-from reconciler.traffic.judging.recommendations import DAY_S, recommended_fields
-from reconciler.traffic.judging.recorded_throttles import Recording, held_back_fields, throttled_recording
+from reconciler.traffic.judging.recommendations import DAY_S, advice_for
+from reconciler.traffic.judging.recorded_throttles import Recording, held_back_changes, throttled_recording
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
@@ -41,65 +45,37 @@ _RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POS
 _NOTHING: Final = SeriesCounts()
 _MOST_NAMED: Final = 20
 
-_Place: TypeAlias = tuple[int, Kind, Bucket]
-
-
-_VALUES: Final = attrgetter(*(field.name for field in fields(BucketVerdict)))
-_SETTERS: Final = {field.name: BucketVerdict.__dict__[field.name].__set__ for field in fields(BucketVerdict)}
-
-
-def alter_verdict(verdict: BucketVerdict, /, **changes: object) -> BucketVerdict:
-    """As ``dataclasses.replace``, in a third of its time: a backtest alters each of its rows.
-
-    Raises ``KeyError`` for a field that there is not.
-    """
-    altered = object.__new__(BucketVerdict)
-    for put, value in zip(_SETTERS.values(), _VALUES(verdict), strict=True):
-        put(altered, value)
-    for name, value in changes.items():
-        _SETTERS[name](altered, value)
-    return altered
+_Place: TypeAlias = tuple[int, Kind, BucketName]
 
 
 class TargetFields(TypedDict):
     """The fields of a ``BucketVerdict`` that its target decides, whatever the traffic."""
 
-    user: str
-    client_id: str
-    tags: tuple[tuple[str, str], ...]
     key: str
     broker: int
-    entity: Entity | None
-    limit_before: float | None
-    limits_before: tuple[float | None, ...]
-    entities_before: tuple[Entity, ...]
-    limit_after: float | None
-    changed: bool
+    name: BucketName
     undecided: bool
-    recommended: None
-    recommended_reason: None
+    limits: RowLimits
+    changed: bool
 
 
 def target_fields(index: int, grouping: Grouping) -> TargetFields:
-    """Of the target with this number; nothing is recommended yet."""
+    """Of the target with this number."""
     target = grouping.targets[index]
     before = [grouping.before_of_series[m] for m in target.members]
-    limits = _earlier_limits(before)
+    key, broker, name, undecided = target.place
     return TargetFields(
-        user=target.bucket.user,
-        client_id=target.bucket.client_id,
-        tags=target.bucket.other,
-        key=target.kind.key.value,
-        broker=target.broker,
-        entity=target.after.source,
-        limit_before=limits[0] if limits else None,
-        limits_before=limits,
-        entities_before=_earlier_entities(before, target),
-        limit_after=target.after.value,
+        key=key,
+        broker=broker,
+        name=name,
+        undecided=undecided,
+        limits=RowLimits(
+            entity=target.after.source,
+            before=_earlier_limits(before),
+            after=target.after.value,
+            entities_before=_earlier_entities(before, target),
+        ),
         changed=_is_changed(index, grouping, before),
-        undecided=target.undecided,
-        recommended=None,
-        recommended_reason=None,
     )
 
 
@@ -126,7 +102,7 @@ def seconds_verdicts(
 
 def _of_requests(result: ExactResult, series: Sequence[Series], grouping: Grouping, index: int, *, stated: bool) -> BucketVerdict:
     target, fields, whole = grouping.targets[index], target_fields(index, grouping), result.groups[index]
-    side, unit, known = whole.sides[AFTER], target.kind.amounts_a_unit, bool(fields["limits_before"])
+    side, unit, known = whole.sides[AFTER], target.kind.amounts_a_unit, bool(fields["limits"].before)
     counts = {m: result.series.get(m, _NOTHING) for m in target.members}
     verdict, reason = _decided(
         target, Verdict.THROTTLED if side.throttled else Verdict.CLEAR, proven=target.kind is Kind.MUTATION
@@ -134,29 +110,40 @@ def _of_requests(result: ExactResult, series: Sequence[Series], grouping: Groupi
     recording = throttled_recording(index, series, grouping, result.groups, stated=stated)
     verdict, reason = _doubted(verdict, reason, recording, fields, whole.peak / unit)
     over_before = max((result.groups[g].sides[BEFORE].seconds_over for g in groups_before(grouping, index)), default=0)
+    members = _members(target, series, grouping, {m: count.amount_over for m, count in counts.items()})
     return BucketVerdict(
         **fields,
         verdict=verdict,
         reason=reason,
+        recorded=_recorded(target, series, members, recording),
+        over=SecondsOver(
+            active=whole.active,
+            certain=side.seconds_over,
+            seconds=side.seconds_over,
+            possible=side.seconds_over,
+            before=over_before if known else None,
+            first=None if side.first_ms is None else moment(side.first_ms * 1000),
+            longest_s=side.longest_s,
+            longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
+        ),
+        peak=PeakRate(rate=whole.peak / unit, p999=whole.p999 / unit, enough=whole.safe / unit),
+        replay=ReplayCounts(
+            throttled=side.throttled,
+            before=sum(count.throttled_before for count in counts.values()) if known else None,
+            refused=_refused(whole, target.kind),
+            partly_refused=whole.sides[PARTLY].throttled if len(whole.sides) > PARTLY else None,
+        ),
+    )
+
+
+def _recorded(
+    target: Target, series: Sequence[Series], members: tuple[Member, ...], recording: Recording | None
+) -> RecordedGroup:
+    return RecordedGroup(
         requests=sum(series[m].requests for m in target.members),
-        throttled_then=sum(series[m].throttled for m in target.members),
+        members=members,
+        throttled=sum(series[m].throttled for m in target.members),
         censored=recording is not None,
-        throttled_before=sum(count.throttled_before for count in counts.values()) if known else None,
-        throttled=side.throttled,
-        refused=_refused(whole, target.kind),
-        partly_refused=whole.sides[PARTLY].throttled if len(whole.sides) > PARTLY else None,
-        active_seconds=whole.active,
-        seconds_certain=side.seconds_over,
-        seconds_over=side.seconds_over,
-        seconds_possible=side.seconds_over,
-        seconds_over_before=over_before if known else None,
-        first=None if side.first_ms is None else moment(side.first_ms * 1000),
-        longest_s=side.longest_s,
-        longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
-        peak=whole.peak / unit,
-        p999=whole.p999 / unit,
-        least_safe=whole.safe / unit,
-        members=_members(target, series, grouping, {m: count.amount_over for m, count in counts.items()}),
     )
 
 
@@ -191,24 +178,18 @@ def _of_seconds(
         **fields,
         verdict=verdict,
         reason=reason,
-        requests=sum(series[m].requests for m in target.members),
-        throttled_then=sum(series[m].throttled for m in target.members),
-        censored=recording is not None,
-        throttled_before=None,
-        throttled=None,
-        active_seconds=whole.active,
-        seconds_certain=certain,
-        seconds_over=max(side.expected, certain),
-        seconds_possible=side.possible,
-        seconds_over_before=max(before, default=0) if fields["limits_before"] else None,
-        first=None if first is None else moment(first * 1_000_000),
-        longest_s=side.longest_s,
-        longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
-        peak=whole.peak_upper / unit,
-        peak_bound=PeakBound.UPPER,
-        p999=whole.p999 / unit,
-        least_safe=whole.peak_upper / unit,
-        members=_members(target, series, grouping, {}),
+        recorded=_recorded(target, series, _members(target, series, grouping, {}), recording),
+        over=SecondsOver(
+            active=whole.active,
+            certain=certain,
+            seconds=max(side.expected, certain),
+            possible=side.possible,
+            before=max(before, default=0) if fields["limits"].before else None,
+            first=None if first is None else moment(first * 1_000_000),
+            longest_s=side.longest_s,
+            longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
+        ),
+        peak=PeakRate(rate=whole.peak_upper / unit, bound=PeakBound.UPPER, p999=whole.p999 / unit),
     )
 
 
@@ -249,7 +230,7 @@ def _doubted(
     """The same, and why it is not clear of clients that a quota throttled when they were recorded. ``peak``: a certain rate."""
     if recording is None or verdict is not Verdict.CLEAR:
         return verdict, reason
-    return Verdict.INCONCLUSIVE, recording.reason(fields["key"], fields["limit_after"], peak)
+    return Verdict.INCONCLUSIVE, recording.reason(fields["key"], fields["limits"].after, peak)
 
 
 def moment(micros: int) -> datetime.datetime:
@@ -325,11 +306,12 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping, amoun
 
 def worst_first(verdict: BucketVerdict) -> tuple[object, ...]:
     """The order of a report."""
+    name, members = verdict.name, verdict.recorded.members if verdict.undecided else ()
     return (
-        _RANK[verdict.verdict], not verdict.changed, -verdict.share_over, -verdict.seconds_over,
-        verdict.key, verdict.user, verdict.client_id, verdict.broker, verdict.tags, verdict.undecided,
+        _RANK[verdict.verdict], not verdict.changed, -verdict.over.share, -verdict.over.seconds,
+        verdict.key, name.user, name.client_id, verdict.broker, name.other, verdict.undecided,
         # Two senders that are known in part may have the same tags.
-        [(member.user is not None, member.client_id is not None) for member in verdict.members] if verdict.undecided else (),
+        [(member.user is not None, member.client_id is not None) for member in members],
     )  # fmt: skip
 
 
@@ -339,7 +321,7 @@ def enrich_verdicts(
     """The same verdicts with every field of the report, worst first. ``verdicts``: by target."""
     moved, doubt = regroupings(grouping), doubts_of(provenance, needs)
     days = (provenance.end - provenance.start).total_seconds() / DAY_S
-    advice = recommended_fields(
+    advice = advice_for(
         tuple(verdicts.values()),
         days=days,
         brokers=sum(part.broker != CONTROLLER for part in provenance.coverage),
@@ -347,14 +329,14 @@ def enrich_verdicts(
         regrouped={verdicts[target].group for target in moved if target in verdicts},
     )
     rows = []
-    held_back = held_back_fields(tuple(verdicts.values()))
+    held_back = held_back_changes(tuple(verdicts.values()))
     for (target, verdict), recommended, held in zip(verdicts.items(), advice, held_back, strict=True):
-        changes: dict[str, object] = {**recommended, **held}
+        row = held.applied_to(verdict)
         if not verdict.undecided and (how := moved.get(target)) is not None:
-            changes["regrouped"], changes["buckets_before"] = how
-        if "reason" not in held and (why := doubt(verdict)) is not None:
-            changes["verdict"], changes["reason"] = Verdict.INCONCLUSIVE, why
-        rows.append(alter_verdict(verdict, **changes))
+            row = replace(row, limits=replace(row.limits, regrouped=how[0], buckets_before=how[1]))
+        if held.reason is None and (why := doubt(verdict)) is not None:
+            row = replace(row, verdict=Verdict.INCONCLUSIVE, reason=why)
+        rows.append(replace(row, advice=recommended))
     return tuple(sorted(rows, key=worst_first))
 
 
@@ -397,9 +379,7 @@ def regroupings(grouping: Grouping) -> Mapping[int, tuple[Regrouped, tuple[Bucke
         if target.after.value is None or not (merged or split):
             continue
         how = Regrouped.REGROUPED if merged and split else Regrouped.MERGED if merged else Regrouped.SPLIT
-        names = sorted(
-            {BucketName(user=b.user, client_id=b.client_id, other=b.other) for _, _, b in places if b != target.bucket}
-        )
+        names = sorted({bucket for _, _, bucket in places if bucket != target.bucket})
         regrouped[index] = how, tuple(names[:_MOST_NAMED])
     return regrouped
 

@@ -12,7 +12,18 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from reconciler.model import BucketVerdict, Entity, PeakBound, RowPlace, Verdict
+from reconciler.model import (
+    BucketName,
+    BucketVerdict,
+    Entity,
+    PeakBound,
+    PeakRate,
+    RecordedGroup,
+    RowLimits,
+    RowPlace,
+    SecondsOver,
+    Verdict,
+)
 from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, Candidate, Resolver
 from reconciler.traffic.judging.grouping import Tables
 from reconciler.traffic.judging.judged_quotas import Quota
@@ -66,35 +77,29 @@ def _judged(
     longest_s, longest_from = _longest_episode(seconds)
     limit = earlier.value if earlier is not None else None
     judged = BucketVerdict(
-        user=first.user or "",
-        client_id=first.client_id or "",
         key=first.key,
         broker=first.broker,
-        entity=None if winner is None else winner.entity,
-        limit_before=limit,
-        limits_before=() if then is None else (limit,),
-        limit_after=None if winner is None else winner.value,
+        name=BucketName(user=first.user or "", client_id=first.client_id or ""),
+        limits=RowLimits(
+            entity=None if winner is None else winner.entity,
+            before=() if then is None else (limit,),
+            after=None if winner is None else winner.value,
+        ),
         changed=not stays,
         verdict=verdict,
-        requests=0,
-        throttled_before=None,
-        throttled=None,
-        active_seconds=0,
-        seconds_certain=count if proven else 0,
-        seconds_over=count if proven else 0,
-        seconds_possible=count if proven else 0,
-        seconds_over_before=None if then is None else count,
-        first=moment(first.begin_us) if proven else None,
-        longest_s=longest_s if proven else 0,
-        longest_from=moment(longest_from) if proven else None,
-        # A rate above its limit is what a broker throttles for.
-        peak=winner.value if proven and winner is not None else limit or 0.0,
-        peak_bound=PeakBound.LOWER,
-        recommended=None,
-        recommended_reason=None,
-        members=(),
         reason=f"{reason} ({requests:,})",
-        throttled_then=requests,
+        recorded=RecordedGroup(throttled=requests),
+        over=SecondsOver(
+            certain=count if proven else 0,
+            seconds=count if proven else 0,
+            possible=count if proven else 0,
+            before=None if then is None else count,
+            first=moment(first.begin_us) if proven else None,
+            longest_s=longest_s if proven else 0,
+            longest_from=moment(longest_from) if proven else None,
+        ),
+        # A rate above its limit is what a broker throttles for.
+        peak=PeakRate(rate=winner.value if proven and winner is not None else limit or 0.0, bound=PeakBound.LOWER),
     )
     return judged, {candidate.entity for candidate in (*now, *(then or ()))}
 

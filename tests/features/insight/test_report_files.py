@@ -13,7 +13,7 @@ from reconciler.documents.backtest import backtest_to_json
 from reconciler.errors import FileAccessError, UnreachableError
 from reconciler.features.insight.report.reading import MOST_RUNS, read_report_inputs, read_traffic
 from reconciler.formats.canonical import document_text
-from reconciler.model.backtest import Form, Verdict
+from reconciler.model import Form, Verdict
 from reconciler.model.state import ClusterIdentity
 from tests.builders import NOON
 from tests.support import backtest_reports
@@ -89,7 +89,7 @@ def test_a_backtest_is_read_with_what_a_later_version_adds(tmp_path: Path) -> No
     assert (found.cluster, found.requests, found.current_known) == ("prod-eu", 12, False)
     (bucket,) = found.buckets
     assert (bucket.verdict, bucket.reason) == (Verdict.INCONCLUSIVE, "who sent it is not known")
-    assert (str(bucket.entity), bucket.peak) == ("user=<default>", 17.5)
+    assert (str(bucket.limits.entity), bucket.peak.rate) == ("user=<default>", 17.5)
 
 
 def test_a_backtest_without_a_field_of_its_schema_is_refused(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_what_backtest_prints_today_is_read(tmp_path: Path) -> None:
     made = backtest_reports.report_of(
         backtest_reports.verdict(verdict=Verdict.THROTTLED, seconds_over=40, peak=150_000.0, rates=backtest_reports.rates()),
         backtest_reports.verdict(
-            user="", client_id="app", key="request_percentage", limit_after=None, limit_before=None, entity=None
+            user="", client_id="app", key="request_percentage", limit_after=None, limits_before=(), entity=None
         ),
         backtest_reports.verdict(user="", verdict=Verdict.INCONCLUSIVE, reason="some requests tell no user"),
     )
@@ -151,7 +151,7 @@ def test_what_backtest_prints_today_is_read(tmp_path: Path) -> None:
         backtest_reports.END,
         Form.SECONDS,
     )
-    assert [(one.user, one.client_id, one.key, one.verdict, one.reason) for one in found.buckets] == [
+    assert [(one.name.user, one.name.client_id, one.key, one.verdict, one.reason) for one in found.buckets] == [
         ("alice", "", "producer_byte_rate", Verdict.THROTTLED, None),
         ("", "app", "request_percentage", Verdict.CLEAR, None),
         ("", "", "producer_byte_rate", Verdict.INCONCLUSIVE, "some requests tell no user"),

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from reconciler.features.insight.report.document import overview_to_json
-from reconciler.model.backtest import Form
+from reconciler.model import Form
 from reconciler.model.cluster import Scope
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import DriftClass

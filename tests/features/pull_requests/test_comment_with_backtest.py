@@ -16,7 +16,7 @@ from reconciler.documents.plan import plan_digest, plan_to_json
 from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.comment import body_content, read_body
 from reconciler.formats.canonical import document_text
-from reconciler.model.backtest import (
+from reconciler.model import (
     BacktestReport,
     FailedBucket,
     RuleOutcome,

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.manifest.documents import ClusterDocument, RepositoryDocument
 from reconciler.manifest.reading import FileContent, read_documents
-from reconciler.model.backtest import Verdict
+from reconciler.model import Verdict
 from reconciler.model.cluster import BacktestPolicy, ClusterSpec, HistoryNeeds, OwnerChoice
 from reconciler.model.entity import Entity
 from reconciler.workflows.load import load_manifests

@@ -6,14 +6,14 @@ import dataclasses
 
 import pytest
 
-from reconciler.model.backtest import BacktestReport, BucketVerdict, Verdict
+from reconciler.model import BacktestReport, BucketVerdict, Verdict
 from reconciler.model.cluster import BacktestPolicy, FailRule, KnownOwner, OwnerChoice
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.backtest_rules import judged_by_rules, rule_words
-from tests.support.backtest_reports import member, report_of, verdict
+from tests.support.backtest_reports import altered, member, report_of, verdict
 
 ALICE = Entity.of({"user": "alice"})
 CERTAIN = (Verdict.THROTTLED,)
@@ -59,20 +59,20 @@ def test_a_rule_fails_when_all_that_it_says_holds(rule: FailRule, *, fails: bool
 
 
 def test_buckets_that_stay_as_they_are_fail_only_rules_that_say_so() -> None:
-    stays = dataclasses.replace(HIT, changed=False)
+    stays = altered(HIT, changed=False)
     assert not judged(FailRule(verdicts=CERTAIN), stays).refused
     assert judged(FailRule(verdicts=CERTAIN, unchanged=True), stays).refused
 
 
 def test_a_possible_verdict_is_measured_by_its_possible_seconds() -> None:
-    maybe = dataclasses.replace(HIT, verdict=Verdict.POSSIBLE, seconds_over=0, seconds_certain=0, seconds_possible=9)
+    maybe = altered(HIT, verdict=Verdict.POSSIBLE, seconds_over=0, seconds_certain=0, seconds_possible=9)
     rule = FailRule(verdicts=(Verdict.POSSIBLE,), seconds=9)
     assert [bucket.seconds for bucket in judged(rule, maybe).rules[0].failed] == [9]
     assert not judged(dataclasses.replace(rule, seconds=10), maybe).refused
 
 
 def test_an_inconclusive_bucket_needs_no_seconds() -> None:
-    unknown = dataclasses.replace(HIT, verdict=Verdict.INCONCLUSIVE, seconds_over=0)
+    unknown = altered(HIT, verdict=Verdict.INCONCLUSIVE, seconds_over=0)
     assert judged(FailRule(verdicts=(Verdict.INCONCLUSIVE,), seconds=50), unknown).refused
 
 
@@ -86,7 +86,7 @@ def test_labels_choose_owners_of_the_quota_and_of_clients_under_a_quota_of_other
     )
     rule = FailRule(verdicts=CERTAIN, owners=GOLD)
     assert not judged(rule, HIT, owners=owners).refused, "alice's owner is silver"
-    shared = dataclasses.replace(HIT, members=(member("alice"), member("pay-1")))
+    shared = altered(HIT, members=(member("alice"), member("pay-1")))
     (failed,) = judged(rule, shared, owners=owners).rules[0].failed
     assert failed.owners == ("team-a", "team-p")
 
@@ -97,7 +97,7 @@ def test_an_owner_without_entities_has_no_clients_of_others() -> None:
 
 
 def test_an_address_is_matched_as_an_ip() -> None:
-    address = dataclasses.replace(HIT, user="", client_id="", tags=(("ip", "10.0.0.7"),), entity=None)
+    address = altered(HIT, user="", client_id="", tags=(("ip", "10.0.0.7"),), entity=None)
     match = Selector(types=(("ip", TypeMatch(kind=MatchKind.NAME, text="10.0.0.7")),))
     assert judged(FailRule(verdicts=CERTAIN, match=match), address).refused
     assert not judged(FailRule(verdicts=CERTAIN, match=users("10.")), address).refused
@@ -115,15 +115,14 @@ def test_the_finding_is_an_error_at_the_quota_and_names_rule_reason_and_bucket()
 
 
 def test_a_bucket_is_told_once_where_it_is_worst() -> None:
-    brokers = [dataclasses.replace(HIT, broker=broker, seconds_over=seconds) for broker, seconds in ((1, 5), (2, 9), (3, 9))]
+    brokers = [altered(HIT, broker=broker, seconds_over=seconds) for broker, seconds in ((1, 5), (2, 9), (3, 9))]
     (failed,) = judged(FailRule(verdicts=CERTAIN), *brokers).rules[0].failed
     assert (failed.broker, failed.seconds) == (2, 9)
 
 
 def test_the_findings_of_one_rule_are_bounded_and_the_last_counts_the_rest() -> None:
     many = [
-        dataclasses.replace(HIT, user=f"u{n:03}", entity=Entity.of({"user": f"u{n:03}"}), members=(member(f"u{n:03}"),))
-        for n in range(120)
+        altered(HIT, user=f"u{n:03}", entity=Entity.of({"user": f"u{n:03}"}), members=(member(f"u{n:03}"),)) for n in range(120)
     ]
     report = judged(FailRule(verdicts=CERTAIN), *many)
     assert len(report.findings) == 50

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.backtest import RateSeries, Verdict
+from reconciler.model import RateSeries, Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.plan import ManifestCommit
@@ -137,7 +137,6 @@ def test_a_plot_lifts_its_line_where_nothing_was_recorded() -> None:
 def test_a_plot_has_a_unit_moments_and_a_label_for_each_limit() -> None:
     one = verdict(
         verdict=Verdict.THROTTLED,
-        limit_before=8 * MIB,
         limits_before=(8 * MIB,),
         limit_after=2 * MIB,
         safe=5.25 * MIB,

@@ -15,7 +15,7 @@ from reconciler.documents.backtest import backtest_to_json, read_backtest
 from reconciler.errors import FileAccessError
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_check import load_schema
-from reconciler.model.backtest import BacktestReport, PeakBound, Verdict
+from reconciler.model import BacktestReport, PeakBound, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.backtest_page import backtest_html
@@ -24,7 +24,7 @@ from reconciler.render.markdown import BUDGET, render_backtest_markdown
 from reconciler.render.sticky_comment import read_marker
 from reconciler.render.terminal import plain
 from reconciler.traffic.judging.verdicts import worst_first
-from tests.support.backtest_reports import full, report_of, verdict
+from tests.support.backtest_reports import altered, full, report_of, verdict
 from tests.support.hostile_names import HOSTILE, NAMES
 from tests.support.markdown_views import Seen, by_github, by_markdown_it, seen
 
@@ -66,7 +66,7 @@ def test_what_is_no_report_is_told_with_its_place(change: dict[str, object], sai
 
 def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
     one = verdict(verdict=Verdict.THROTTLED, seconds_over=9)
-    other = dataclasses.replace(one, broker=2, verdict=Verdict.CLEAR, seconds_over=0)
+    other = altered(one, broker=2, verdict=Verdict.CLEAR, seconds_over=0)
     summary = backtest_to_json(report_of(one, other, verdict(user="bob", changed=False)))["summary"]
     assert summary == {
         "headline": "The proposed quotas would have throttled 1 of 1 quota group whose limit changes.",

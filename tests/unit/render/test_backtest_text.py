@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
-from reconciler.model.backtest import Verdict
+from reconciler.model import Verdict
 from reconciler.render.backtest_text import backtest_lines
 from reconciler.render.terminal import cells, plain
-from tests.support.backtest_reports import full, report_of, verdict
+from tests.support.backtest_reports import altered, full, report_of, verdict
 
 
 def in_order(text: str, words: tuple[str, ...]) -> None:
@@ -72,7 +70,7 @@ def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> Non
 
 def test_brokers_of_one_quota_group_are_one_row_with_the_worst_of_them() -> None:
     worst = verdict(verdict=Verdict.THROTTLED, seconds_over=2000, broker=2)
-    report = report_of(worst, *(dataclasses.replace(worst, broker=n, verdict=Verdict.CLEAR, seconds_over=0) for n in (1, 3)))
+    report = report_of(worst, *(altered(worst, broker=n, verdict=Verdict.CLEAR, seconds_over=0) for n in (1, 3)))
     rows = [row for row in plain(backtest_lines(report)).splitlines() if "user alice" in row]
     assert len(rows) == 1
     assert rows[0].split()[0] == "throttled"

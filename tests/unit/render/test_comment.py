@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from reconciler.model.backtest import Verdict
+from reconciler.model import Verdict
 from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
@@ -292,7 +292,7 @@ def test_of_5000_changes_with_a_backtest_the_worst_stand_first_and_the_rest_is_c
         verdict(user=f"u{n}", entity=user(f"u{n}"), verdict=kinds[n % 4], seconds_over=n if n % 4 == 1 else 0)
         for n in range(5000)
     ]
-    report = report_of(*sorted(found, key=lambda one: -one.seconds_over))
+    report = report_of(*sorted(found, key=lambda one: -one.over.seconds))
     markdown = plan_markdown(plan(*(change(user(f"u{n}"), 1, 2) for n in range(5000))), report=report)
     assert 50_000 < len(markdown.encode()) <= BUDGET
     shown = [row for row in rows(markdown) if row[1] != "Entity"]

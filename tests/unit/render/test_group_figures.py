@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 
 import pytest
@@ -21,7 +20,7 @@ from reconciler.render.terminal import plain
 from reconciler.text import percent_text
 from tests.builders import NOON
 from tests.support import report_world
-from tests.support.backtest_reports import END, START, report_of, verdict
+from tests.support.backtest_reports import END, START, altered, report_of, verdict
 
 MIB = 1024.0**2
 LATER = START + datetime.timedelta(hours=2)
@@ -50,7 +49,7 @@ def brokers(kind: Verdict, **second: object) -> BacktestReport:
         verdict=kind, broker=1, active_seconds=33_000, seconds_possible=11, peak=7.676 * MIB, longest_s=4, longest_from=START
     )
     other = verdict(verdict=kind, broker=2, active_seconds=33_000, peak=7.702 * MIB, longest_s=9, longest_from=LATER)
-    return report_of(first, dataclasses.replace(other, **second))  # type: ignore[arg-type]  # a test names fields as it likes
+    return report_of(first, altered(other, **second))
 
 
 def test_the_time_that_is_possible_at_most_is_that_of_the_worst_broker_everywhere() -> None:
@@ -129,12 +128,12 @@ def test_each_figure_is_the_largest_of_any_broker_in_whatever_order(some: list[B
     groups = group_verdicts(some)
     assert sum(len(group.rows) for group in groups) == len(some)
     for group in groups:
-        time, mine = group.time_over, [row for row in some if row.user == group.worst.user]
+        time, mine = group.time_over, [row for row in some if row.name.user == group.worst.name.user]
         assert group.worst is mine[0]
-        assert time.seconds == max(row.seconds_over for row in mine)
-        assert time.share == max(row.share_over for row in mine)
-        assert time.possible == max(row.seconds_possible for row in mine)
-        assert group.highest.peak == max(row.peak for row in mine)
-        assert group.first == min((row.first for row in mine if row.first is not None), default=None)
-        backwards = {one.worst.user: one for one in group_verdicts(some[::-1])}[group.worst.user]
+        assert time.seconds == max(row.over.seconds for row in mine)
+        assert time.share == max(row.over.share for row in mine)
+        assert time.possible == max(row.over.possible for row in mine)
+        assert group.highest.peak.rate == max(row.peak.rate for row in mine)
+        assert group.first == min((row.over.first for row in mine if row.over.first is not None), default=None)
+        backwards = {one.worst.name.user: one for one in group_verdicts(some[::-1])}[group.worst.name.user]
         assert (backwards.time_over, backwards.highest.peak, backwards.first) == (time, group.highest.peak, group.first)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.errors import QuotaCallbackError
+from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.quota_callback import (
     ClusterMetadata,
@@ -17,7 +18,6 @@ from reconciler.resolution.quota_callback import (
     QuotaType,
     callback_limits,
 )
-from reconciler.resolution.resolver import Bucket
 
 PRODUCE = "producer_byte_rate"
 ALICE, ADDRESS = Entity.of({"user": "alice"}), Entity.of({"ip": "10.0.0.1"})
@@ -65,7 +65,7 @@ def test_tags_are_text_to_text(tags: object) -> None:
 def test_no_limit_is_none_and_an_empty_tag_is_absent() -> None:
     table = callback_limits(Scripted, {}, {1: None})[PRODUCE].at(1)
     found = table.resolve("alice", "app")
-    assert (found.bucket, found.value, found.source) == (Bucket(user="", client_id="", other=(("team", "a"),)), None, None)
+    assert (found.bucket, found.value, found.source) == (BucketName(user="", client_id="", other=(("team", "a"),)), None, None)
 
 
 def test_a_limit_is_asked_for_once_a_bucket_with_the_tags_as_they_were_given() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+from reconciler.model import BucketName
 from reconciler.model.entity import Entity
 from reconciler.resolution.quota_callback import METHODS, QuotaCallback, QuotaType, callback_limits
-from reconciler.resolution.resolver import Bucket
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "quota-callbacks.md").read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def test_the_example_shares_limits_by_group() -> None:
     }
     table = callback_limits(lambda: made, quotas, {1: None})[PRODUCE].at(1)
     found = {user: table.resolve(user, "any") for user in ("payments-api", "payments-batch", "orders-api", "alice")}
-    group = Bucket(user="", client_id="", other=(("group", "payments"),))
+    group = BucketName(user="", client_id="", other=(("group", "payments"),))
     assert [found[user].bucket for user in ("payments-api", "payments-batch")] == [group, group]
     assert [found[user].value for user in found] == [5.0, 5.0, 7.0, None]
     made.remove_quota(QuotaType.PRODUCE, Entity.of({"user": "payments-"}))

@@ -1,6 +1,7 @@
+from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.addresses import AddressTable
-from reconciler.resolution.resolver import Bucket, Resolver, resolve
+from reconciler.resolution.resolver import Resolver, resolve
 
 KEY = "producer_byte_rate"
 
@@ -34,7 +35,7 @@ def test_the_truth_table_of_kafkas_own_class() -> None:
             [("alice", "app"), ("bob", "app"), ("bob", "x")], expected, strict=True
         ):
             found = resolver.resolve(user, client)
-            assert (found.value, found.bucket) == (limit, Bucket(user=user_tag, client_id=client_tag))
+            assert (found.value, found.bucket) == (limit, BucketName(user=user_tag, client_id=client_tag))
 
 
 def test_an_empty_client_id_finds_only_quotas_of_users() -> None:
@@ -46,7 +47,7 @@ def test_an_empty_client_id_is_unlimited_under_pairs_only() -> None:
     table = {entity(DEFAULT, DEFAULT): {KEY: 4.0}, entity("alice", DEFAULT): {KEY: 7.0}}
     found = resolve(table, user="alice", client_id="", key=KEY)
     assert found.value is None
-    assert found.bucket == Bucket(user="alice", client_id="")
+    assert found.bucket == BucketName(user="alice", client_id="")
 
 
 def test_a_default_user_quota_hides_an_explicit_client_quota() -> None:
@@ -68,15 +69,15 @@ def test_with_one_kind_of_quota_everybody_gets_that_kinds_bucket() -> None:
     users = Resolver({entity("alice"): {KEY: 1.0}}, KEY)
     pairs = Resolver({entity("alice", "app"): {KEY: 1.0}}, KEY)
     both = Resolver({entity("alice", "app"): {KEY: 1.0}, entity("alice"): {KEY: 1.0}}, KEY)
-    assert users.resolve("bob", "x").bucket == Bucket(user="bob", client_id="")
-    assert pairs.resolve("bob", "x").bucket == Bucket(user="bob", client_id="x")
-    assert both.resolve("bob", "x").bucket == Bucket(user="", client_id="x")
+    assert users.resolve("bob", "x").bucket == BucketName(user="bob", client_id="")
+    assert pairs.resolve("bob", "x").bucket == BucketName(user="bob", client_id="x")
+    assert both.resolve("bob", "x").bucket == BucketName(user="", client_id="x")
 
 
 def test_without_any_quota_of_the_key_nothing_is_measured() -> None:
     resolver = Resolver({entity("alice"): {"request_percentage": 50.0}}, KEY)
     assert not resolver.enabled
-    assert resolver.resolve("alice", "app").bucket == Bucket(user="", client_id="app")
+    assert resolver.resolve("alice", "app").bucket == BucketName(user="", client_id="app")
 
 
 def test_a_literal_default_name_is_an_ordinary_name() -> None:

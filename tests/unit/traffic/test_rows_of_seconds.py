@@ -59,7 +59,7 @@ def test_flags_of_seconds_add_up_to_the_verdict(kind: Kind, largest: int, amount
 
     for number, verdict in seconds_verdicts(judged, series, grouping, window, stated=False).items():
         own = [row for row in rows if row["group"] == number]
-        assert sum(row["certain"] for row in own) == verdict.seconds_certain
-        assert sum(row["possible"] for row in own) == verdict.seconds_possible
-        assert max(sum(row["over"] for row in own), verdict.seconds_certain) == verdict.seconds_over
+        assert sum(row["certain"] for row in own) == verdict.over.certain
+        assert sum(row["possible"] for row in own) == verdict.over.possible
+        assert max(sum(row["over"] for row in own), verdict.over.certain) == verdict.over.seconds
         assert all(row["possible"] for row in own if row["certain"])

@@ -57,15 +57,20 @@ def test_limits_that_stay_are_throttled_and_changed_ones_are_inconclusive(tmp_pa
     recorded = opened(f"3={written(tmp_path, lines)}")
     report = judged(recorded, NOW, {**NOW, BOB: {"producer_byte_rate": 90_000.0}})
     alice, bob = report.verdicts
-    assert (alice.user, alice.client_id, alice.broker, alice.verdict) == ("alice", "app", 3, Verdict.THROTTLED)
-    assert (alice.entity, alice.limit_before, alice.limit_after, alice.changed) == (BOTH, 20_000.0, 20_000.0, False)
-    assert (alice.throttled_then, alice.seconds_over, alice.longest_s, alice.requests) == (2, 2, 4, 0)
-    assert alice.first == START + datetime.timedelta(milliseconds=250)
-    assert (bob.user, bob.client_id, bob.verdict) == ("bob", "", Verdict.INCONCLUSIVE)
+    assert (alice.name.user, alice.name.client_id, alice.broker, alice.verdict) == ("alice", "app", 3, Verdict.THROTTLED)
+    assert (alice.limits.entity, alice.limits.lowest_before, alice.limits.after, alice.changed) == (
+        BOTH,
+        20_000.0,
+        20_000.0,
+        False,
+    )
+    assert (alice.recorded.throttled, alice.over.seconds, alice.over.longest_s, alice.recorded.requests) == (2, 2, 4, 0)
+    assert alice.over.first == START + datetime.timedelta(milliseconds=250)
+    assert (bob.name.user, bob.name.client_id, bob.verdict) == ("bob", "", Verdict.INCONCLUSIVE)
     assert bob.reason == (
         "brokers logged throttles under the quotas of that time, and no traffic: it cannot judge a changed limit (1)"
     )
-    assert (bob.limit_before, bob.limit_after, bob.seconds_over) == (20_000.0, 90_000.0, 0)
+    assert (bob.limits.lowest_before, bob.limits.after, bob.over.seconds) == (20_000.0, 90_000.0, 0)
     assert report.judged is not None
     assert (report.judged.changed, report.judged.judged, report.judged.too_little) == (1, 0, 1)
     assert report.provenance.source == "violation-log"
@@ -92,7 +97,7 @@ def test_without_the_quotas_of_that_time_nothing_is_proven(tmp_path: Path) -> No
     assert verdict.reason is not None
     assert "give --current" in verdict.reason
     (known,) = judged(recorded, None, NOW, in_effect=True).verdicts
-    assert (known.verdict, known.limit_after) == (Verdict.THROTTLED, 20_000.0)
+    assert (known.verdict, known.limits.after) == (Verdict.THROTTLED, 20_000.0)
 
 
 def test_a_group_that_no_current_quota_makes_is_inconclusive(tmp_path: Path) -> None:
@@ -128,9 +133,9 @@ def test_nothing_is_clear_and_only_quotas_that_stay_are_throttled(
     for one in judged(recorded, now, then).verdicts:
         assert one.verdict in (Verdict.THROTTLED, Verdict.INCONCLUSIVE)
         if one.verdict is Verdict.THROTTLED:
-            assert one.entity is not None
-            assert now[one.entity] == then[one.entity]
-            assert one.limit_before == one.limit_after
+            assert one.limits.entity is not None
+            assert now[one.limits.entity] == then[one.limits.entity]
+            assert one.limits.lowest_before == one.limits.after
     assert {one.verdict for one in judged(recorded, now, {}).verdicts} <= {Verdict.INCONCLUSIVE, Verdict.THROTTLED}
 
 

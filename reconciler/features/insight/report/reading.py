@@ -246,7 +246,7 @@ def with_use(
     name = overview.cluster.name
     recorded = [
         [
-            OwnedRate(broker=str(bucket.broker), key=bucket.key, rate=bucket.peak, entity=bucket.entity)
+            OwnedRate(broker=str(bucket.broker), key=bucket.key, rate=bucket.peak.rate, entity=bucket.limits.entity)
             for bucket in report.buckets
         ]
         for report in traffic

@@ -58,7 +58,7 @@ def groups_in(evidences: Sequence[SourceEvidence], chosen: Stretch, *, is_record
                 second for second in over_seconds(line, possible=possible) if chosen.begin - PAUSE_S <= second <= chosen.end + 1
             ]
             proven = verdict.verdict is Verdict.THROTTLED or (possible and verdict.verdict is Verdict.POSSIBLE)
-            cause = not is_recorded and verdict.limit_after is not None and (bool(seconds) or proven)
+            cause = not is_recorded and verdict.limits.after is not None and (bool(seconds) or proven)
             group = group_of(verdict, seconds, part, is_cause=cause)
             place = (part.begin, verdict.place)
             if place not in made or (group.members and not made[place].group.members):
@@ -206,24 +206,24 @@ def plain_groups(timelines: Sequence[PartTimeline]) -> tuple[IncidentGroup, ...]
 
 def group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, is_cause: bool) -> IncidentGroup:
     """A verdict as a group of the report. ``over``: its seconds over the limit, rising."""
-    first = None if verdict.first is None or verdict.first < part.begin else verdict.first
+    first = None if verdict.over.first is None or verdict.over.first < part.begin else verdict.over.first
     return IncidentGroup(
         name=verdict.name,
         key=verdict.key,
         broker=verdict.broker,
-        entity=verdict.entity,
-        limit=verdict.limit_after,
+        entity=verdict.limits.entity,
+        limit=verdict.limits.after,
         verdict=verdict.verdict,
         is_cause=is_cause,
         first=moment_at(over[0]) if over else first,
         last=moment_at(over[-1]) if over else None,
-        seconds_over=len(over) or verdict.seconds_over,
-        active_seconds=verdict.active_seconds,
-        peak=verdict.peak,
-        peak_bound=verdict.peak_bound,
-        would_pass=verdict.safe,
-        recommended=verdict.recommended,
-        members=_biggest_first(verdict.members),
+        seconds_over=len(over) or verdict.over.seconds,
+        active_seconds=verdict.over.active,
+        peak=verdict.peak.rate,
+        peak_bound=verdict.peak.bound,
+        would_pass=verdict.advice.safe,
+        recommended=verdict.advice.recommended,
+        members=_biggest_first(verdict.recorded.members),
         since=part.begin,
         until=part.end,
         reason=verdict.reason,

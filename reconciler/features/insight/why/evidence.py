@@ -223,11 +223,13 @@ def _timelines(
 def _has_client(verdict: BucketVerdict, quotas: EffectiveQuotas, client: Entity) -> bool:
     ip = EntityType.IP.value
     if ip in client.types:
-        return (ip, client.name(ip)) in verdict.tags
-    if any(_are_names_of(member.user, member.client_id, client) for member in verdict.members):
+        return (ip, client.name(ip)) in verdict.name.other
+    if any(_are_names_of(member.user, member.client_id, client) for member in verdict.recorded.members):
         return True
     # Members of samples and of the recorder are quota groups, whose absent names are unknown.
-    tags = [(member.user, member.client_id) for member in verdict.members] or [(verdict.user, verdict.client_id)]
+    tags = [(member.user, member.client_id) for member in verdict.recorded.members] or [
+        (verdict.name.user, verdict.name.client_id)
+    ]
     return any(is_group_of(quotas, verdict.key, user, client_id, client) for user, client_id in tags)
 
 

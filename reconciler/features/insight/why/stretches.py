@@ -83,14 +83,14 @@ def _proven(run: Sequence[RecordedThrottle], since: float) -> Stretch | None:
 def computed_stretches(line: GroupTimeline, *, possible: bool) -> Iterator[Stretch]:
     """The seconds over a limit. A rate without seconds has a first moment and a length at most."""
     series = line.seconds
-    if line.verdict.limit_after is None:
+    if line.verdict.limits.after is None:
         return
     if series is not None and line.verdict.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE):
         for second in over_seconds(line, possible=possible):
             yield Stretch(second, second + _NEARLY_ALL)
-    elif series is None and line.verdict.first is not None:
-        first = line.verdict.first.timestamp()
-        yield Stretch(first, first + line.verdict.longest_s)
+    elif series is None and line.verdict.over.first is not None:
+        first = line.verdict.over.first.timestamp()
+        yield Stretch(first, first + line.verdict.over.longest_s)
 
 
 def over_seconds(line: GroupTimeline, *, possible: bool) -> Iterator[float]:

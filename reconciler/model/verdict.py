@@ -1,0 +1,299 @@
+"""One row of a backtest: a quota group on one broker, its limits, the evidence about it, and what is recommended."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from reconciler.model.entity import Entity
+from reconciler.model.metric_samples import MetricSamples
+
+CONTROLLER: Final = -1
+"""The broker number of mutations, which the active controller counts. Brokers' logs do not name the controller."""
+
+
+def broker_words(broker: int) -> str:
+    """A broker's number as text: ``broker 3``, or ``the controller`` for ``CONTROLLER``."""
+    return "the controller" if broker == CONTROLLER else f"broker {broker}"
+
+
+class Verdict(enum.StrEnum):
+    """What the history states about one bucket on one broker under the proposed limit."""
+
+    THROTTLED = "throttled"
+    """Requests of the history would have been throttled."""
+    POSSIBLE = "possible"
+    """Seconds alone do not decide: it depends on the requests within them."""
+    CLEAR = "clear"
+    """No request of the history would have been throttled."""
+    INCONCLUSIVE = "inconclusive"
+    """No client is seen to be throttled, and the history does not show enough to prove that none is."""
+
+
+class Form(enum.StrEnum):
+    """How closely the history was judged."""
+
+    EXACT = "exact"
+    """Request by request."""
+    SECONDS = "seconds"
+    """From sums of whole seconds, with what is proven about the requests in them."""
+
+
+class PeakBound(enum.StrEnum):
+    """What a peak is: the largest rate itself, or a bound of it."""
+
+    EXACT = "exact"
+    UPPER = "upper"
+    """No request can have exceeded it: judged from whole seconds."""
+    LOWER = "lower"
+    """A request reached it: proven by a mean."""
+
+    @property
+    def words(self) -> str:
+        """What stands before the rate: nothing, ``at most`` or ``at least``, and a blank."""
+        return {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}[self]
+
+
+class Regrouped(enum.StrEnum):
+    """How the clients of a bucket shared limits before."""
+
+    SAME = "same"
+    MERGED = "merged"
+    """They had several buckets."""
+    SPLIT = "split"
+    """They shared theirs with clients that are now in others."""
+    REGROUPED = "regrouped"
+    """Both."""
+
+
+class BucketName(NamedTuple):
+    """The tags of a quota group: Kafka's metric tags, with the raw user name. Empty means that the tag is absent."""
+
+    user: str
+    client_id: str
+    other: tuple[tuple[str, str], ...] = ()
+    """Further tags that a quota callback gave, sorted by their names."""
+
+
+class RowPlace(NamedTuple):
+    """What identifies a row of a report. ``undecided``: as ``BucketVerdict`` has it."""
+
+    key: str
+    broker: int
+    name: BucketName
+    undecided: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateSeries:
+    """A bucket's rate over time, in equal intervals of ``step_s`` seconds from ``start`` on. One item an interval.
+
+    ``rate`` is the largest estimate from whole seconds, ``upper`` what no request can have exceeded, both in the unit of the key.
+    ``over`` and ``possible`` count seconds that are probably and possibly over the proposed limit, ``over_before`` those
+    that were probably over an earlier one (``None``: not known).
+    """
+
+    start: datetime.datetime
+    step_s: int
+    rate: tuple[float, ...]
+    upper: tuple[float, ...]
+    over: tuple[int, ...]
+    possible: tuple[int, ...]
+    over_before: tuple[int, ...] | None
+    recorded: tuple[bool, ...]
+    """Whether the broker was recorded in the interval. A rate of an interval without recording means nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One client of a bucket. ``share``: its part of the bytes, 0 to 1. ``limit_before`` ``None``: unlimited, or not known.
+
+    A ``user`` or ``client_id`` of ``None`` was not recorded. An empty client id is really empty.
+    ``share_of_excess``: its part of the bytes charged in the seconds that are over. ``None`` when there are none, or not known.
+    """
+
+    user: str | None
+    client_id: str | None
+    share: float
+    requests: int
+    limit_before: float | None = None
+    share_of_excess: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowLimits:
+    """The limits of a row. ``None`` is unlimited."""
+
+    entity: Entity | None
+    """Whose proposed quota applies. ``None``: unlimited."""
+    before: tuple[float | None, ...]
+    """All earlier limits of the members, lowest first and unlimited last. Empty when not known."""
+    after: float | None
+    regrouped: Regrouped = Regrouped.SAME
+    entities_before: tuple[Entity, ...] = ()
+    """Other entities that set earlier limits of the members: some of many, sorted."""
+    buckets_before: tuple[BucketName, ...] = ()
+    """The limited buckets that the members had before, of those that are not this one: some of many, sorted."""
+
+    @property
+    def lowest_before(self) -> float | None:
+        """The lowest, when members came from different limits. ``None``: unlimited, or not known."""
+        return self.before[0] if self.before else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedGroup:
+    """What was recorded of a quota group on one broker."""
+
+    requests: int = 0
+    members: tuple[Member, ...] = ()
+    """The largest first."""
+    throttled: int = 0
+    """Requests that were throttled when they were recorded."""
+    uncharged: int = 0
+    """Recorded rows of it that could not be charged: their amount or their time is not known. Then no value is recommended."""
+    censored: bool = False
+    """A quota throttled these clients when they were recorded: the peak, and what is safe and recommended, are lower bounds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondsOver:
+    """How long a row is over the proposed limit, in seconds.
+
+    A second is active when the bucket had a request in it, over when one of its requests would have been throttled. Judged by
+    seconds, it is certainly, probably or possibly over. Judged exactly, the three are one. An episode is a run of active seconds
+    that are all over, with no pause longer than the rate's window. Its length counts both ends.
+    """
+
+    active: int = 0
+    certain: int = 0
+    seconds: int = 0
+    """The best estimate."""
+    possible: int = 0
+    before: int | None = None
+    """Under the earlier limits. ``None``: the earlier quotas are not known."""
+    first: datetime.datetime | None = None
+    """Charge time of the first throttled request, or its second, UTC."""
+    longest_s: int = 0
+    longest_from: datetime.datetime | None = None
+
+    @property
+    def share(self) -> float:
+        """Seconds over, of the active seconds, 0 to 1."""
+        return self.seconds / self.active if self.active else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeakRate:
+    """The largest open-loop sampled rate, in the unit of the key."""
+
+    rate: float = 0.0
+    bound: PeakBound = PeakBound.EXACT
+    p999: float = 0.0
+    """What the rate does not exceed in 99.9 % of the active seconds."""
+    enough: float | None = None
+    """The smallest limit at which this broker would have throttled nothing, or its upper bound. ``None``: the peak.
+
+    It is below the peak for mutations only: a broker lets a request overdraw the bucket, and refuses the next one.
+    """
+
+    @property
+    def least_safe(self) -> float:
+        """The smallest limit at which this broker would have throttled nothing, or its upper bound."""
+        return self.rate if self.enough is None else self.enough
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayCounts:
+    """How many requests the limits would have throttled, where every request was replayed."""
+
+    throttled: int
+    before: int | None
+    """Under the earlier limits. ``None``: the earlier quotas are not known."""
+    refused: int | None = None
+    """Of what is throttled, what is sent away: topics, connections. ``None``: nothing of this key is, or it is not known."""
+    partly_refused: int | None = None
+    """Requests for several topics of which only some are refused. ``None`` as ``refused``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What to write for a quota group: one value, good for all of its brokers."""
+
+    recommended: float | None = None
+    """A limit at which no request of this history would have been throttled, on any broker, with a margin."""
+    reason: str | None = None
+    safe: float | None = None
+    """The smallest round limit at which no request of this history would have been throttled, on any broker."""
+    safe_p999: float | None = None
+    """The same for 99.9 % of the active seconds of each broker. ``None``: too few seconds for such a share."""
+    margin: float = 0.0
+    """What ``recommended`` adds to the peak, as a share: for the shortness of the history, and for the loss of a broker."""
+    margin_reason: str | None = None
+    """The parts of the margin. ``None``: there is none, or nothing is recommended."""
+
+
+NO_ADVICE: Final = Advice()
+_NO_PEAK: Final = PeakRate()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BucketVerdict:
+    """One bucket of the proposed quotas on one broker, for one key.
+
+    The evidence is ``over`` and ``peak`` with what they rest on: the replay of every request, sums of seconds (no ``replay``),
+    or metrics alone (no recorded requests).
+    """
+
+    key: str
+    broker: int
+    name: BucketName
+    """Without a user's tag it is of a client id of any user, without a client-id's of a user whatever its client ids."""
+    undecided: bool = False
+    """Who sent this was not recorded well enough to state which quota applies: names and limits here are what is known."""
+    limits: RowLimits
+    changed: bool
+    """The limit differs for a member, or its members do; when the earlier quotas are not known: there is one."""
+    verdict: Verdict
+    reason: str | None = None
+    """Why a verdict is inconclusive, or how a broker does not keep the limit."""
+    recorded: RecordedGroup
+    over: SecondsOver
+    peak: PeakRate = _NO_PEAK
+    replay: ReplayCounts | None = None
+    """``None``: not every request was judged."""
+    metrics: MetricSamples | None = None
+    """What metrics show. ``None``: the history has none of this quota group."""
+    advice: Advice = NO_ADVICE
+    rates: RateSeries | None = None
+
+    @property
+    def place(self) -> RowPlace:
+        """What identifies the row in a report."""
+        return RowPlace(self.key, self.broker, self.name, self.undecided)
+
+    @property
+    def group(self) -> tuple[object, ...]:
+        """What identifies the quota group, which has a row for each broker."""
+        return self.key, self.name, self.undecided
+
+    @property
+    def keeps_limit(self) -> bool:
+        """Whether the present limit is recommended."""
+        return self.advice.recommended is not None and self.limits.before == (self.advice.recommended,)
+
+    @property
+    def headroom(self) -> float | None:
+        """The proposed limit, divided by the peak."""
+        return None if self.limits.after is None or not self.peak.rate else self.limits.after / self.peak.rate
+
+
+def worst_of_buckets(verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
+    """Of verdicts in the order of a report, the first of each bucket and key: brokers judge for themselves, people ask once."""
+    worst: dict[tuple[object, ...], BucketVerdict] = {}
+    for verdict in verdicts:
+        worst.setdefault(verdict.group, verdict)
+    return tuple(worst.values())
