@@ -8,6 +8,7 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.backends.broker.cluster import BrokerCluster
+    from reconciler.backends.broker.logins import BearerTokens, BrokerLogin, LoginKind, java_classes
     from reconciler.backends.broker.settings import (
         CLIENT_ID,
         ClientProperties,
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
         read_client_properties,
     )
     from reconciler.backends.security.certificates import local_certificates
+    from reconciler.backends.security.exchange import SaslExchange
+    from reconciler.backends.security.properties_file import JaasLine, JavaProperties
+    from reconciler.backends.security.tls import Tls, load_private_key, read_tls, tls_context
     from reconciler.backends.snapshot import SnapshotReader
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.settings import (

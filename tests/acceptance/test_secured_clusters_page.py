@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.backends.broker.logins import SaslLogin
-from reconciler.backends.broker.msk_iam import IamLogin
 from reconciler.backends.broker.settings import Security, parse_client_properties
-from reconciler.backends.broker.tokens import ClientSecret, SignedAssertion, TokenEndpoint, TokenFile
 from reconciler.backends.security.kerberos import KerberosLogin
+from reconciler.features.logins.msk_iam import IamLogin
+from reconciler.features.logins.tokens import ClientSecret, SignedAssertion, TokenEndpoint, TokenFile
 from tests.support.certificates import Authority
 
 PAGE = (Path(__file__).parents[2] / "docs" / "secured-clusters.md").read_text("utf-8")

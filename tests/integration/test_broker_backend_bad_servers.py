@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security
+from reconciler.backends.broker.logins import SaslLogin
+from reconciler.backends.broker.settings import ConnectionSettings, Security
 from reconciler.backends.security.tls import Tls
 from reconciler.errors import (
     AuthenticationError,

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import pytest
 
 from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
+from reconciler.backends.broker.logins import SaslLogin
+from reconciler.backends.broker.settings import ConnectionSettings, Security, parse_servers
 from reconciler.backends.security.tls import Tls
 from reconciler.errors import AuthenticationError, AuthorizationError, OutcomeUnknownError, UnreachableError, WrongClusterError
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec

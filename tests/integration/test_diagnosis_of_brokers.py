@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.backends.broker.cluster import BrokerCluster
-from reconciler.backends.broker.settings import ConnectionSettings, SaslLogin, Security, parse_servers
+from reconciler.backends.broker.logins import SaslLogin
+from reconciler.backends.broker.settings import ConnectionSettings, Security, parse_servers
 from reconciler.errors import AuthenticationError
 from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model import Alteration

@@ -18,7 +18,6 @@ from reconciler.backends.broker.error_messages import (
     request_refusal,
 )
 from reconciler.backends.broker.hosted import foreign_types_notes, service_of
-from reconciler.backends.broker.msk_iam import IamLogin
 from reconciler.backends.broker.quota_messages import DescribeAnswer, read_alter_answer, read_describe_answer
 from reconciler.backends.broker.requests import FullDescribe, alter_request, broker_setting_request, describe_request
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
@@ -226,7 +225,7 @@ class BrokerCluster:
             _escape_text(message),
             operation=operation,
             principal=principal_name(self._security),
-            is_iam=isinstance(self._security.sasl, IamLogin),
+            actions=self._security.sasl.actions if self._security.sasl is not None else {},
             advice=service.advice if service is not None else "",
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Final
 
 from kafka import errors as kafka_errors
@@ -97,11 +98,6 @@ UNKNOWN_OUTCOME: Final = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT})
 DESCRIBE: Final = "DescribeConfigs"
 ALTER: Final = "AlterConfigs"
 _WHAT: Final = {DESCRIBE: "reading client quotas", ALTER: "changing client quotas, and validating changes,"}
-_IAM_ACTIONS: Final = {
-    DESCRIBE: "kafka-cluster:DescribeClusterDynamicConfiguration",
-    ALTER: "kafka-cluster:AlterClusterDynamicConfiguration",
-}
-"""What Amazon MSK asks for in place of ACL operations."""
 _ERROR_TEXTS: Final = {
     UNKNOWN_SERVER_ERROR: "an unexpected error on the broker. Its log has more (a full describe of very many entities can "
     "exceed the broker's memory)",
@@ -150,16 +146,22 @@ def connection_remedy(error: BaseException | None) -> str | None:
 
 
 def request_refusal(
-    code: int, message: str | None, *, operation: str, principal: str | None = None, is_iam: bool = False, advice: str = ""
+    code: int,
+    message: str | None,
+    *,
+    operation: str,
+    principal: str | None = None,
+    actions: Mapping[str, str] | None = None,
+    advice: str = "",
 ) -> BackendError:
     """The error for a request that the cluster refused as a whole.
 
-    ``operation`` is the ACL operation that it needs, ``principal`` the one that the brokers probably see. With ``is_iam`` the
-    rights are those of an IAM policy instead of ACLs. ``advice``: a sentence about the service that the cluster belongs to.
+    ``operation`` is the ACL operation that it needs, ``principal`` the one that the brokers probably see. ``actions``: by
+    operation, what an IAM policy has to allow in its place. ``advice``: a sentence about the service of the cluster.
     """
     advice = f". {advice}" if advice else ""
     if code == CLUSTER_AUTHORIZATION_FAILED:
-        text = _not_in_policy(operation) if is_iam else _not_allowed(operation, principal)
+        text = _not_in_policy(operation, actions[operation]) if actions else _not_allowed(operation, principal)
         return AuthorizationError(text + advice, operation=operation)
     text = message or _ERROR_TEXTS.get(code, "no reason given")
     extra = f" ({_ERROR_TEXTS[code]})" if message and code in _ERROR_TEXTS else ""
@@ -169,9 +171,9 @@ def request_refusal(
     return RequestRefusedError(text, error_code=code)
 
 
-def _not_in_policy(operation: str) -> str:
+def _not_in_policy(operation: str, action: str) -> str:
     return (
-        f"the cluster does not allow the IAM identity to do this: {_WHAT[operation]} needs {_IAM_ACTIONS[operation]} on the "
+        f"the cluster does not allow the IAM identity to do this: {_WHAT[operation]} needs {action} on the "
         "cluster's ARN, beside kafka-cluster:Connect. Add it to a policy of the identity"
     )
 

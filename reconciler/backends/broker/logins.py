@@ -5,34 +5,15 @@ Free of any client library. Values are secrets until proven otherwise: no messag
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
-from reconciler.backends.broker.msk_iam import IAM_HANDLERS, IAM_MODULE, IamLogin, iam_login
-from reconciler.backends.broker.tokens import TokenEndpoint, TokenFile, read_tokens
+from reconciler.backends.security.exchange import ExchangeLogin
 from reconciler.backends.security.kerberos import KERBEROS_MODULE, KerberosLogin, kerberos_login
 from reconciler.backends.security.properties_file import JaasLine, JavaProperties, parse_jaas
+from reconciler.hooks import added, load
 
-_PASSWORDS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-_OAUTH: Final = "OAUTHBEARER"
-_KERBEROS: Final = "GSSAPI"
-_IAM: Final = "AWS_MSK_IAM"
-_MODULES: Final = {
-    "PLAIN": "PlainLoginModule",
-    "SCRAM-SHA-256": "ScramLoginModule",
-    "SCRAM-SHA-512": "ScramLoginModule",
-    _OAUTH: "OAuthBearerLoginModule",
-    _KERBEROS: KERBEROS_MODULE,
-    _IAM: IAM_MODULE,
-}
-"""By mechanism, how the class name of its login module ends."""
-_EXAMPLES: Final = {
-    _OAUTH: "OAuthBearerLoginModule required;",
-    _KERBEROS: "com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;",
-    _IAM: "software.amazon.msk.auth.iam.IAMLoginModule required;",
-}
-_HANDLERS: Final = {_OAUTH: ("OAuthBearerLoginCallbackHandler", *IAM_HANDLERS), _IAM: IAM_HANDLERS}
-"""By mechanism, how the names of Java's classes end whose work is done here."""
 _JAVA_CLASSES: Final = ("sasl.client.callback.handler.class", "sasl.login.callback.handler.class", "sasl.login.class")
 _JAAS: Final = "sasl.jaas.config"
 _SERVICE_NAME: Final = "sasl.kerberos.service.name"
@@ -51,54 +32,116 @@ class SaslLogin:
         """None: both stand in the properties."""
         return ()
 
+    @property
+    def actions(self) -> Mapping[str, str]:
+        """None: rights are ACLs."""
+        return {}
 
-BrokerLogin: TypeAlias = SaslLogin | TokenFile | TokenEndpoint | KerberosLogin | IamLogin
+    def known_name(self) -> str | None:
+        """The username."""
+        return self.username
+
+    def opened(self, _host: str) -> SaslLogin:
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BearerTokens:
+    """Gives the token of now, and Kafka's extensions of a login. ``token`` raises ``AuthenticationError``."""
+
+    token: Callable[[], str]
+    extensions: Mapping[str, str]
+
+
+OpenedLogin: TypeAlias = SaslLogin | BearerTokens | ExchangeLogin
+"""A password, tokens, or messages to and fro."""
+
+
+class BrokerLogin(Protocol):
+    """What a file of properties states about a login."""
+
+    @property
+    def mechanism(self) -> str:
+        """Kafka's word for it."""
+        ...
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that decide who one is."""
+        ...
+
+    @property
+    def actions(self) -> Mapping[str, str]:
+        """By ACL operation, what a policy of the identity has to allow in its place; empty where rights are ACLs."""
+        ...
+
+    def known_name(self) -> str | None:
+        """The name of the principal without ``User:``, ``None`` when the settings do not show it."""
+        ...
+
+    def opened(self, host: str) -> OpenedLogin:
+        """What a connection needs of it; ``host`` is that of a bootstrap server."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginKind:
+    """A mechanism. ``read`` makes a login of the settings and raises ``UsageError`` naming the one that cannot be used."""
+
+    mechanism: str
+    module: str
+    """How the class name of its login module ends."""
+    needs: str
+    """What ``sasl.jaas.config`` states, in words or as an example."""
+    read: Callable[[JavaProperties, JaasLine], BrokerLogin]
+    handlers: tuple[str, ...] = ()
+    """How the names of Java's classes end whose work is done here."""
 
 
 def read_login(settings: JavaProperties) -> BrokerLogin:
     """What the ``sasl.*`` settings state. Raises ``UsageError`` naming the one that cannot be used."""
-    mechanism = settings.get("sasl.mechanism", _KERBEROS).upper()
-    if mechanism not in _MODULES:
-        raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here. Supported are {', '.join(_MODULES)}")
-    handlers = {name: text for name in _JAVA_CLASSES if (text := settings.get(name))}
-    for name, text in handlers.items():
-        if not text.endswith(_HANDLERS.get(mechanism, ("\0",))):
+    mechanism = settings.get("sasl.mechanism", "GSSAPI").upper()
+    kind = next((kind for kind in _kinds() if kind.mechanism == mechanism), None)
+    if kind is None:
+        known = ", ".join(kind.mechanism for kind in _kinds())
+        raise settings.refused("sasl.mechanism", f"{mechanism} is not supported here. Supported are {known}")
+    for name, text in java_classes(settings).items():
+        if not text.endswith(kind.handlers or ("\0",)):
             raise settings.refused(name, "Java classes cannot be used here")
-    line = _jaas(settings, mechanism)
-    if mechanism == _IAM:
-        _require_tls(settings)
-        return iam_login(line.options, as_token=False)
-    if mechanism == _OAUTH and any(text.endswith(IAM_HANDLERS) for text in handlers.values()):
-        _require_tls(settings)
-        return iam_login(line.options, as_token=True)
-    if mechanism == _OAUTH:
-        return read_tokens(settings, line)
-    if mechanism == _KERBEROS:
-        return _kerberos(settings, line)
+    return kind.read(settings, _jaas(settings, kind))
+
+
+def java_classes(settings: JavaProperties) -> dict[str, str]:
+    """The classes of a Java client that the settings name, by setting."""
+    return {name: text for name in _JAVA_CLASSES if (text := settings.get(name))}
+
+
+def _kinds() -> Iterator[LoginKind]:
+    yield from _KINDS
+    for place in added("LOGINS"):
+        yield from load(place)
+
+
+def _password(settings: JavaProperties, line: JaasLine) -> SaslLogin:
     if line.options.get("tokenauth", "").lower() == "true":
         raise settings.refused(_JAAS, "delegation tokens (tokenauth) are not supported here")
     if not line.options.get("username") or "password" not in line.options:
         raise settings.refused(_JAAS, "the username or the password is missing")
+    mechanism = settings.get("sasl.mechanism").upper()
     return SaslLogin(mechanism=mechanism, username=line.options["username"], password=line.options["password"])
 
 
-def _require_tls(settings: JavaProperties) -> None:
-    if settings.get("security.protocol").upper() != "SASL_SSL":
-        raise settings.refused("security.protocol", "logins with IAM need SASL_SSL")
-
-
-def _jaas(settings: JavaProperties, mechanism: str) -> JaasLine:
-    module = _MODULES[mechanism]
+def _jaas(settings: JavaProperties, kind: LoginKind) -> JaasLine:
     text = settings.get(_JAAS)
     if not text:
-        needs = "a user name and a password" if mechanism in _PASSWORDS else _EXAMPLES[mechanism]
-        raise settings.refused(_JAAS, f"the value is missing, and {mechanism} needs {needs}")
+        raise settings.refused(_JAAS, f"the value is missing, and {kind.mechanism} needs {kind.needs}")
     try:
         line = parse_jaas(text)
     except ValueError as error:
         raise settings.refused(_JAAS, f"the value cannot be read: {error}") from None
-    if not line.module.endswith(module):
-        raise settings.refused(_JAAS, f"the login module is not the {module} that {mechanism} takes")
+    if not line.module.endswith(kind.module):
+        raise settings.refused(_JAAS, f"the login module is not the {kind.module} that {kind.mechanism} takes")
     return line
 
 
@@ -110,3 +153,20 @@ def _kerberos(settings: JavaProperties, line: JaasLine) -> KerberosLogin:
         return kerberos_login(line.options, service_name=service, setting=_JAAS)
     except ValueError as error:
         raise settings.refused(_JAAS, str(error)) from None
+
+
+def _with_password(mechanism: str, module: str) -> LoginKind:
+    return LoginKind(mechanism=mechanism, module=module, needs="a user name and a password", read=_password)
+
+
+_KINDS: Final = (
+    _with_password("PLAIN", "PlainLoginModule"),
+    _with_password("SCRAM-SHA-256", "ScramLoginModule"),
+    _with_password("SCRAM-SHA-512", "ScramLoginModule"),
+    LoginKind(
+        mechanism="GSSAPI",
+        module=KERBEROS_MODULE,
+        needs="com.sun.security.auth.module.Krb5LoginModule required useTicketCache=true;",
+        read=_kerberos,
+    ),
+)

@@ -6,18 +6,13 @@ here, all others to the library's own, for the process may use the library for i
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kafka import errors as kafka_errors
 from kafka.net.sasl import SASL_MECHANISMS, register_sasl_mechanism
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from reconciler.backends.broker.logins import BrokerLogin, SaslLogin
-from reconciler.backends.broker.msk_iam import IamIdentity, IamLogin, iam_token
-from reconciler.backends.broker.token_endpoint import EndpointTokens
-from reconciler.backends.broker.tokens import TokenEndpoint, TokenFile
+from reconciler.backends.broker.logins import BearerTokens, BrokerLogin, SaslLogin
 from reconciler.backends.security.exchange import ExchangeLogin, SaslExchange
 from reconciler.errors import ReconcilerError
 
@@ -90,54 +85,35 @@ class _ExchangeMechanism:
 class _Tokens:
     """Gives the library tokens, and Kafka's extensions of a login."""
 
-    def __init__(self, token: Callable[[], str], extensions: Mapping[str, str]) -> None:
-        self._token = token
-        self._extensions = dict(extensions)
+    def __init__(self, tokens: BearerTokens) -> None:
+        self._tokens = tokens
 
     def token(self) -> str:
         """The current one. Raises ``LoginStoppedError``."""
         try:
-            return self._token()
+            return self._tokens.token()
         except ReconcilerError as error:
             raise LoginStoppedError(error) from error
 
     def extensions(self) -> dict[str, str]:
         """Names and values that go with the token."""
-        return self._extensions
-
-
-class _LastOfFile:
-    """The token in a file, and the last one while the file is being replaced."""
-
-    def __init__(self, file: TokenFile) -> None:
-        self._file = file
-        self._last = ""
-
-    def __call__(self) -> str:
-        with contextlib.suppress(OSError, ValueError):
-            self._last = self._file.token() or self._last
-        return self._last
+        return dict(self._tokens.extensions)
 
 
 def login_settings(login: BrokerLogin | None, *, host: str) -> dict[str, Any]:
     """The library's settings for a login; ``host`` is that of a bootstrap server."""
     if login is None:
         return {}
-    if isinstance(login, SaslLogin):
+    opened = login.opened(host)
+    if isinstance(opened, SaslLogin):
         return {
-            "sasl_mechanism": login.mechanism,
-            "sasl_plain_username": login.username,
-            "sasl_plain_password": login.password,
+            "sasl_mechanism": opened.mechanism,
+            "sasl_plain_username": opened.username,
+            "sasl_plain_password": opened.password,
         }
-    if isinstance(login, TokenFile | TokenEndpoint):
-        token = _LastOfFile(login) if isinstance(login, TokenFile) else EndpointTokens(login).token
-        return {"sasl_mechanism": login.mechanism, _CARRIER: _Tokens(token, login.extensions)}
-    if isinstance(login, IamLogin):
-        identity = IamIdentity(login)
-        if login.as_token:
-            return {"sasl_mechanism": login.mechanism, _CARRIER: _Tokens(lambda: iam_token(identity, host), login.extensions)}
-        return _exchange_settings(identity)
-    return _exchange_settings(login)
+    if isinstance(opened, BearerTokens):
+        return {"sasl_mechanism": login.mechanism, _CARRIER: _Tokens(opened)}
+    return _exchange_settings(opened)
 
 
 def _exchange_settings(login: ExchangeLogin) -> dict[str, Any]:

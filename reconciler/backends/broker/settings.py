@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reconciler.backends.broker.logins import BrokerLogin, SaslLogin, read_login
-from reconciler.backends.broker.tokens import TokenFile, unverified_claims
-from reconciler.backends.security.kerberos import KerberosLogin
+from reconciler.backends.broker.logins import BrokerLogin, read_login
 from reconciler.backends.security.properties_file import JavaProperties, file_content, load_properties
 from reconciler.backends.security.tls import Tls, read_tls
 from reconciler.errors import UsageError
@@ -126,23 +124,11 @@ def principal_name(security: Security) -> str | None:
 
     Brokers may map names (``ssl.principal.mapping.rules``, a principal builder), and hosted ones do; no client can see that.
     """
-    if isinstance(security.sasl, SaslLogin):
-        return security.sasl.username
-    if isinstance(security.sasl, TokenFile):
-        return _subject_of_token(security.sasl)
-    if isinstance(security.sasl, KerberosLogin):
-        return security.sasl.short_name
+    if security.sasl is not None:
+        return security.sasl.known_name()
     if security.tls is not None:
         return _subject_of_certificate(security.tls)
     return _ANONYMOUS
-
-
-def _subject_of_token(file: TokenFile) -> str | None:
-    try:
-        subject = unverified_claims(file.token()).get("sub")
-    except (OSError, ValueError):
-        return None
-    return subject if isinstance(subject, str) else None
 
 
 def _subject_of_certificate(tls: Tls) -> str | None:

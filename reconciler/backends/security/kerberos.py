@@ -67,9 +67,17 @@ class KerberosLogin:
         return () if self.keytab is None else (self.keytab,)
 
     @property
-    def short_name(self) -> str | None:
+    def actions(self) -> Mapping[str, str]:
+        """None: rights are ACLs."""
+        return {}
+
+    def known_name(self) -> str | None:
         """What Kafka's default rules make of the principal, ``None`` when only the ticket shows it."""
         return None if self.principal is None else self.principal.partition("@")[0].partition("/")[0]
+
+    def opened(self, _host: str) -> KerberosLogin:
+        """Itself."""
+        return self
 
     def begin(self, host: str) -> SaslExchange:
         """Begin a login at a server. Raises ``AuthenticationError``, or ``MissingDependencyError`` without the package."""

@@ -13,6 +13,7 @@ from reconciler.backends.broker.error_messages import (
     is_tls_failure,
     request_refusal,
 )
+from reconciler.features.logins.msk_iam import IamLogin
 
 WRONG_HOST = "IP address mismatch, certificate is not valid for '127.0.0.1'."
 TLS = f"Handshake failed: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {WRONG_HOST} (_ssl.c:1006)"
@@ -90,7 +91,7 @@ def test_the_hint_names_the_protocol_that_the_listener_may_want(error, protocol,
 
 @pytest.mark.parametrize(("operation", "action"), [(DESCRIBE, "Describe"), (ALTER, "Alter")])
 def test_an_iam_identity_without_the_right_is_sent_to_its_policy_and_not_to_kafka_acls(operation, action):
-    refusal = str(request_refusal(31, None, operation=operation, is_iam=True))
+    refusal = str(request_refusal(31, None, operation=operation, actions=IamLogin().actions))
 
     assert f"needs kafka-cluster:{action}ClusterDynamicConfiguration on the cluster's ARN" in refusal
     assert "kafka-acls" not in refusal

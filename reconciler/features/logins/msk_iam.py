@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from reconciler.backends.security.exchange import SaslExchange
+from reconciler.backends import BearerTokens, SaslExchange
 from reconciler.errors import AuthenticationError, MissingPackageError
 from reconciler.model import escaped
 
@@ -25,6 +25,10 @@ IAM_HANDLERS: Final = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackH
 """How the names of Amazon's classes for Java's clients end."""
 
 _ACTION: Final = "kafka-cluster:Connect"
+_ACTIONS: Final = {
+    "DescribeConfigs": "kafka-cluster:DescribeClusterDynamicConfiguration",
+    "AlterConfigs": "kafka-cluster:AlterClusterDynamicConfiguration",
+}
 _SERVICE: Final = "kafka-cluster"
 _VALID_SECONDS: Final = 900
 _VERSION: Final = "2020_10_22"
@@ -57,6 +61,22 @@ class IamLogin:
     def files(self) -> tuple[str, ...]:
         """None: the files of botocore are the user's own."""
         return ()
+
+    @property
+    def actions(self) -> Mapping[str, str]:
+        """What Amazon MSK asks for in place of ACL operations."""
+        return _ACTIONS
+
+    def known_name(self) -> str | None:
+        """``None``: only Amazon knows whose credentials they are."""
+        return None
+
+    def opened(self, host: str) -> BearerTokens | IamIdentity:
+        """The identity's one message, or signed tokens."""
+        identity = IamIdentity(self)
+        if not self.as_token:
+            return identity
+        return BearerTokens(token=lambda: iam_token(identity, host), extensions=self.extensions)
 
 
 def iam_login(options: Mapping[str, str], *, as_token: bool) -> IamLogin:

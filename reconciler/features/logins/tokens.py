@@ -7,6 +7,7 @@ TLS to the endpoint follows ``ssl.*`` options in ``sasl.jaas.config``, as in Kaf
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +16,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from reconciler.backends.security.properties_file import JaasLine, JavaProperties
-from reconciler.backends.security.tls import Tls, load_private_key, read_tls
+from reconciler.backends import BearerTokens, JaasLine, JavaProperties, Tls, load_private_key, read_tls
 from reconciler.errors import UsageError
 
 _MECHANISM: Final = "OAUTHBEARER"
@@ -48,6 +48,31 @@ class TokenFile:
     def files(self) -> tuple[str, ...]:
         """The files that decide who one is."""
         return (self.path,)
+
+    @property
+    def actions(self) -> Mapping[str, str]:
+        """None: rights are ACLs."""
+        return {}
+
+    def known_name(self) -> str | None:
+        """The subject of the token."""
+        try:
+            subject = unverified_claims(self.token()).get("sub")
+        except (OSError, ValueError):
+            return None
+        return subject if isinstance(subject, str) else None
+
+    def opened(self, _host: str) -> BearerTokens:
+        """The token in the file, and the last one while the file is being replaced."""
+        last = ""
+
+        def token() -> str:
+            nonlocal last
+            with contextlib.suppress(OSError, ValueError):
+                last = self.token() or last
+            return last
+
+        return BearerTokens(token=token, extensions=self.extensions)
 
     def token(self) -> str:
         """The token in the file now. Raises ``OSError`` or ``ValueError``."""
@@ -119,6 +144,21 @@ class TokenEndpoint:
         if isinstance(self.proof, AssertionFile):
             return (self.proof.path, *self.tls.files)
         return (*((self.proof.key_file,) if isinstance(self.proof, SignedAssertion) else ()), *self.tls.files)
+
+    @property
+    def actions(self) -> Mapping[str, str]:
+        """None: rights are ACLs."""
+        return {}
+
+    def known_name(self) -> str | None:
+        """``None``: the endpoint decides."""
+        return None
+
+    def opened(self, _host: str) -> BearerTokens:
+        """Tokens of the endpoint, fetched when they are needed."""
+        from reconciler.features.logins.token_endpoint import EndpointTokens
+
+        return BearerTokens(token=EndpointTokens(self).token, extensions=self.extensions)
 
 
 def unverified_claims(token: str) -> Mapping[str, Any]:

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from reconciler.backends.broker.token_endpoint import EndpointTokens
-from reconciler.backends.broker.tokens import ClientSecret, TokenEndpoint
 from reconciler.errors import AuthenticationError
+from reconciler.features.logins.token_endpoint import EndpointTokens
+from reconciler.features.logins.tokens import ClientSecret, TokenEndpoint
 from tests.support.bad_servers import serving
 
 NOW = 1_000_000.0

@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
-from reconciler.backends.broker.tokens import (
+from reconciler.backends import tls_context
+from reconciler.errors import AuthenticationError, MissingPackageError
+from reconciler.features.logins.tokens import (
     Assertion,
     AssertionFile,
     ClientSecret,
@@ -33,8 +35,6 @@ from reconciler.backends.broker.tokens import (
     TokenEndpoint,
     unverified_claims,
 )
-from reconciler.backends.security.tls import tls_context
-from reconciler.errors import AuthenticationError, MissingPackageError
 from reconciler.logs import log_event
 from reconciler.model import escaped
 
