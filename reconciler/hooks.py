@@ -56,7 +56,10 @@ class Command(NamedTuple):
 
 
 def added(kind: str) -> Iterator[Any]:
-    """What the features list under this name in ``hooks.py``, such as ``COMMANDS``; features by name."""
+    """What the features list under this name in ``hooks.py``, such as ``COMMANDS``; features by name.
+
+    ``SOURCES`` has classes of traffic, as ``traffic.traffic_files.Traffic``, each as ``module:name``.
+    """
     for feature in _features():
         yield from getattr(feature, kind, ())
 

@@ -54,11 +54,10 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
 
     ``recording``: a folder, or the address of one, which Spark's own reader reads.
     """
-    from reconciler.model import Form
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.opened_traffic import open_traffic
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic.traffic_files import Reading, find_traffic
 
     def session() -> SparkSession:
         if spark is None:
@@ -71,9 +70,7 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
     proposed = (
         {everybody: limits, Entity.of({"user": "team-007", "client-id": DEFAULT}): lower} if one_user else {everybody: lower}
     )
-    recorded = open_traffic(
-        find_traffic([str(recording)]), session, log_timezone="UTC", form=Form.EXACT if exact else Form.SECONDS
-    )
+    recorded = open_traffic(find_traffic([str(recording)]), session, Reading(by_seconds=not exact))
     return Backtest(
         recorded, BacktestRequest(current={everybody: limits}, proposed=proposed, declared=proposed, exact=exact)
     ).report()

@@ -128,7 +128,7 @@ def _verdicts(spark: SparkSession, file: Path, quotas: Mapping[Entity, Mapping[s
     from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.traffic_files import find_traffic
 
-    recorded = open_traffic(find_traffic([str(file)]), lambda: spark, log_timezone="UTC")
+    recorded = open_traffic(find_traffic([str(file)]), lambda: spark)
     try:
         report = Backtest(recorded, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
     finally:

@@ -4,7 +4,7 @@ One row goes one way. A source makes it a row of the canonical traffic schema, a
 rows get the number of their client (``columns``), and with it the groups in which they are judged. One shuffle brings the rows of
 a group together in the order of time (``shuffle``). The kernels judge the group (``judging``, ``kernels``), and the verdicts
 become a report (``backtest``). ``LocalRows`` and ``SparkRows`` run the same functions in this process and on Spark's workers.
-``Traffic.stays_here`` and ``SecondsSource`` choose, and log why.
+``Traffic.stays_here`` and ``SecondsSource`` choose, and log why. A class for each kind of source opens it (``traffic_files``).
 
 Glossary:
 
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.metric_servers import foreign_page, foreign_selector, series_text
     from reconciler.traffic.metric_targets import MetricTargets, ScrapeTarget
     from reconciler.traffic.moved_traffic import move_traffic
-    from reconciler.traffic.opened_traffic import keep_rows, look_first, open_traffic, read_batches
+    from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
     from reconciler.traffic.relocation import TrafficMoves
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
@@ -119,9 +119,8 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.traffic_files import Traffic, find_traffic
+    from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic
     from reconciler.traffic.traffic_source import Source, TrafficSource
     from reconciler.traffic.verdict_store import VerdictStore, parse_verdict_store
-    from reconciler.traffic.violation_traffic import require_traffic
 
 __getattr__ = lazy_face(__name__)

@@ -19,7 +19,7 @@ import reconciler
 from reconciler.errors import TrafficError, UsageError
 from reconciler.model import escaped
 from reconciler.text import list_some
-from reconciler.traffic.opened_traffic import keep_rows, look_first
+from reconciler.traffic.dataset_traffic import DatasetLogs
 from reconciler.traffic.seconds.compact import END_BYTES, LONGEST_LINE, SourceFile, log_id, whole_id
 from reconciler.traffic.seconds.day_folders import MANIFESTS, DayFolders
 from reconciler.traffic.seconds.day_ledger import LOG, TABLE, WHOLE, DayRange, LakeLedger, LakeSource, oldest_day
@@ -42,7 +42,7 @@ from reconciler.traffic.sources.on_spark import (
 )
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, footers_of, parts_of, read_part
 from reconciler.traffic.sources.request_log import LOG_KINDS
-from reconciler.traffic.traffic_files import Traffic
+from reconciler.traffic.traffic_files import Reading, Traffic
 from reconciler.traffic.traffic_source import Source
 
 if TYPE_CHECKING:
@@ -199,11 +199,11 @@ class ListedSources:
         traffic, mapping = self.traffic, self.traffic.mapping
         if self.listing is None:
             part = traffic.only([Path(source.name) for source in chosen.values()])
-            look_first(part, log_timezone=log_timezone)
+            part.look(log_timezone)
             if traffic.source is Source.NORMAL_FORM:
                 return _normal_form(spark, part.parquet)
             also = _ALSO if traffic.logs else _ALSO[:1]
-            return keep_rows(part, spark, log_timezone=log_timezone, also=also, kinds=LOG_KINDS)
+            return part.rows_on(spark, Reading(log_timezone=log_timezone, kinds=LOG_KINDS, also=tuple(also)))
         (dataset, *_) = traffic.datasets
         if dataset.is_table:
             return sourced_rows(table_frame(spark, dataset, self.between), mapping, escaped(str(dataset)))
@@ -262,7 +262,7 @@ def some_sources(traffic: Traffic, addresses: Sequence[str]) -> ListedSources:
 def _identified(files: LakeFiles, traffic: Traffic, listing: Listing) -> ListedSources:
     """Each file once, by its beginning or its end, as the file system has it now."""
     if listing.logs:
-        traffic = replace(traffic, source=Source.LOGS, mapping=None)
+        traffic = DatasetLogs(datasets=traffic.datasets, logs=listing.logs, between=traffic.between)
     names = [(log.broker, file) for log in listing.logs for file in log.files] or [(0, file) for file in listing.files]
     kept: dict[str, tuple[str, LakeSource]] = {}
     empty = []

@@ -1,70 +1,108 @@
-"""Finds the sources that ``--traffic`` names: request or violation logs, Parquet, mapped or recorder files, per-second totals."""
+"""What ``--traffic`` can name. A class for each kind of source claims its arguments, looks early and opens.
+
+``find_traffic`` asks the sources in their order: those of features first, then those of the core. Request logs are the last one,
+since a log may have any name.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from reconciler.errors import TrafficError, UsageError
+from reconciler.hooks import added, load
 from reconciler.logs import log_event
-from reconciler.traffic.seconds.folder import SegmentFolder
-from reconciler.traffic.sources.datasets import Dataset, is_dataset, parse_dataset, require_one_kind
-from reconciler.traffic.sources.log_documents import MARKER
-from reconciler.traffic.sources.log_files import BrokerFiles, find_logs, has_text
+from reconciler.model import escaped
+from reconciler.traffic.kinds import BYTES, Kind
+from reconciler.traffic.sources.datasets import Dataset
+from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.mapping import TrafficMapping
-from reconciler.traffic.sources.normal_form import (
-    DELTA,
-    EVENT,
-    GAUGE,
-    MEAN,
-)
-from reconciler.traffic.sources.parquet_parts import (
-    BYTES_A_ROW,
-    Between,
-    bytes_when_read,
-    footers_of,
-    has_one_value,
-    may_have_value,
-)
-from reconciler.traffic.sources.recorder_files import is_recorder_file, recorder_files_in
-from reconciler.traffic.sources.violation_log import VIOLATION
-from reconciler.traffic.traffic_source import Source
+from reconciler.traffic.sources.normal_form import DELTA, EVENT
+from reconciler.traffic.sources.parquet_parts import Between, bytes_when_read
+from reconciler.traffic.traffic_source import Source, TrafficSource
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.recording_gaps import RecordingGap
     from reconciler.traffic.session import SessionOptions
+    from reconciler.traffic.shuffle.on_spark import SparkRows
+    from reconciler.traffic.shuffle.rows import LocalRows
 
 _log: Final = logging.getLogger(__name__)
-_SMALL_BYTES: Final = 64 * 1024 * 1024
+_SOURCES: Final = (
+    "reconciler.traffic.parquet_traffic:TotalsFolder",
+    "reconciler.traffic.parquet_traffic:RecorderTraffic",
+    "reconciler.traffic.parquet_traffic:CanonicalFiles",
+    "reconciler.traffic.log_traffic:RequestLogs",
+)
+SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
-_SMALL_PARQUET: Final = 10_000_000
-"""Rows: half of the processor time of Spark, in 1.2 to 1.9 GB by seconds and 1.7 to 2.2 GB at every request."""
-_SMALL_GAUGES: Final = 200_000_000
-"""Rows: a gauge counts once, and is not sorted with all others. A day of 12,000 series every 15 s has a third of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """How rows are read. ``kinds``: what to read of logs, since each kind costs time. ``also``: columns beside the usual ones."""
+
+    log_timezone: str = "UTC"
+    kinds: Collection[Kind] = BYTES
+    also: tuple[str, ...] = ()
+    by_seconds: bool = False
+    """Whole seconds will be judged, so that rows are added up as they are read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """Files found, of one kind."""
+    """Recorded traffic of one kind, which is not open yet."""
 
-    source: Source
+    source: ClassVar[Source]
+    has_rows: ClassVar[bool] = True
+    """Whether it is rows, of which Spark's workers can read shares."""
+    has_amounts: ClassVar[bool] = True
+    """Whether it shows traffic, and not only throttles."""
+    takes_time: ClassVar[bool] = False
+    """Whether ``between`` may narrow it."""
+    needs_little_jvm: ClassVar[bool] = False
+    """Whether Java does not look at single rows, or at few."""
+
     logs: tuple[BrokerFiles, ...] = ()
     parquet: tuple[str, ...] = ()
+    """Files other than logs."""
     cells: Path | None = None
     mapping: TrafficMapping | None = None
     between: Between | None = None
-    """Of Parquet in the normal form, of the recorder and of datasets, only the rows of this time."""
+    """Only the rows of this time."""
     datasets: tuple[Dataset, ...] = ()
-    """What only Spark can find; ``source`` is right when ``open_traffic`` has listed them."""
+    """What only Spark can find."""
+
+    @staticmethod
+    def claims(path: Path) -> bool:
+        """Whether an argument is of this kind."""
+        del path
+        return False
+
+    @classmethod
+    def of(cls, arguments: Sequence[str]) -> Traffic:
+        """The traffic of arguments that it claims. Raises ``TrafficError`` and ``UsageError``."""
+        raise NotImplementedError
 
     @property
     def files(self) -> tuple[str, ...]:
         """By name; of per-second totals there are none. Datasets have the names of their arguments."""
         return tuple(map(str, self.datasets)) or tuple(file for log in self.logs for file in log.files) or self.parquet
 
-    def only(self, files: Collection[Path]) -> Traffic:
+    @property
+    def words(self) -> str:
+        """How many files of what it is, for progress."""
+        if self.cells is not None:
+            return f"per-second totals of {self.cells}"
+        return f"{len(self.files)} {self.source.value.replace('-', ' ')} {'file' if len(self.files) == 1 else 'files'}"
+
+    def only(self, files: Collection[Path]) -> Self:
         """The part of it that is in these files."""
         names = {str(file) for file in files}
         logs = (replace(log, files=tuple(file for file in log.files if file in names)) for log in self.logs)
@@ -72,22 +110,40 @@ class Traffic:
         return replace(self, logs=tuple(log for log in logs if log.files), parquet=parquet)
 
     @property
+    def is_local(self) -> bool:
+        """Whether it is files of this machine that are read as a whole."""
+        return not self.datasets and self.cells is None
+
+    @property
     def small(self) -> bool:
         """Whether Spark does better to compile little."""
-        of_files = self.source is not Source.CELLS and not self.datasets
-        return of_files and sum(Path(file).stat().st_size for file in self.files) < _SMALL_BYTES
+        return self.is_local and sum(Path(file).stat().st_size for file in self.files) < SMALL_BYTES
+
+    @property
+    def semantics(self) -> str:
+        """What a row is: ``EVENT``, or an amount of some time."""
+        return EVENT if self.mapping is None else self.mapping.semantics
+
+    @property
+    def of_requests(self) -> bool:
+        """Whether it may show single requests."""
+        return self.has_rows and self.semantics == EVENT
+
+    @property
+    def files_of_metrics(self) -> tuple[str, ...]:
+        """The files that have gauges or means, as far as their statistics show."""
+        return ()
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """What its rows have beside the canonical schema, where they are judged."""
+        return ()
 
     def stays_here(self, options: SessionOptions, *, compacting: bool = False) -> bool:
-        """Whether it is read in this process, without Spark: small traffic, where no master or server was asked for.
-
-        Per-second totals decide that themselves, when it is known which of them are needed.
-        """
-        if self.source is Source.CELLS or self.datasets:
-            return False
-        if self.source is Source.VIOLATIONS:
-            return True
-        read_bytes = bytes_when_read(self.files)
-        most_bytes = self._most_bytes_here(compacting=compacting)
+        """Whether it is read in this process, without Spark: small traffic, where no master or server was asked for."""
+        if not self.is_local or not self.has_rows:
+            return self.is_local
+        read_bytes, most_bytes = bytes_when_read(self.files), self.most_bytes_here(compacting=compacting)
         small = read_bytes <= most_bytes
         why = ("the traffic is small" if small else "the traffic is large") if options.unasked else "Spark was asked for"
         here = options.unasked and small
@@ -96,40 +152,66 @@ class Traffic:
         log_event(_log, "engine chosen", level=logging.INFO, engine=engine, where=options.where, why=why, **sizes)
         return here
 
-    def _most_bytes_here(self, *, compacting: bool) -> int:
-        if self.source is not Source.NORMAL_FORM:
-            return _SMALL_BYTES
-        if all(has_one_value(footer, "semantics", GAUGE) for _, footer in footers_of(self.parquet)):
-            return _SMALL_GAUGES * BYTES_A_ROW
-        return _SMALL_BYTES if compacting else _SMALL_PARQUET * BYTES_A_ROW
+    def most_bytes_here(self, *, compacting: bool) -> int:
+        """How much of it this process reads better than Spark."""
+        del compacting
+        return SMALL_BYTES
 
-    @property
-    def files_of_metrics(self) -> tuple[str, ...]:
-        """Parquet in the normal form that has gauges or means, as far as its statistics show."""
-        if self.source is not Source.NORMAL_FORM or self.datasets:
-            return ()
-        return tuple(file for file, footer in footers_of(self.parquet) if may_have_value(footer, "semantics", (GAUGE, MEAN)))
+    def require_identity(self) -> None:
+        """Raise ``UsageError`` where single requests have no identity."""
+        raise UsageError("--requests needs request logs: only they identify single requests")
 
-    @property
-    def of_requests(self) -> bool:
-        """Whether it may show single requests."""
-        has_sums = self.source in (Source.CELLS, Source.RECORDER, Source.VIOLATIONS)
-        return not has_sums and (self.mapping is None or self.mapping.semantics == EVENT)
+    def require_rows(self) -> None:
+        """Raise ``UsageError`` where there are no rows to read."""
+        if not self.has_rows:
+            raise self.refused()
 
-    @property
-    def has_second_sums(self) -> bool:
-        """Whether its charged rows are sums of whole seconds."""
-        return self.source is Source.RECORDER or (self.mapping is not None and self.mapping.semantics == DELTA)
+    def refused(self) -> UsageError:
+        """Why this process reads no rows of it."""
+        where = self.cells or escaped(str(self.datasets[0]))
+        return UsageError(f"{where} has per-second totals already, and no requests")
 
-    @property
-    def has_rows(self) -> bool:
-        """Whether it is rows, of which Spark's workers can read shares."""
-        return self.source not in (Source.VIOLATIONS, Source.CELLS)
+    def listed(self, session: Callable[[], SparkSession]) -> Traffic:
+        """The same, with what Spark finds at the addresses of a dataset."""
+        del session
+        return self
 
-    @property
-    def needs_little_jvm(self) -> bool:
-        """Whether Java does not look at single rows, or at few."""
-        return self.source in (Source.NORMAL_FORM, Source.CELLS) and not self.datasets
+    def look(self, log_timezone: str) -> None:
+        """Look at headers, footers and first rows, which takes milliseconds.
+
+        Raises ``TrafficError`` for what the whole traffic would be refused for later, ``UsageError`` for an unknown time zone.
+        """
+        del log_timezone
+
+    def gaps(self) -> tuple[RecordingGap, ...]:
+        """Times that a recorder noted as not observed."""
+        return ()
+
+    def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
+        """Rows in this process, file by file. Copies are not marked. Raises ``UsageError`` where there are none."""
+        del reading
+        raise self.refused()
+
+    def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
+        """Rows in this process, to be judged. Raises ``UsageError`` where there are none."""
+        from reconciler.traffic.shuffle.rows import LocalRows
+
+        batches = list(self.batches(reading))
+        return LocalRows(lambda _: batches)
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+        """Rows on Spark's workers. Text is read once and kept, other columns anew for each pass."""
+        del spark, reading
+        raise self.refused()
+
+    def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
+        """The clients and facts of its rows. Raises ``TrafficError`` when nothing can be used."""
+        from reconciler.traffic.request_traffic import open_rows
+
+        rows = self.rows_here(reading) if in_process else self.rows_on(session(), reading)
+        opened = open_rows(rows, source=self.source, files=self.files, columns=reading.also, has_sums=self.semantics == DELTA)
+        opened.facts = replace(opened.facts, gaps=self.gaps())
+        return opened
 
 
 def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None, *, between: Between | None = None) -> Traffic:
@@ -140,7 +222,7 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
     Raises ``TrafficError`` for a path without traffic, ``UsageError`` for no arguments, one file of two brokers, and a mixture.
     """
     traffic = replace(_find(arguments, mapping), between=between)
-    if between is not None and not traffic.datasets and traffic.source not in (Source.NORMAL_FORM, Source.RECORDER):
+    if between is not None and not traffic.takes_time:
         raise UsageError(
             "--since and --until need Parquet in the canonical traffic schema, files of the recorder, an address or a table. "
             "Leave them out, or give the address: file:///PATH"
@@ -152,71 +234,31 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
 
 
 def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
+    from reconciler.traffic.sources.datasets import is_dataset, parse_dataset, require_one_kind
+
     datasets = tuple(dataset for argument in arguments if (dataset := parse_dataset(argument)) is not None)
     require_one_kind(datasets, [argument for argument in arguments if not is_dataset(argument)])
     if datasets:
-        return Traffic(source=Source.NORMAL_FORM if mapping is None else Source.MAPPED, datasets=datasets, mapping=mapping)
+        from reconciler.traffic.dataset_traffic import Datasets
+
+        return Datasets.named(datasets, mapping)
     if mapping is not None:
-        if mapping.metrics:
-            raise UsageError("The mapping has metrics of a server. For files, write spec.columns")
-        files = tuple(file for argument in arguments for file in _mapped_of(Path(argument), mapping))
-        return Traffic(source=Source.MAPPED, parquet=files, mapping=mapping)
-    kinds = {_kind_of(Path(argument)) for argument in arguments}
+        from reconciler.traffic.parquet_traffic import MappedTraffic
+
+        return MappedTraffic.mapped(arguments, mapping)
+    sources = [load(place) for place in (*added("SOURCES"), *_SOURCES)]
+    kinds = dict.fromkeys(next(source for source in sources if source.claims(Path(argument))) for argument in arguments)
     if len(kinds) > 1:
-        names = " and ".join(sorted(kind.value for kind in kinds))
+        names = " and ".join(sorted(kind.source.value for kind in kinds))
         raise UsageError(f"--traffic names {names}: give one kind at a time, or compact them into one folder")
-    if kinds == {Source.CELLS}:
-        if len(arguments) > 1:
-            raise UsageError("--traffic names several folders of per-second totals: compact everything into one")
-        return Traffic(source=Source.CELLS, cells=Path(arguments[0]))
-    if kinds == {Source.NORMAL_FORM}:
-        return Traffic(
-            source=Source.NORMAL_FORM, parquet=tuple(file for argument in arguments for file in _parquet_of(Path(argument)))
-        )
-    if kinds == {Source.RECORDER}:
-        files_of_recorders = dict.fromkeys(file for argument in arguments for file in recorder_files_in(Path(argument)))
-        return Traffic(source=Source.RECORDER, parquet=tuple(files_of_recorders))
-    return _logs_of(arguments)
+    (kind,) = kinds or (sources[-1],)
+    traffic: Traffic = kind.of(arguments)
+    return traffic
 
 
-def _logs_of(arguments: Sequence[str]) -> Traffic:
-    """Request logs; where no file has a line of a request, and some file has one of a violation, violation logs."""
-    logs = find_logs(arguments)
-    if not any(has_text(file, MARKER) for log in logs for file in log.files):
-        broker_logs = find_logs(arguments, named=False)
-        if any(has_text(file, VIOLATION) for log in broker_logs for file in log.files):
-            return Traffic(source=Source.VIOLATIONS, logs=broker_logs)
-    return Traffic(source=Source.LOGS, logs=logs)
-
-
-def _kind_of(path: Path) -> Source:
-    if path.is_dir():
-        if SegmentFolder(path).exists():
-            return Source.CELLS
-        if any(map(is_recorder_file, path.rglob("quota-recorder-*"))):
-            return Source.RECORDER
-        return Source.NORMAL_FORM if any(path.rglob("*.parquet")) else Source.LOGS
-    if is_recorder_file(path) and path.exists():
-        return Source.RECORDER
-    return Source.NORMAL_FORM if path.suffix == ".parquet" and path.exists() else Source.LOGS
-
-
-def _mapped_of(path: Path, mapping: TrafficMapping) -> tuple[str, ...]:
-    if path.is_file():
-        return (str(path.resolve()),)
-    if not path.is_dir():
-        raise TrafficError(f"recorded traffic {path}: no such file or folder")
-    endings = (".parquet",) if mapping.form == "parquet" else (".csv", ".csv.gz", ".parquet")
-    files = sorted(file for file in path.rglob("*") if file.name.endswith(endings))
+def shown_files(path: Path, files: Sequence[Path], *, what: str) -> tuple[str, ...]:
+    """The paths of files that are not hidden. Raises ``TrafficError`` when there are none; ``what`` ends its sentence."""
     shown = [file for file in files if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)]
     if not shown:
-        raise TrafficError(f"recorded traffic {path}: the folder has no file whose name ends in {' or '.join(endings)}")
-    return tuple(str(file.resolve()) for file in shown)
-
-
-def _parquet_of(path: Path) -> tuple[str, ...]:
-    files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
-    shown = [file for file in files if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)]
-    if not shown:
-        raise TrafficError(f"recorded traffic {path}: its Parquet files are all hidden, as of a job that did not finish")
+        raise TrafficError(f"recorded traffic {path}: {what}")
     return tuple(str(file.resolve()) for file in shown)

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.errors import TrafficError, UsageError
+from reconciler.errors import TrafficError
 from reconciler.model import BucketVerdict, Observations
 from reconciler.text import list_some
 from reconciler.traffic.judging.by_seconds import Lines, Points
@@ -33,15 +33,6 @@ from reconciler.traffic.traffic_source import Facts, Source
 STATUS: Final = "violation"
 """The status of its lines, and their semantics."""
 _MINUTE_US: Final = 60_000_000
-
-
-def require_traffic(source: Source, files: Sequence[str]) -> None:
-    """Raise ``UsageError`` where traffic is needed and the files are violation logs."""
-    if source is Source.VIOLATIONS:
-        raise UsageError(
-            f"{list_some(files, 1)} is a violation log, which has throttles and no traffic. Give it to backtest or why, or give "
-            "other traffic here"
-        )
 
 
 class ViolationTraffic:

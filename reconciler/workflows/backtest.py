@@ -235,7 +235,7 @@ def _with_rows(
     Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError``, ``FileAccessError`` and ``UntrustedError``.
     ``UsageError`` is also raised for an address or a table that has other rows already.
     """
-    from reconciler.traffic import Backtest, ShardedBacktest, open_sharded, spark_with_progress
+    from reconciler.traffic import Backtest, Reading, ShardedBacktest, open_sharded, spark_with_progress
 
     traffic, wanted = _find(proposal, options)
     if not traffic.has_rows:
@@ -243,14 +243,12 @@ def _with_rows(
     if store.needs_spark or (traffic.has_rows and not traffic.stays_here(wanted)):
         with spark_with_progress(wanted, progress) as spark:
             store.require_free_on(spark)
-            _step(progress, f"reading {_what(traffic)}")
+            _step(progress, f"reading {traffic.words}")
             sharded = open_sharded(
                 traffic,
                 spark,
-                log_timezone=options.log_timezone,
-                kinds=_limited_kinds(proposal),
+                Reading(log_timezone=options.log_timezone, kinds=_limited_kinds(proposal), by_seconds=not question.exact),
                 max_unreadable=options.max_unreadable,
-                by_seconds=not question.exact,
             )
             if sharded is not None:
                 run = ShardedBacktest(sharded, question, failing_rows(proposal))
@@ -376,7 +374,7 @@ def open_recorded(
     ``form``: as ``open_traffic`` has it. ``throttles``: recorded throttles will be asked for, of requests of every kind.
     Raises ``UsageError``, ``MissingDependencyError``, ``TrafficError`` and ``UntrustedError``.
     """
-    from reconciler.traffic import Kind, Source, open_traffic, spark_with_progress
+    from reconciler.traffic import Kind, Reading, Source, open_traffic, spark_with_progress
 
     traffic, wanted = _find(proposal, options)
     with contextlib.ExitStack() as stack:
@@ -384,16 +382,18 @@ def open_recorded(
         def session() -> SparkSession:
             return stack.enter_context(spark_with_progress(wanted, progress))
 
-        _step(progress, f"reading {_what(traffic)}")
+        _step(progress, f"reading {traffic.words}")
         recorded = open_traffic(
             traffic,
             functools.cache(session),
-            log_timezone=options.log_timezone,
+            Reading(
+                log_timezone=options.log_timezone,
+                kinds=tuple(Kind) if throttles else _limited_kinds(proposal),
+                by_seconds=form is Form.SECONDS,
+            ),
             in_process=traffic.stays_here(wanted),
             requests=options.requests is not None or (throttles and traffic.source is Source.LOGS),
-            kinds=tuple(Kind) if throttles else _limited_kinds(proposal),
             max_unreadable=options.max_unreadable,
-            form=form,
         )
         stack.callback(recorded.close)
         yield recorded
@@ -457,13 +457,6 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
     return judged_by_rules(
         named, proposal.spec.backtest, owners=proposal.owners, owner_of=proposal.owner_of, sources=proposal.sources
     )
-
-
-def _what(traffic: Traffic) -> str:
-    if traffic.cells is not None:
-        return f"per-second totals of {traffic.cells}"
-    count = len(traffic.files)
-    return f"{count} {traffic.source.value.replace('-', ' ')} {'file' if count == 1 else 'files'}"
 
 
 def _step(progress: Progress | None, message: str) -> None:

@@ -89,16 +89,14 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
         return _pages(options, options.prometheus, progress)
     if options.known_clients is not None:
         raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
-    from reconciler.traffic import SegmentFolder, find_traffic, look_first, read_mapping, require_traffic
+    from reconciler.traffic import SegmentFolder, find_traffic, read_mapping
 
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
-    if traffic.cells is not None:
-        raise UsageError(f"{traffic.cells} has per-second totals already, and no requests")
     if traffic.datasets:
         raise UsageError(
             f"compact reads files of this machine, and not {traffic.datasets[0]}. Give backtest this address instead"
         )
-    require_traffic(traffic.source, traffic.files)
+    traffic.require_rows()
     if of_metrics := traffic.files_of_metrics:
         raise UsageError(
             f"{list_some(of_metrics, 1)} has samples of metrics, of which no totals of seconds can be made. Keep the files, "
@@ -110,7 +108,7 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     made: tuple[Segment, ...] = ()
     if wanted:
         chosen = traffic.only(wanted)
-        look_first(chosen, log_timezone=options.log_timezone)
+        chosen.look(options.log_timezone)
         made = _add(chosen, wanted, folder, options, progress, f"compacting {len(wanted)} of {len(sources) + len(empty)} files")
     return CompactResult(
         compacted=tuple(str(path) for path in wanted),
@@ -133,16 +131,17 @@ def _add(
     from reconciler.traffic import (
         CLUSTER,
         Compaction,
+        Kind,
+        Reading,
         SessionOptions,
         Source,
-        keep_rows,
-        read_batches,
         read_spark_settings,
         spark_with_progress,
     )
 
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable, of_logs=bool(traffic.logs))
-    zone, also = options.log_timezone, ("file", CLUSTER) if traffic.logs else ("file",)
+    also = ("file", CLUSTER) if traffic.logs else ("file",)
+    reading = Reading(log_timezone=options.log_timezone, kinds=tuple(Kind), also=also)
     where = SessionOptions(
         master=options.master,
         remote=options.remote,
@@ -153,12 +152,12 @@ def _add(
     )
     if traffic.stays_here(where, compacting=True):
         progress.step(step)
-        return compaction.in_process(read_batches(traffic, log_timezone=zone, also=also))
+        return compaction.in_process(traffic.batches(reading))
     with spark_with_progress(where, progress) as spark:
         progress.step(step)
         if traffic.source is Source.NORMAL_FORM:
             return compaction.of_normal_form(spark)
-        with contextlib.closing(keep_rows(traffic, spark, log_timezone=zone, also=also)) as rows:
+        with contextlib.closing(traffic.rows_on(spark, reading)) as rows:
             return compaction.on_spark(rows)
 
 

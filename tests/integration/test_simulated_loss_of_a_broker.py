@@ -10,8 +10,7 @@ import pytest
 
 from reconciler.features.sandbox.spec import SandboxSpec
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.opened_traffic import read_batches
-from reconciler.traffic.traffic_files import find_traffic
+from reconciler.traffic.traffic_files import Reading, find_traffic
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.partition_senders import SteadySender, create_placed_topic, sending
@@ -63,7 +62,7 @@ def throttled(logs: Mapping[int, Path]) -> set[tuple[str, int]]:
     return {
         (row["client_id"], broker)
         for broker, log in logs.items()
-        for batch in read_batches(find_traffic([f"{broker}={log}"]), log_timezone="UTC", also=(), kinds=(Kind.PRODUCE,))
+        for batch in find_traffic([f"{broker}={log}"]).batches(Reading(kinds=(Kind.PRODUCE,)))
         for row in batch.to_pylist()
         if row["throttled"]
     }

@@ -91,7 +91,7 @@ def no_spark() -> SparkSession:
 
 def judged(folder: Path, rows: list[dict[str, object]], limit: float) -> MeanVerdicts:
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "gauges.parquet", row_group_size=50)
-    traffic = open_traffic(find_traffic([str(folder)]), no_spark, log_timezone="UTC", in_process=True)
+    traffic = open_traffic(find_traffic([str(folder)]), no_spark, in_process=True)
     tables = {KEY: Resolver({ALICE: {KEY: limit}}, KEY)}
     return judge_means(traffic.means, tables, tables, DEFAULT_WINDOW, traffic.sample_counts)
 
@@ -184,7 +184,7 @@ def test_samples_are_folded_as_in_sql(tmp_path_factory: pytest.TempPathFactory, 
     folder = tmp_path_factory.mktemp("folded")
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     pq.write_table(table, folder / "a.parquet", row_group_size=7)
-    traffic = open_traffic(find_traffic([str(folder)]), no_spark, log_timezone="UTC", in_process=True)
+    traffic = open_traffic(find_traffic([str(folder)]), no_spark, in_process=True)
     relation = duckdb.sql(
         "select broker, user, client_id, max(amount), count(*), epoch_us(min(ts)), epoch_us(max(ts)), "
         "count(*) filter (throttled), avg(interval_ms) filter (interval_ms <= 300000) from "

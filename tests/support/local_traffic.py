@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from reconciler.traffic.traffic_source import TrafficSource
 
 
-def open_here(traffic: Traffic, *, log_timezone: str = "UTC", **options: Any) -> TrafficSource:
-    """As ``open_traffic`` with these options."""
-    from reconciler.traffic.opened_traffic import open_traffic
-
-    return open_traffic(traffic, no_spark, log_timezone=log_timezone, in_process=True, **options)
+def open_here(traffic: Traffic, **options: Any) -> TrafficSource:
+    """As ``open_traffic`` with these options, and those of ``Reading``. ``form``: how it will be judged."""
+    return open_anywhere(traffic, None, **options)
 
 
-def open_anywhere(traffic: Traffic, spark: SparkSession | None, *, log_timezone: str = "UTC", **options: Any) -> TrafficSource:
+def open_anywhere(traffic: Traffic, spark: SparkSession | None, **options: Any) -> TrafficSource:
     """On ``spark``, if it is given."""
-    from reconciler.traffic.opened_traffic import open_traffic
+    from reconciler.model import Form
+    from reconciler.traffic import Reading, open_traffic
 
-    if spark is None:
-        return open_here(traffic, log_timezone=log_timezone, **options)
-    return open_traffic(traffic, lambda: spark, log_timezone=log_timezone, **options)
+    reading = {name: options.pop(name) for name in ("log_timezone", "kinds") if name in options}
+    how = Reading(by_seconds=options.pop("form", None) is Form.SECONDS, **reading)
+    session = no_spark if spark is None else lambda: spark
+    return open_traffic(traffic, session, how, in_process=spark is None, **options)
 
 
 def no_spark() -> SparkSession:

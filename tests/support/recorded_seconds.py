@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from reconciler.traffic.kinds import BYTES
-from reconciler.traffic.opened_traffic import read_batches
-from reconciler.traffic.traffic_files import find_traffic
+from reconciler.traffic.traffic_files import Reading, find_traffic
 
 Client: TypeAlias = tuple[str, str | None, str | None]
 Seconds: TypeAlias = dict[int, int]
@@ -28,7 +27,7 @@ class LoggedRequest:
 def logged_requests(log: Path, broker: int = 1) -> Mapping[Client, list[LoggedRequest]]:
     """The charged produce and fetch requests of each client."""
     found: dict[Client, list[LoggedRequest]] = defaultdict(list)
-    for batch in read_batches(find_traffic([f"{broker}={log}"]), log_timezone="UTC", also=(), kinds=BYTES):
+    for batch in find_traffic([f"{broker}={log}"]).batches(Reading()):
         for row in batch.to_pylist():
             if row["status"] == "charged" and row["records"] + row["overhead"]:
                 client = row["kind"], row["user"], row["client_id"]
@@ -39,7 +38,7 @@ def logged_requests(log: Path, broker: int = 1) -> Mapping[Client, list[LoggedRe
 def recorded_seconds(folder: Path) -> Mapping[Client, Seconds]:
     """The recorder's sums of produced and fetched bytes by client."""
     found: dict[Client, Seconds] = defaultdict(dict)
-    for batch in read_batches(find_traffic([str(folder)]), log_timezone="UTC", also=()):
+    for batch in find_traffic([str(folder)]).batches(Reading()):
         for row in batch.to_pylist():
             if row["status"] == "charged" and row["kind"] in BYTES and row["records"]:
                 found[row["kind"], row["user"], row["client_id"]][row["ts_us"] // _SECOND_US] = row["records"]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.opened_traffic import read_batches
+from reconciler.traffic.log_traffic import RequestLogs
+from reconciler.traffic.parquet_traffic import CanonicalFiles
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.normal_form import FILE, ROWS
 from reconciler.traffic.spark_versions import frame_of_table
-from reconciler.traffic.traffic_files import Traffic
-from reconciler.traffic.traffic_source import Source
+from reconciler.traffic.traffic_files import Reading, Traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ def traffic_rows(
     traffic: Traffic, *, log_timezone: str = "UTC", also: Sequence[str] = (), kinds: Collection[Kind] = BYTES
 ) -> list[SimpleNamespace]:
     """Each row with its columns as attributes, in the order of the files."""
-    batches = read_batches(traffic, log_timezone=log_timezone, also=also, kinds=kinds)
+    batches = traffic.batches(Reading(log_timezone=log_timezone, also=tuple(also), kinds=kinds))
     return [SimpleNamespace(**row) for batch in batches for row in batch.to_pylist()]
 
 
@@ -34,13 +34,13 @@ def log_rows(
 ) -> list[SimpleNamespace]:
     """The rows of one request log."""
     logs = (BrokerFiles(broker=broker, files=(str(path),)),)
-    return traffic_rows(Traffic(source=Source.LOGS, logs=logs), log_timezone=log_timezone, also=also, kinds=kinds)
+    return traffic_rows(RequestLogs(logs=logs), log_timezone=log_timezone, also=also, kinds=kinds)
 
 
 def normal_form_batches(files: Iterable[str | Path], *, with_file: bool = False) -> list[pa.RecordBatch]:
     """The rows of Parquet files in the normal form."""
-    traffic = Traffic(source=Source.NORMAL_FORM, parquet=tuple(map(str, files)))
-    return list(read_batches(traffic, log_timezone="UTC", also=("file",) if with_file else ()))
+    traffic = CanonicalFiles(parquet=tuple(map(str, files)))
+    return list(traffic.batches(Reading(also=("file",) if with_file else ())))
 
 
 def normal_form_frame(spark: SparkSession, files: Iterable[str | Path], *, with_file: bool = False) -> DataFrame:

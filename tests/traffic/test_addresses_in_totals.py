@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.errors import TrafficError
 from reconciler.model import DEFAULT, BacktestReport, Entity, Verdict
-from reconciler.traffic import Backtest, BacktestRequest, Compaction, Kind, SegmentFolder, SourceFile, find_traffic, read_batches
+from reconciler.traffic import Backtest, BacktestRequest, Compaction, Kind, Reading, SegmentFolder, SourceFile, find_traffic
 from reconciler.traffic.seconds.folder import SERIES
 from reconciler.traffic.seconds.history import SecondsSource, open_history
 from tests.support.all_kinds import rows, write
@@ -32,7 +32,7 @@ def earlier(tmp_path: Path) -> Path:
 def compact(folder: Path, source: Path, name: str) -> None:
     """``source``, as a file of this name, into the folder."""
     known = SourceFile(path=source, id=name, size=source.stat().st_size)
-    batches = read_batches(find_traffic([str(source)]), log_timezone="UTC", also=("file",))
+    batches = find_traffic([str(source)]).batches(Reading(also=("file",)))
     Compaction(files={source: known}, folder=SegmentFolder(folder)).in_process(batches)
 
 

@@ -323,7 +323,7 @@ def test_markdown_and_html_have_the_answer_and_every_section(folder: Path) -> No
     titles = ("Over their limits then", "Traffic of all clients by broker", "Whose traffic moves", "How it is simulated")
     markdown = (folder / "report.md").read_text()
     html = (folder / "page.html").read_text()
-    assert markdown.startswith("## Simulation: Without broker 3, 2 of 3 quota groups with a limit would be throttled")
+    assert "**Without broker 3, 2 of 3 quota groups with a limit would be throttled" in markdown
     assert "<h1>Without broker 3, 2 of 3 quota groups with a limit would be throttled" in html
     for title in titles:
         assert f"### {title}" in markdown

@@ -18,7 +18,7 @@ from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.opened_traffic import open_traffic
 from reconciler.traffic.shards.replays import ROOM
 from reconciler.traffic.spark_versions import collect_table
-from reconciler.traffic.traffic_files import Traffic, find_traffic
+from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic
 from reconciler.traffic.verdict_rows import arrow_schema, verdict_batches
 from tests.support import all_kinds
 
@@ -84,7 +84,7 @@ def question(before: Any, after: Any, **options: Any) -> BacktestRequest:
 
 
 def in_one_process(traffic: Traffic, asked: BacktestRequest) -> BacktestReport:
-    recorded = open_traffic(traffic, _no_session, log_timezone="UTC", in_process=True)
+    recorded = open_traffic(traffic, _no_session, in_process=True)
     return Backtest(recorded, asked).report()
 
 
@@ -121,7 +121,7 @@ def test_rows_and_report_are_those_of_one_process(
     asked = question(*CHANGES[change], exact=exact)
     expected = in_one_process(traffic, asked)
 
-    opened = open_sharded(traffic, spark, log_timezone="UTC", by_seconds=not exact)
+    opened = open_sharded(traffic, spark, Reading(by_seconds=not exact))
     assert opened is not None
     run = ShardedBacktest(opened, asked, room=room)
     with caplog.at_level(logging.DEBUG, "reconciler"):

@@ -100,18 +100,18 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
 
 
 def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.opened_traffic import keep_rows
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.log_evidence import CLUSTER
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic.sources.request_log import LOG_KINDS
+    from reconciler.traffic.traffic_files import Reading, find_traffic
 
     def add(*names: str, into: str) -> SegmentFolder:
         folders = [tmp_path / name for name in names]
         files = {(folder / "kafka-request.log").resolve(): folder.name for folder in folders}
         sources = {path: SourceFile(path=path, id=name, size=path.stat().st_size) for path, name in files.items()}
         traffic = find_traffic([str(folder) for folder in folders])
-        with contextlib.closing(keep_rows(traffic, spark, log_timezone="UTC", also=("file", CLUSTER))) as rows:
+        with contextlib.closing(traffic.rows_on(spark, Reading(kinds=LOG_KINDS, also=("file", CLUSTER)))) as rows:
             Compaction(files=sources, folder=SegmentFolder(tmp_path / into)).on_spark(rows)
         return SegmentFolder(tmp_path / into)
 
@@ -185,7 +185,7 @@ def test_an_old_java_is_named_before_anything_is_read(tmp_path: Path) -> None:
     done = run(*asked, cwd=tmp_path, env={"JAVA_HOME": str(home)}, timeout=400)
     assert (done.code, done.out) == (1, "")
     assert "needs Java 17 or newer" in done.err
-    assert "has Java 11" in done.err
+    assert "is Java 11" in done.err
     assert not list(tmp_path.glob("cells/segments/*"))
 
 

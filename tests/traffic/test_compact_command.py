@@ -90,10 +90,10 @@ def judged(spark: SparkSession, logs: Path, *, exact: bool) -> dict[str, Any]:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.sources.request_log import LOG_KINDS
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic.traffic_files import Reading, find_traffic
 
     quotas = {Entity.of({"user": "alice"}): {"producer_byte_rate": 102400.0}}
-    recorded = open_traffic(find_traffic([f"7={logs}"]), lambda: spark, log_timezone="UTC", kinds=LOG_KINDS)
+    recorded = open_traffic(find_traffic([f"7={logs}"]), lambda: spark, Reading(kinds=LOG_KINDS))
     try:
         report = Backtest(recorded, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
     finally:

@@ -53,7 +53,7 @@ def test_all_forms_agree(spark: SparkSession, recording: tuple[Path, dict[Entity
     grouping = group_series(history.series, resolvers(quotas), resolvers(SPLIT))
     everything = range(len(grouping.groups))
 
-    traffic = open_traffic(find_traffic([f"1={log}"]), lambda: spark, log_timezone="UTC")
+    traffic = open_traffic(find_traffic([f"1={log}"]), lambda: spark)
     here, on_spark = (SecondsSource(SegmentFolder(tmp_path), lambda: spark, most_here=most) for most in (10**9, 0))
     from_rows = traffic.by_seconds(grouping, everything, Era.OVERLAPPING)
     assert from_rows == here.by_seconds(grouping, everything, Era.OVERLAPPING)

@@ -33,12 +33,11 @@ def mapped(tmp_path: Path, spec: str) -> Any:
 
 
 def rows_of(tmp_path: Path, spec: str, *files: Path) -> list[SimpleNamespace]:
-    from reconciler.traffic.opened_traffic import look_first
     from reconciler.traffic.traffic_files import find_traffic
     from tests.support.traffic_rows import traffic_rows
 
     traffic = find_traffic([str(file) for file in files], mapped(tmp_path, spec))
-    look_first(traffic, log_timezone="UTC")
+    traffic.look("UTC")
     found = traffic_rows(traffic)
     return sorted(found, key=lambda row: (row.ts_us or 0, row.records or 0))
 

@@ -105,7 +105,7 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(
         def opened(*, in_sql: bool = False, folder: Path = folder) -> TrafficSource:
             if in_sql:
                 return InSql(spark, [str(file.resolve()) for file in sorted(folder.glob("*.parquet"))])
-            return open_traffic(find_traffic([str(folder)]), lambda: spark, log_timezone="UTC")
+            return open_traffic(find_traffic([str(folder)]), lambda: spark)
 
         found["seconds"][partitions] = report(opened())
         if partitions in (1, max(cuts)):

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from reconciler.formats.schema_check import load_schema
-from reconciler.traffic.opened_traffic import read_batches
-from reconciler.traffic.traffic_files import find_traffic
+from reconciler.traffic.sources.request_log import LOG_KINDS
+from reconciler.traffic.traffic_files import Reading, find_traffic
 from tests.support.command import Command, run
 from tests.support.recorder_lines import write_members, write_sums
 from tests.traffic.conftest import RECORDINGS, recorded_snapshot
@@ -40,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "quotas" / "quotas.yaml").write_text(MANIFEST, encoding="utf-8")
     (root / "snapshot.json").write_text(recorded_snapshot(), encoding="utf-8")
     sums: dict[tuple[str, str | None, str | None], dict[int, int]] = defaultdict(lambda: defaultdict(int))
-    for batch in read_batches(find_traffic([f"3={LOG}"]), log_timezone="UTC", also=()):
+    for batch in find_traffic([f"3={LOG}"]).batches(Reading(kinds=LOG_KINDS)):
         for row in batch.to_pylist():
             if row["status"] == "charged":
                 client = row["kind"], row["user"], row["client_id"]

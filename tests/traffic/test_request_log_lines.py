@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.traffic.opened_traffic import look_first
-from reconciler.traffic.traffic_files import Traffic
-from reconciler.traffic.traffic_source import Source
+from reconciler.traffic.log_traffic import RequestLogs
 from tests.traffic.log_lines import fetch_request, fetch_response, line, produce_request, produce_response
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ def test_local_time_is_read_in_the_zone_that_is_said(tmp_path: Path) -> None:
 
 def test_an_unknown_zone_is_refused() -> None:
     with pytest.raises(UsageError, match="Mars/Olympus"):
-        look_first(Traffic(source=Source.LOGS), log_timezone="Mars/Olympus")
+        RequestLogs().look("Mars/Olympus")
 
 
 def test_a_request_is_charged_when_its_answer_was_built(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from reconciler.traffic.backtest import Backtest, BacktestRequest
 from reconciler.traffic.opened_traffic import open_traffic
 from reconciler.traffic.shards.opening import open_sharded
 from reconciler.traffic.shards.run import ShardedBacktest
-from reconciler.traffic.traffic_files import Traffic, find_traffic
+from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,15 +79,15 @@ LARGE = pytest.mark.large
 )
 def test_skew_and_adaptive_plans_change_no_number(spark: SparkSession, traffic: Traffic, settings: str, exact: bool) -> None:
     asked = BacktestRequest(current=NOW, proposed=LIMITS, declared=LIMITS, exact=exact)
-    here = open_traffic(traffic, lambda: spark, log_timezone="UTC", in_process=True)
+    here = open_traffic(traffic, lambda: spark, in_process=True)
     expected = Backtest(here, asked).report()
     session = spark.newSession()
     for name, value in SETTINGS[settings].items():
         session.conf.set(name, value)
 
     form = Form.EXACT if exact else Form.SECONDS
-    on_workers = Backtest(open_traffic(traffic, lambda: session, log_timezone="UTC", form=form), asked).report()
-    sharded = open_sharded(traffic, session, log_timezone="UTC", by_seconds=not exact)
+    on_workers = Backtest(open_traffic(traffic, lambda: session, Reading(by_seconds=form is Form.SECONDS)), asked).report()
+    sharded = open_sharded(traffic, session, Reading(by_seconds=not exact))
     assert sharded is not None
     assert (sharded.sums is None) == exact
     run = ShardedBacktest(sharded, asked)

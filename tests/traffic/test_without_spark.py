@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.documents.backtest import backtest_to_json
-from reconciler.model import Form
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.kinds import Kind
 from tests.support import all_kinds
@@ -126,17 +125,16 @@ def found(*paths: Path, mapping: Path | None = None) -> Traffic:
 def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bool, current: bool) -> tuple[str, list[str]]:
     from reconciler.traffic.backtest import Backtest, BacktestRequest
     from reconciler.traffic.opened_traffic import open_traffic
+    from reconciler.traffic.traffic_files import Reading
     from reconciler.traffic.traffic_source import Source
 
     asked = exact and traffic.source is Source.LOGS
     recorded = open_traffic(
         traffic,
         lambda: spark,
-        log_timezone="Europe/Berlin",
+        Reading(log_timezone="Europe/Berlin", kinds=tuple(Kind), by_seconds=not exact),
         in_process=in_process,
         requests=asked,
-        form=Form.EXACT if exact else Form.SECONDS,
-        kinds=tuple(Kind),
     )
     try:
         question = BacktestRequest(
@@ -194,7 +192,7 @@ def test_a_world_of_odd_rows_is_read_alike(spark: SparkSession, tmp_path: Path) 
     for number, table in enumerate(tables):
         pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=400)
     traffic = found(tmp_path)
-    there = open_traffic(traffic, lambda: spark, log_timezone="UTC", max_unreadable=1.0)
+    there = open_traffic(traffic, lambda: spark, max_unreadable=1.0)
     batches = [rows_of(batch) for table in tables for batch in table.to_batches()]
     here = RequestTraffic(LocalRows(lambda _: batches), source=Source.NORMAL_FORM, files=traffic.files)
     assert here.facts == there.facts

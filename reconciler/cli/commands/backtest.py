@@ -350,26 +350,26 @@ def backtest_as(name: str, report: BacktestReport, *, details: bool = False) -> 
             return render_backtest_markdown(report, budget=SUMMARY_BUDGET)
         case "html":
             from reconciler.cli.renderings import repository_links
-            from reconciler.render import backtest_view, view_html
+            from reconciler.render import backtest_html
 
-            return view_html(backtest_view(report, page=True), repository_links(report.commit.commit))
-    from reconciler.render import backtest_view, plain
+            return backtest_html(report, repository_links(report.commit.commit))
+    from reconciler.render import backtest_lines, plain
 
-    return plain(backtest_view(report, details=details).lines)
+    return plain(backtest_lines(report, details=details))
 
 
 def print_backtest(args: BacktestArguments, report: BacktestReport, files: Sequence[tuple[str, Path]]) -> None:
     """Write a report to the files of ``--out``, then print it as ``--format``. Raises ``FileAccessError``, ``OutputError``."""
     from reconciler.documents import backtest_to_json
     from reconciler.files import write_whole
-    from reconciler.render import backtest_view
+    from reconciler.render import backtest_lines
 
     for name, path in files:
         write_whole(path, [backtest_as(name, report, details=args.details)])
     output.print_result(
         args,
         document=lambda: backtest_to_json(report),
-        lines=lambda: backtest_view(report, details=args.details).lines,
+        lines=lambda: backtest_lines(report, details=args.details),
         other=lambda name: backtest_as(name, report),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,17 +14,19 @@ from pyspark.sql import functions as F
 from reconciler.errors import UsageError
 from reconciler.traffic.client_seconds import ONE_PASS, keep_sums
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, SCHEMA, statuses
-from reconciler.traffic.kinds import BYTES, Kind
-from reconciler.traffic.opened_traffic import recorded_gaps, require_usable, rows_for_workers
+from reconciler.traffic.dataset_traffic import DayTotals
+from reconciler.traffic.kinds import Kind
+from reconciler.traffic.opened_traffic import require_usable, rows_for_workers
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
-from reconciler.traffic.seconds.day_traffic import DaysTraffic, find_days
+from reconciler.traffic.seconds.day_traffic import DaysTraffic
 from reconciler.traffic.session_frames import FRAME_NAME, rows_of_session
 from reconciler.traffic.shuffle.on_spark import KeptRows, SparkRows
 from reconciler.traffic.shuffle.rows import Totals
-from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, OF_METRICS, SECOND_SUM
+from reconciler.traffic.sources.line_time import check_zone
+from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, DELTA, OF_METRICS, SECOND_SUM
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table
-from reconciler.traffic.traffic_files import Traffic
+from reconciler.traffic.traffic_files import Reading, Traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,35 +69,33 @@ class ShardedTraffic:
 def open_sharded(
     traffic: Traffic,
     spark: SparkSession,
+    reading: Reading,
     *,
-    log_timezone: str,
-    kinds: Collection[Kind] = BYTES,
     max_unreadable: float = DEFAULT_MOST,
-    by_seconds: bool = False,
 ) -> ShardedTraffic | None:
     """``None``: it has metrics, or is not rows that Spark's workers read, so that all clients have to come to the driver.
 
-    ``by_seconds``: verdicts by seconds will be asked for, so that rows are added up when they are read first.
-
     Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
     """
-    days = find_days(spark, traffic.datasets, traffic.between) if traffic.datasets else None
-    if days is not None:
+    check_zone(reading.log_timezone)
+    chosen = traffic.listed(lambda: spark)
+    if isinstance(chosen, DayTotals):
+        days = chosen.days
         return _opened(days[0], lambda _, counted: DaysTraffic(*days, counted=counted), max_unreadable)
-    known = rows_for_workers(traffic, spark, log_timezone=log_timezone, kinds=kinds)
-    if known is None:
+    if not chosen.has_rows:
         return None
-    chosen, rows, columns = known
+    # Sums are kept below, without the rows.
+    rows = rows_for_workers(chosen, spark, replace(reading, by_seconds=False))
 
     def make(converted: SparkRows[pa.RecordBatch], counted: pa.Table) -> SecondsTraffic:
-        kind = SecondsTraffic if chosen.has_second_sums or converted is not rows else RequestTraffic
-        return kind(converted, source=chosen.source, files=chosen.files, columns=columns, counted=counted)
+        kind = SecondsTraffic if chosen.semantics == DELTA or converted is not rows else RequestTraffic
+        return kind(converted, source=chosen.source, files=chosen.files, columns=chosen.own_columns, counted=counted)
 
     # Rows of text are kept already.
-    opened = _opened(rows, make, max_unreadable, by_seconds=by_seconds and not rows.is_kept)
+    opened = _opened(rows, make, max_unreadable, by_seconds=reading.by_seconds and not rows.is_kept)
     if opened is not None:
         facts = opened.facts_source.facts
-        opened.facts_source.facts = replace(facts, gaps=recorded_gaps(chosen))
+        opened.facts_source.facts = replace(facts, gaps=chosen.gaps())
     return opened
 
 

@@ -131,7 +131,7 @@ def scan_all(scans: Sequence[Scan]) -> Scan:
     """The rows of several, which are on one session."""
 
     def scan(go: Go, columns: Sequence[str], schema: pa.Schema, *, few: bool) -> DataFrame:
-        return reduce(DataFrame.unionAll, (one(go, columns, schema, few=few) for one in scans))
+        return reduce(DataFrame.unionAll, (read(go, columns, schema, few=few) for read in scans))
 
     return scan
 

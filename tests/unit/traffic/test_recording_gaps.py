@@ -34,7 +34,7 @@ def gap_line(broker: int, begin: float, end: float) -> str:
 
 
 def coverage_of(folder: Path) -> tuple[Coverage, ...]:
-    recorded = open_traffic(find_traffic([str(folder)]), lambda: pytest.fail("Spark"), log_timezone="UTC", in_process=True)
+    recorded = open_traffic(find_traffic([str(folder)]), lambda: pytest.fail("Spark"), in_process=True)
     return Backtest(recorded, BacktestRequest(current=None, proposed={}, declared={})).report().provenance.coverage
 
 

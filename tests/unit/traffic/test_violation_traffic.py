@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from reconciler.errors import TrafficError, UsageError
 from reconciler.model import DEFAULT, BacktestReport, Entity, Verdict
 from reconciler.traffic.backtest import Backtest, BacktestRequest
-from reconciler.traffic.opened_traffic import open_traffic, read_batches
-from reconciler.traffic.traffic_files import find_traffic
+from reconciler.traffic.opened_traffic import open_traffic
+from reconciler.traffic.traffic_files import Reading, find_traffic
 from reconciler.traffic.traffic_source import Source
 from reconciler.traffic.violation_traffic import ViolationTraffic
 
@@ -42,7 +42,7 @@ def written(folder: Path, lines: Iterable[str], name: str = "server.log") -> str
 def opened(*arguments: str) -> ViolationTraffic:
     traffic = find_traffic(arguments)
     assert traffic.source is Source.VIOLATIONS
-    recorded = open_traffic(traffic, lambda: pytest.fail("Spark"), log_timezone="UTC")
+    recorded = open_traffic(traffic, lambda: pytest.fail("Spark"))
     assert isinstance(recorded, ViolationTraffic)
     return recorded
 
@@ -162,10 +162,10 @@ def test_lines_that_cannot_be_read_are_counted_and_too_many_stop(tmp_path: Path)
     assert (recorded.facts.unreadable, recorded.facts.not_charged) == (1, {"violation": 200})
     traffic = find_traffic([written(tmp_path, ["DEBUG Quota violated for sensor (Produce-bob:). Delay time: (1)\n"])])
     with pytest.raises(TrafficError, match="no quota violation of this time can be read"):
-        open_traffic(traffic, lambda: pytest.fail("Spark"), log_timezone="UTC")
+        open_traffic(traffic, lambda: pytest.fail("Spark"))
 
 
 def test_what_needs_traffic_refuses_it_by_name(tmp_path: Path) -> None:
     traffic = find_traffic([written(tmp_path, [violation("Produce-bob:", 0)])])
     with pytest.raises(UsageError, match=r"server\.log is a violation log, which has throttles and no traffic"):
-        list(read_batches(traffic, log_timezone="UTC", also=()))
+        list(traffic.batches(Reading()))

@@ -206,15 +206,16 @@ def _pattern(text: str) -> str:
 def _examine_files(request: DoctorRequest, progress: Progress | None) -> TrafficHealth:
     from reconciler.traffic import (
         Kind,
+        Reading,
         SessionOptions,
         find_traffic,
         open_traffic,
-        require_traffic,
         spark_with_progress,
     )
 
     traffic = find_traffic(request.traffic, read_trusted_mapping(request.mapping, request.trusted))
-    require_traffic(traffic.source, traffic.files)
+    if not traffic.has_amounts:
+        traffic.require_rows()
     options = SessionOptions(small=traffic.small, light=traffic.needs_little_jvm)
     with contextlib.ExitStack() as stack:
 
@@ -224,9 +225,8 @@ def _examine_files(request: DoctorRequest, progress: Progress | None) -> Traffic
         recorded = open_traffic(
             traffic,
             functools.cache(session),
-            log_timezone=request.log_timezone,
+            Reading(log_timezone=request.log_timezone, kinds=frozenset(Kind)),
             in_process=traffic.stays_here(options),
-            kinds=frozenset(Kind),
             max_unreadable=request.max_unreadable,
         )
         stack.callback(recorded.close)

@@ -288,7 +288,7 @@ class _RecordedLoad:
         self._options = options
 
     def read(self) -> LoadReading:
-        from reconciler.traffic import find_traffic, last_rates, last_totals, read_batches, require_arrow
+        from reconciler.traffic import Kind, Reading, find_traffic, last_rates, last_totals, require_arrow
 
         require_arrow()
         traffic = find_traffic(self._options.traffic, self._options.mapping)
@@ -297,7 +297,7 @@ class _RecordedLoad:
         if traffic.cells is not None:
             rates = last_totals(traffic.cells)
         else:
-            rates = last_rates(read_batches(traffic, log_timezone=self._options.log_timezone, also=()))
+            rates = last_rates(traffic.batches(Reading(log_timezone=self._options.log_timezone, kinds=tuple(Kind))))
         series = [
             SeriesSamples(series=rate.series, samples=rate.samples, of_group=rate.of_group, throttled=rate.throttled)
             for rate in rates

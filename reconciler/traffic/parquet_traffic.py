@@ -1,0 +1,269 @@
+"""Files of rows as traffic: in the canonical traffic schema, mapped, of the recorder, or per-second totals."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.logs import log_event
+from reconciler.traffic.client_seconds import sum_here
+from reconciler.traffic.client_totals import ONE_PASS, ONE_PASS_WITH_MEANS
+from reconciler.traffic.recording_gaps import RecordingGap, read_gaps
+from reconciler.traffic.sample_parquet import join_totals, stored_totals
+from reconciler.traffic.seconds.folder import SegmentFolder
+from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read
+from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
+from reconciler.traffic.sources.mapping import TrafficMapping
+from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, GAUGE, MEAN, require_columns, rows_of
+from reconciler.traffic.sources.parquet_parts import (
+    BYTES_A_ROW,
+    Part,
+    footers_of,
+    has_one_value,
+    may_have_value,
+    parts_of,
+    read_ahead,
+    read_part,
+    time_slices,
+)
+from reconciler.traffic.sources.recorder_files import is_recorder_file, recorder_files_in, recorder_rows, require_one_recorder
+from reconciler.traffic.traffic_files import SMALL_BYTES, Reading, Traffic, shown_files
+from reconciler.traffic.traffic_source import Source, TrafficSource
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from reconciler.traffic.shuffle.on_spark import SparkRows
+
+_log: Final = logging.getLogger(__name__)
+_ROWS_A_SLICE: Final = 4_000_000
+"""Of Parquet, what is sorted at a time in this process: some 250 MB."""
+_SMALL_PARQUET: Final = 10_000_000
+"""Rows: half of the processor time of Spark, in 1.2 to 1.9 GB by seconds and 1.7 to 2.2 GB at every request."""
+_SMALL_GAUGES: Final = 200_000_000
+"""Rows: a gauge counts once, and is not sorted with all others. A day of 12,000 series every 15 s has a third of it."""
+
+
+class CanonicalFiles(Traffic):
+    """Parquet in the canonical traffic schema, whose columns are read anew for each pass."""
+
+    source: ClassVar[Source] = Source.NORMAL_FORM
+    takes_time: ClassVar[bool] = True
+    needs_little_jvm: ClassVar[bool] = True
+
+    @staticmethod
+    def claims(path: Path) -> bool:
+        """A Parquet file, or a folder that has one."""
+        if path.is_dir():
+            return any(path.rglob("*.parquet"))
+        return path.suffix == ".parquet" and path.exists()
+
+    @classmethod
+    def of(cls, arguments: Sequence[str]) -> Traffic:
+        """As ``Traffic.of``."""
+        return cls(parquet=tuple(file for argument in arguments for file in _parquet_of(Path(argument))))
+
+    @property
+    def files_of_metrics(self) -> tuple[str, ...]:
+        """As ``Traffic.files_of_metrics``."""
+        return tuple(file for file, footer in footers_of(self.parquet) if may_have_value(footer, "semantics", (GAUGE, MEAN)))
+
+    def most_bytes_here(self, *, compacting: bool) -> int:
+        """As ``Traffic.most_bytes_here``."""
+        if all(has_one_value(footer, "semantics", GAUGE) for _, footer in footers_of(self.parquet)):
+            return _SMALL_GAUGES * BYTES_A_ROW
+        return SMALL_BYTES if compacting else _SMALL_PARQUET * BYTES_A_ROW
+
+    def look(self, log_timezone: str) -> None:
+        """As ``Traffic.look``."""
+        del log_timezone
+        for file, footer in footers_of(self.parquet):
+            require_columns(footer.schema.to_arrow_schema(), file)
+
+    def gaps(self) -> tuple[RecordingGap, ...]:
+        """As ``Traffic.gaps``, from the files that ``record`` writes beside its own."""
+        return read_gaps(sorted({Path(file).parent for file in self.parquet}))
+
+    def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
+        """As ``Traffic.batches``."""
+        names = [name for name, _ in COLUMNS]
+        for part in self._parts():
+            file = Path(part.path).as_uri() if "file" in reading.also else None
+            yield from (rows_of(batch, file) for batch in part.batches(names))
+
+    def rows_here(self, reading: Reading) -> LocalRows[pa.RecordBatch]:
+        """As ``Traffic.rows_here``."""
+        parts = self._parts()
+        slices = [(sum(part.rows for part in some), _reader_of(some)) for some in time_slices(parts, _ROWS_A_SLICE)]
+        rows = LocalRows(_reader_of(parts), ONE_PASS_WITH_MEANS, slices)
+        if reading.by_seconds and _has_only_events(parts):
+            return sum_here(rows)
+        return _with_stored_totals(rows, parts, lambda rest: LocalRows(_reader_of(rest), ONE_PASS_WITH_MEANS))
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+        """As ``Traffic.rows_on``. By seconds, rows are read once."""
+        from reconciler.traffic.client_seconds import sum_on_spark
+        from reconciler.traffic.sources.on_spark import normal_form_rows
+
+        parts = self._parts()
+        rows = normal_form_rows(spark, parts, ONE_PASS)
+        if reading.by_seconds and _has_only_events(parts):
+            return sum_on_spark(rows)
+        return _with_stored_totals(rows, parts, lambda rest: normal_form_rows(spark, rest, ONE_PASS))
+
+    def _parts(self) -> Sequence[Part]:
+        parts = parts_of(self.parquet, between=self.between)
+        for part in parts:
+            log_event(_log, "file opened", file=part.path, rows=part.rows)
+        return parts
+
+
+class MappedTraffic(Traffic):
+    """Parquet or CSV with columns of their own, which a mapping names."""
+
+    source: ClassVar[Source] = Source.MAPPED
+
+    @classmethod
+    def mapped(cls, arguments: Sequence[str], mapping: TrafficMapping) -> Traffic:
+        """The files that the arguments name. Raises ``TrafficError`` and ``UsageError``."""
+        if mapping.metrics:
+            raise UsageError("The mapping has metrics of a server. For files, write spec.columns")
+        files = tuple(file for argument in arguments for file in _mapped_of(Path(argument), mapping))
+        return cls(parquet=files, mapping=mapping)
+
+    def look(self, log_timezone: str) -> None:
+        """As ``Traffic.look``."""
+        del log_timezone
+        MappedFiles.of(self.parquet, self._columns).require_readable_beginning()
+
+    def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
+        """As ``Traffic.batches``."""
+        parts = MappedFiles.of(self.parquet, self._columns).parts
+        return mapped_rows(parts, self._columns, with_file="file" in reading.also)
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+        """As ``Traffic.rows_on``."""
+        from reconciler.traffic.sources.on_spark import mapped_file_rows
+
+        return mapped_file_rows(spark, self.parquet, self._columns, with_file="file" in reading.also)
+
+    @property
+    def _columns(self) -> TrafficMapping:
+        assert self.mapping is not None
+        return self.mapping
+
+
+class RecorderTraffic(Traffic):
+    """Files of the recorder in brokers: sums of seconds, and the topics of mutations."""
+
+    source: ClassVar[Source] = Source.RECORDER
+    takes_time: ClassVar[bool] = True
+
+    @staticmethod
+    def claims(path: Path) -> bool:
+        """A file of the recorder, or a folder that has one."""
+        if path.is_dir():
+            return any(map(is_recorder_file, path.rglob("quota-recorder-*")))
+        return is_recorder_file(path) and path.exists()
+
+    @classmethod
+    def of(cls, arguments: Sequence[str]) -> Traffic:
+        """As ``Traffic.of``."""
+        return cls(parquet=tuple(dict.fromkeys(file for argument in arguments for file in recorder_files_in(Path(argument)))))
+
+    @property
+    def semantics(self) -> str:
+        """As ``Traffic.semantics``."""
+        return DELTA
+
+    def look(self, log_timezone: str) -> None:
+        """As ``Traffic.look``."""
+        del log_timezone
+        require_one_recorder(self.parquet)
+
+    def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
+        """As ``Traffic.batches``."""
+        return recorder_rows(self.parquet, with_file="file" in reading.also)
+
+    def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+        """As ``Traffic.rows_on``."""
+        from reconciler.traffic.sources.on_spark import recorder_file_rows
+
+        return recorder_file_rows(spark, self.parquet, with_file="file" in reading.also)
+
+    def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
+        """As ``Traffic.open``."""
+        from reconciler.traffic.request_traffic import SecondsTraffic
+
+        opened = super().open(session, reading, in_process=in_process)
+        if self.between is None:
+            return opened
+        assert isinstance(opened, SecondsTraffic)
+        return opened.between(self.between.after_us + 1, self.between.until_us + 1)
+
+
+class TotalsFolder(Traffic):
+    """A folder of per-second totals, which decides where it is judged when it is known which of them are needed."""
+
+    source: ClassVar[Source] = Source.CELLS
+    has_rows: ClassVar[bool] = False
+    needs_little_jvm: ClassVar[bool] = True
+
+    @staticmethod
+    def claims(path: Path) -> bool:
+        """A folder that ``compact`` wrote."""
+        return path.is_dir() and SegmentFolder(path).exists()
+
+    @classmethod
+    def of(cls, arguments: Sequence[str]) -> Traffic:
+        """As ``Traffic.of``."""
+        if len(arguments) > 1:
+            raise UsageError("--traffic names several folders of per-second totals: compact everything into one")
+        return cls(cells=Path(arguments[0]))
+
+    def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
+        """As ``Traffic.open``."""
+        from reconciler.traffic.seconds.history import SecondsSource
+
+        del reading, in_process
+        assert self.cells is not None
+        return SecondsSource(SegmentFolder(self.cells), session)
+
+
+def _has_only_events(parts: Sequence[Part]) -> bool:
+    """Whether all rows are requests, as far as statistics show: metrics have totals of their own."""
+    return all(part.has_only_events for part in parts)
+
+
+def _reader_of(parts: Sequence[Part]) -> Read[pa.RecordBatch]:
+    return lambda columns: read_ahead(batch for part in parts for batch in read_part(part, columns))
+
+
+def _with_stored_totals(rows: AnyRows, parts: Sequence[Part], read: Callable[[Sequence[Part]], AnyRows]) -> AnyRows:
+    """``rows``, of which only files without totals of their own are added up, and files of which only a part counts."""
+    whole = {part.path for part in parts if part.between is None}
+    stored = {path: totals for path, footer in footers_of(sorted(whole)) if (totals := stored_totals(footer)) is not None}
+    if not stored:
+        return rows
+    log_event(_log, "stored totals found", files=len(stored))
+    rest = [part for part in parts if part.path not in stored]
+    return rows.with_totals(join_totals(stored.values()), read(rest) if rest else None)
+
+
+def _mapped_of(path: Path, mapping: TrafficMapping) -> tuple[str, ...]:
+    if path.is_file():
+        return (str(path.resolve()),)
+    if not path.is_dir():
+        raise TrafficError(f"recorded traffic {path}: no such file or folder")
+    endings = (".parquet",) if mapping.form == "parquet" else (".csv", ".csv.gz", ".parquet")
+    files = sorted(file for file in path.rglob("*") if file.name.endswith(endings))
+    return shown_files(path, files, what=f"the folder has no file whose name ends in {' or '.join(endings)}")
+
+
+def _parquet_of(path: Path) -> tuple[str, ...]:
+    files = [path] if path.is_file() else sorted(path.rglob("*.parquet"))
+    return shown_files(path, files, what="all Parquet files of the folder are hidden, as after a job that did not finish")
