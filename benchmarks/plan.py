@@ -33,7 +33,8 @@ def pure(entities: int, folder: Path, *, times: int) -> None:
     from reconciler.model.entity import Entity
     from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
     from reconciler.planning.diff import difference, sort_for_writing
-    from reconciler.workflows.plan import load_intent, plan_from
+    from reconciler.workflows.intent import load_intent
+    from reconciler.workflows.plan import plan_from
     from reconciler.workflows.validate import lint_change
 
     intent = load_intent([str(folder)], cluster=None)
@@ -66,7 +67,8 @@ def with_units(entities: int, folder: Path, *, times: int) -> None:
     from reconciler.model import ManifestCommit
     from reconciler.model.entity import Entity
     from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
-    from reconciler.workflows.plan import load_intent, plan_from
+    from reconciler.workflows.intent import load_intent
+    from reconciler.workflows.plan import plan_from
 
     live = {}
     for number in range(entities):

@@ -96,7 +96,7 @@ class _EachCluster:
         from reconciler.workflows import Approval, PlanViews, SystemClock, apply_manifests, open_cluster, source_of
 
         args = self._args
-        intent = dataclasses.replace(intent, withheld_before=earlier)
+        intent = dataclasses.replace(intent, scope=dataclasses.replace(intent.scope, withheld_before=earlier))
         quiet = dataclasses.replace(args, format="text", report=None)
         with run_outputs.audited(quiet, "apply") as audit:
             audit.about(intent.spec, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)

@@ -17,10 +17,9 @@ from reconciler.client.live import LoggedProgress, succeeded
 from reconciler.client.outcomes import FoundDrift, JudgedTraffic, PlannedManifests, names_of_guards
 from reconciler.client.recorded import access_of
 from reconciler.errors import NotAppliedError, ReconcilerError, UsageError
-from reconciler.model import ApplyReport, CurrentState, MetricServer, Plan, Selector, Severity
+from reconciler.model import ApplyReport, CurrentState, MetricServer, Selector, Severity
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
-from reconciler.ports import QuotaReader
 from reconciler.text import list_some
 from reconciler.workflows import (
     Approval,
@@ -43,7 +42,6 @@ from reconciler.workflows import (
     load_intent,
     make_plan,
     open_cluster,
-    plan_with,
     principal,
     prometheus_address,
     proposal_of,
@@ -52,6 +50,7 @@ from reconciler.workflows import (
     run_backtest,
     uses_leaders,
     with_leaders,
+    with_lint,
     write_baseline,
 )
 
@@ -93,14 +92,9 @@ class ManifestCluster:
         check_guard_ids(accepted)
         intent = self._intent()
         given = self._given(intent)
-
-        def make(reader: QuotaReader) -> Plan:
-            clock = SystemClock()
-            return make_plan(intent, reader, accepted=accepted, clock=clock, given=given, show_unmanaged=show_unmanaged)
-
+        extras = Extras(show_effects=show_effects, show_unmanaged=show_unmanaged)
         with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
-            extras = Extras(show_effects=show_effects)
-            plan = plan_with(extras, make, reader, spec=intent.spec, trusted=intent.trusted, progress=LoggedProgress())
+            plan = make_plan(intent, reader, accepted=accepted, clock=SystemClock(), given=given, extras=extras)
         return PlannedManifests(plan=plan, accepted=accepted, write=self._write)
 
     def apply(
@@ -151,7 +145,7 @@ class ManifestCluster:
         >>> found.differs, found
         (True, <FoundDrift of cluster prod: 1 entity differs>)
         """
-        intent = self._intent(all_owners=True)
+        intent = with_lint(self._intent(all_owners=True))
         given = self._given(intent)
         with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
             return FoundDrift(drift=find_drift(intent, reader, given, ignore=tuple(ignore)))
@@ -177,7 +171,7 @@ class ManifestCluster:
         for name, at in (("since", since), ("until", until)):
             if at is not None and at.tzinfo is None:
                 raise UsageError(f"{name} is a time without a time zone: add tzinfo=datetime.UTC")
-        intent = self._intent(all_owners=True)
+        intent = with_lint(self._intent(all_owners=True))
         sources = _listed("traffic", traffic)
         server = _server(sources, intent)
         if server is None and not sources:

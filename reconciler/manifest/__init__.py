@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.manifest.budgets import allocations, budget_findings, budgets_of
     from reconciler.manifest.catalogue import RULES, UNREAD
     from reconciler.manifest.collector import finding
     from reconciler.manifest.desired import cluster_findings, desired_state
@@ -33,12 +32,10 @@ if TYPE_CHECKING:
         ValueLimit,
     )
     from reconciler.manifest.examples import MANIFEST_EXAMPLES
-    from reconciler.manifest.groups import group_notes
     from reconciler.manifest.names import name_problems
     from reconciler.manifest.ownership import (
         clusters_without_id,
         endpoints,
-        limit_findings,
         misplaced_clusters,
         owner_of_entity,
         owners_of_file,
@@ -47,7 +44,9 @@ if TYPE_CHECKING:
     from reconciler.manifest.reading import FileContent, read_documents
     from reconciler.manifest.repository_document import path_matcher
     from reconciler.manifest.splitting import REST, FilePlace, owners_by_prefix, owners_yaml, places_of_owners
-    from reconciler.manifest.unit_limits import BrokerFacts, compute_units, part_of_total
+    from reconciler.manifest.stages.budgets import allocations, budget_findings, budgets_of
+    from reconciler.manifest.stages.limits import limit_findings
+    from reconciler.manifest.stages.units import BrokerFacts, compute_units, part_of_total
     from reconciler.manifest.yaml_output import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit, emit_clusters, entries_document
 
 __getattr__ = lazy_face(__name__)

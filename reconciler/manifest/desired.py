@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.manifest.budgets import budget_findings, budgets_of
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import (
     BudgetRule,
@@ -19,10 +18,12 @@ from reconciler.manifest.documents import (
     ValueLimit,
 )
 from reconciler.manifest.expiry import override_value, settle_entity, with_values
-from reconciler.manifest.groups import GroupEntities
-from reconciler.manifest.ownership import limit_findings
 from reconciler.manifest.profiles import ProfileTable
-from reconciler.manifest.unit_limits import UnitLimits, share_totals
+from reconciler.manifest.stages.budgets import BUDGETS
+from reconciler.manifest.stages.groups import GROUPS, PLUGIN_TOTALS, outside_scope
+from reconciler.manifest.stages.limits import LIMITS
+from reconciler.manifest.stages.stage import ClusterManifests
+from reconciler.manifest.stages.units import UNITS
 from reconciler.model import (
     ClusterSpec,
     DesiredEntity,
@@ -30,6 +31,7 @@ from reconciler.model import (
     DesiredState,
     Entity,
     Finding,
+    Message,
     QuotaKey,
     QuotaProfile,
     Related,
@@ -39,7 +41,6 @@ from reconciler.model import (
     compose,
     display_name,
 )
-from reconciler.resolution import GROUP_CALLBACK
 from reconciler.text import did_you_mean, shown_part
 
 
@@ -67,14 +68,12 @@ def desired_state(
     ``profiles``: those of the repository, then those of the cluster. With ``shown_files`` only entities of the files it accepts
     are in the state, which is then not complete; all is checked all the same, also what follows values that expire.
     """
-
-    def state_at(moment: datetime.datetime | None) -> DesiredResult:
-        return _state_at(documents, cluster, limits=limits, profiles=profiles, budgets=budgets, at=moment)
-
-    result = state_at(at)
+    here = tuple(document for document in documents if document.clusters is None or document.clusters.chooses(cluster))
+    manifests = ClusterManifests(documents=here, cluster=cluster, limits=limits, profiles=profiles, budgets=budgets, at=at)
+    result = _state_at(manifests)
     if any(declared.expiries for declared in result.state.entities.values()):
-        after = state_at(_LAST_MOMENT)
-        entities = _with_other_sides(result.state, before=state_at(None).state, after=after.state)
+        after = _state_at(replace(manifests, at=_LAST_MOMENT))
+        entities = _with_other_sides(result.state, before=_state_at(replace(manifests, at=None)).state, after=after.state)
         more = tuple(problem for problem in after.findings if problem not in result.findings)
         units = tuple(entity for entity, declared in entities.items() if _has_units(declared))
         state = replace(result.state, entities=entities, with_units=units)
@@ -111,80 +110,37 @@ def _has_units(declared: DesiredEntity) -> bool:
     return bool(declared.units) or any(isinstance(expiry.other, UnitQuota) for expiry in declared.expiries.values())
 
 
-def _state_at(
-    documents: Sequence[ClientQuotasDocument],
-    cluster: ClusterSpec,
-    *,
-    limits: Sequence[ValueLimit],
-    profiles: Sequence[Mapping[str, QuotaProfile]],
-    budgets: Sequence[BudgetRule],
-    at: datetime.datetime | None,
-) -> DesiredResult:
+STAGES: Final = (GROUPS, PLUGIN_TOTALS, UNITS, LIMITS, BUDGETS)
+"""In this order: groups declare units, units give values, and limits and budgets judge these."""
+
+
+def _state_at(manifests: ClusterManifests) -> DesiredResult:
+    cluster, at = manifests.cluster, manifests.at
     entities: dict[Entity, DesiredEntity] = {}
     findings: list[Finding] = []
     everything = cluster.scope == Scope()
-    table = ProfileTable(profiles)
-    for document in documents:
-        if document.clusters is not None and not document.clusters.chooses(cluster):
-            continue
+    table: ProfileTable | None = None
+    for document in manifests.documents:
         for entry in document.entries:
             declared = entry.declared
             entity = declared.entity
             if entry.overrides or entry.profile is not None or declared.expiring:
+                table = table or ProfileTable(manifests.profiles)
                 declared = _merged(entry, _override(entry, cluster, findings), table, at)
             first = entities.setdefault(entity, declared)
             if first is not declared:
                 findings.append(_claimed_twice(declared, first, cluster))
             elif not everything and not cluster.scope.contains(entity):
-                findings.append(_outside(declared, cluster))
-    findings += table.findings
-    findings += _with_groups(documents, cluster, entities, at)
-    owner_budgets = budgets_of(budgets, cluster)
-    units = _with_parts(entities, cluster, owner_budgets, findings)
-    findings += limit_findings(entities.values(), limits, cluster)
-    if owner_budgets:
-        findings += budget_findings(owner_budgets, tuple(entities.values()), cluster)
-    return DesiredResult(state=DesiredState(entities=entities, with_units=units, at=at), findings=tuple(findings))
-
-
-def _with_groups(
-    documents: Sequence[ClientQuotasDocument],
-    cluster: ClusterSpec,
-    entities: dict[Entity, DesiredEntity],
-    at: datetime.datetime | None,
-) -> list[Finding]:
-    """Declare the groups beside the entries, whose quotas decide before those of groups. What is wrong with the groups."""
-    plugin = cluster.brokers.callback is not None and cluster.brokers.callback.name == GROUP_CALLBACK
-    groups = GroupEntities(entities, plugin=plugin)
-    declared = [
-        each
-        for document in documents
-        if document.groups and (document.clusters is None or document.clusters.chooses(cluster))
-        for group in document.groups
-        for each in groups.declare(replace(group, limits=settle_entity(group.limits, at)))
-    ]
-    groups.declare_totals()
-    outside = [_outside(each, cluster) for each in declared if not cluster.scope.contains(each.entity)]
-    return [*groups.findings, *outside]
-
-
-def _with_parts(
-    entities: dict[Entity, DesiredEntity],
-    cluster: ClusterSpec,
-    budgets: Mapping[tuple[str, QuotaKey], DesiredQuota],
-    findings: list[Finding],
-) -> tuple[Entity, ...]:
-    """Put numbers in place of shares and parts of budgets: only the manifests decide about those.
-
-    Returns the entities that still have other units.
-    """
-    with_units = [declared for declared in entities.values() if declared.units]
-    if not with_units:
-        return ()
-    limits = UnitLimits(capacity=cluster.brokers.capacity, shares=share_totals(with_units), budgets=budgets)
-    entities.update((declared.entity, limits.computed(declared)) for declared in with_units)
-    findings += limits.findings
-    return tuple(declared.entity for declared in with_units if entities[declared.entity].units)
+                findings.append(outside_scope(declared, cluster))
+    findings += table.findings if table is not None else ()
+    notes: list[Message] = []
+    for stage in STAGES:
+        if stage.applies(manifests, entities):
+            findings += stage.run(manifests, entities)
+            notes += stage.notes(entities)
+    units = tuple(entity for entity, declared in entities.items() if declared.units)
+    state = DesiredState(entities=entities, with_units=units, at=at, notes=tuple(notes))
+    return DesiredResult(state=state, findings=tuple(findings))
 
 
 def _override(entry: QuotaEntry, cluster: ClusterSpec, findings: list[Finding]) -> Override | None:
@@ -229,16 +185,6 @@ def _claimed_twice(later: DesiredEntity, first: DesiredEntity, cluster: ClusterS
     )
     related = Related(span=first.source, message="the first declaration")
     return finding("duplicate-entity", message, later.source, related=[related], entity=later.entity)
-
-
-def _outside(declared: DesiredEntity, cluster: ClusterSpec) -> Finding:
-    message = compose(
-        "{entity} is outside the scope of {cluster}, so it could never be written",
-        entity=declared.entity,
-        cluster=_named(cluster),
-    )
-    related = [Related(span=cluster.span, message="the cluster whose scope it is")] if cluster.span else []
-    return finding("outside-scope", message, declared.source, related=related, entity=declared.entity)
 
 
 def _named(cluster: ClusterSpec) -> str:

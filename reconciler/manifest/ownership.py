@@ -18,26 +18,20 @@ from reconciler.manifest.documents import (
     Owner,
     QuotaEntry,
     RepositoryDocument,
-    ValueBounds,
-    ValueLimit,
 )
-from reconciler.manifest.groups import member_entries
 from reconciler.manifest.repository_document import path_matcher
+from reconciler.manifest.stages.groups import member_entries
 from reconciler.model import (
     ClusterSpec,
-    DesiredEntity,
-    DesiredQuota,
     Entity,
     EntityType,
     Finding,
-    QuotaKey,
     Related,
     Selector,
     Span,
     compose,
-    display_name,
 )
-from reconciler.text import amount_part, did_you_mean, shown, shown_part
+from reconciler.text import did_you_mean, shown, shown_part
 
 
 def ownership_findings(
@@ -165,14 +159,14 @@ def _paths(owner: Owner) -> str:
 
 
 def misplaced_clusters(
-    clusters: Sequence[ClusterDocument], repository: RepositoryDocument | None, *, places: Callable[[str], tuple[str, ...]]
+    clusters: Sequence[ClusterDocument], repository: RepositoryDocument, *, places: Callable[[str], tuple[str, ...]]
 ) -> Iterator[Finding]:
     """Cluster manifests that lie where the Repository manifest does not allow one.
 
     Without ``clusterPaths`` and with owners these are the files in a folder of an owner; while an owner may be in any folder, all
     but those in the root folder. ``places``: the paths of a file from the root, as written and without links.
     """
-    if repository is None or (repository.cluster_paths is None and not repository.owners):
+    if repository.cluster_paths is None and not repository.owners:
         return
     for document in clusters:
         wrong = next((why for place in places(document.file) if (why := _refused(place, repository)) is not None), None)
@@ -252,45 +246,3 @@ def clusters_without_id(clusters: Sequence[ClusterDocument]) -> Iterator[Finding
             )
             related = Related(span=other.span, message="the other Cluster manifest of these servers")
             yield finding("cluster-without-id", message, document.span, related=[related])
-
-
-def limit_findings(entities: Iterable[DesiredEntity], limits: Sequence[ValueLimit], cluster: ClusterSpec) -> Iterator[Finding]:
-    """Every value, overrides included, that is not within all limits that apply to it on this cluster."""
-    here = [limit for limit in limits if limit.clusters is None or limit.clusters.chooses(cluster)]
-    for declared in entities if here else ():
-        for limit in here:
-            if limit.owner is not None and limit.owner != declared.owner:
-                continue
-            if limit.match is None or limit.match.matches(declared.entity):
-                for key, bounds in limit.keys.items():
-                    quota = declared.quotas.get(key)
-                    if quota is not None:
-                        yield from _beyond(declared, key, quota, bounds, limit)
-
-
-def _beyond(
-    declared: DesiredEntity, key: QuotaKey, quota: DesiredQuota, bounds: ValueBounds, limit: ValueLimit
-) -> Iterator[Finding]:
-    whose = f" of {display_name(limit.owner)}" if limit.owner is not None else ""
-    for rule_id, bound, beyond in (
-        ("above-limit", bounds.most, bounds.most is not None and quota.value > bounds.most.value),
-        ("below-limit", bounds.least, bounds.least is not None and quota.value < bounds.least.value),
-    ):
-        if bound is not None and beyond:
-            direction = rule_id.partition("-")[0]
-            message = compose(
-                "{key} of {entity} is {quota}, {direction} the limit{whose}, {bound}",
-                key=key,
-                entity=declared.entity,
-                quota=shown_part(quota.text) if quota.unit is None else amount_part(key.value, quota.value),
-                direction=direction,
-                whose=whose,
-                bound=shown_part(bound.text),
-            )
-            related = [Related(span=bound.source, message="the limit")]
-            place = quota.source
-            if quota.profile is not None:
-                # The entry is wrong: other entries may use the profile.
-                related.append(Related(span=quota.source, message=f"the value of profile {display_name(quota.profile)}"))
-                place = declared.source
-            yield finding(rule_id, message, place, related=related, entity=declared.entity, key=key.value)

@@ -118,6 +118,8 @@ class DesiredState:
     """Entities with values that still have to be computed: the state can be planned once they are computed."""
     at: datetime.datetime | None = None
     """The moment for which values that expire were decided. ``None``: before every expiry."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the values has to know: who shares what."""
 
     def next_expiry(self) -> datetime.datetime | None:
         """When a value expires next. ``None`` when none will."""

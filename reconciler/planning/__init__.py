@@ -15,7 +15,14 @@ if TYPE_CHECKING:
         with_leaders,
         without_brokers,
     )
-    from reconciler.planning.diff import change_of_one, difference, nothing_to_do_notes, quotas_after, sort_for_writing
+    from reconciler.planning.diff import (
+        Difference,
+        change_of_one,
+        difference,
+        nothing_to_do_notes,
+        quotas_after,
+        sort_for_writing,
+    )
     from reconciler.planning.drift import compare
     from reconciler.planning.leader_files import parse_leaders
     from reconciler.planning.proposed_values import propose_values
@@ -24,7 +31,6 @@ if TYPE_CHECKING:
     from reconciler.planning.undeclared import (
         forgotten_entities,
         forgotten_note,
-        kept_entities,
         needs_decision,
         overriding_entities,
         possible_overrides,

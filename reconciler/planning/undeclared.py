@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from reconciler.model import (
@@ -12,7 +12,6 @@ from reconciler.model import (
     Entity,
     EntityType,
     Message,
-    Prune,
     Quotas,
     Scope,
     compose,
@@ -91,11 +90,6 @@ def _reason(entity: Entity) -> str:
     if not entity.is_known:
         return _COMBINATION
     return _HOST_NAME if needs_broker(entity) else _NO_ADDRESS
-
-
-def kept_entities(entities: Iterable[Entity], earlier: Container[Entity], prune: Prune) -> tuple[Entity, ...]:
-    """Those ``entities`` of the scope that were declared earlier and that no apply removes, because of ``prune: never``."""
-    return tuple(entity for entity in entities if entity in earlier) if prune is Prune.NEVER else ()
 
 
 def needs_decision(entity: Entity, overrides: Mapping[str, OverriddenLimit], known: Collection[Entity] | None) -> bool:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from reconciler.policy.expressions import check_expression
     from reconciler.policy.freeze import FREEZE_WINDOW
     from reconciler.policy.guard_context import GuardContext, ManagedAt
-    from reconciler.policy.guards import GUARDS, RENAMED, by_option, check_guard_ids, in_manifest, judge
-    from reconciler.policy.isolation import IsolatedJudgement, OwnerView, judge_owners
+    from reconciler.policy.guards import GUARDS, Judgement, by_option, check_guard_ids, in_manifest, judge
+    from reconciler.policy.isolation import OwnerView, judge_owners
     from reconciler.policy.lint.rules import lint_state
     from reconciler.policy.lint.subject import Subject
     from reconciler.policy.lint.values import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS

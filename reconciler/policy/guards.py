@@ -12,9 +12,13 @@ from reconciler.model import (
     MOST_EXCEPTED,
     POLICY_PREFIX,
     Acceptance,
+    Change,
+    Finding,
     GuardResult,
     GuardStatus,
+    KeptEntity,
     Message,
+    WithheldOwner,
     compose,
     flag_part,
     name_part,
@@ -36,8 +40,6 @@ from reconciler.policy.freeze import FREEZE_WINDOW, freeze_window
 from reconciler.policy.guard_context import GuardContext, Measurement
 from reconciler.text import near_miss, shown
 
-__all__ = ["GUARDS", "RENAMED", "GuardContext", "Judgement", "check_guard_ids", "judge"]
-
 GUARDS: Final[Mapping[str, Callable[[GuardContext], Measurement]]] = {
     "default-entity": default_entity,
     "empty-desired-state": empty_desired_state,
@@ -54,17 +56,10 @@ GUARDS: Final[Mapping[str, Callable[[GuardContext], Measurement]]] = {
 }
 """Every guard by its id, in the order they are reported."""
 
-RENAMED: Final[Mapping[str, str]] = {"unmanaged-change": "managed-entity"}
-"""Former ids that acceptances may still give, until the next release."""
-
 
 def check_guard_ids(accepted: Sequence[str]) -> None:
     """Raise ``UsageError`` for an id that no guard has. Which policies there are is known only with the manifests."""
-    unknown = [
-        guard_id
-        for guard_id in accepted
-        if guard_id not in GUARDS and guard_id not in RENAMED and not guard_id.startswith(POLICY_PREFIX)
-    ]
+    unknown = [guard_id for guard_id in accepted if guard_id not in GUARDS and not guard_id.startswith(POLICY_PREFIX)]
     if unknown:
         near = near_miss(unknown[0], GUARDS) or f". The guards are {', '.join(GUARDS)}"
         msg = f"unknown guard {shown(unknown[0])}{near}"
@@ -73,11 +68,18 @@ def check_guard_ids(accepted: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """All guards, measured, and notes: warnings, and acceptances that did nothing (those of ``idle``)."""
+    """What a judge of a change finds: lint, the guards, isolated owners, and policies give the same."""
 
-    guards: tuple[GuardResult, ...]
-    notes: tuple[Message, ...]
+    guards: tuple[GuardResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    withheld: tuple[WithheldOwner, ...] = ()
+    changes: tuple[Change, ...] | None = None
+    """The changes that may be written, where owners are withheld. ``None``: all."""
+    kept: tuple[KeptEntity, ...] = ()
+    """Entities that left the manifests and stay."""
     idle: frozenset[str] = frozenset()
+    """Those of ``notes`` about acceptances that did nothing."""
 
 
 def by_option(guard_id: str) -> Message:
@@ -108,7 +110,6 @@ def judge(
     plan is made. Raises ``UsageError`` for an id that no guard has.
     """
     check_guard_ids(accepted)
-    by_hand = frozenset(_current_id(guard_id) for guard_id in accepted)
     today = context.now.astimezone(datetime.UTC).date()
     results: list[GuardResult] = []
     notes: list[Message] = []
@@ -117,19 +118,16 @@ def judge(
         if guard_id in leave_out:
             continue
         seen = measure(context)
-        standing = [a for a in context.spec.safety.accept if _current_id(a.guard) == guard_id]
-        result = _result(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today, advice=advice)
+        standing = [a for a in context.spec.safety.accept if a.guard == guard_id]
+        result = _result(guard_id, seen, accepted=guard_id in accepted, standing=standing, today=today, advice=advice)
         results.append(result)
         if seen.only_warns and seen.entities and result.status is GuardStatus.PASSED:
             notes.append(compose("{why} (guard {guard})", why=seen.why, guard=name_part(guard_id)))
-        unused = tuple(_notes(guard_id, seen, accepted=guard_id in by_hand, standing=standing, today=today))
-        notes += unused
-        idle.update(unused)
+        if standing or guard_id in accepted:
+            unused = tuple(_notes(guard_id, seen, accepted=guard_id in accepted, standing=standing, today=today))
+            notes += unused
+            idle.update(unused)
     return Judgement(guards=tuple(results), notes=tuple(notes), idle=frozenset(idle))
-
-
-def _current_id(guard_id: str) -> str:
-    return RENAMED.get(guard_id, guard_id)
 
 
 def _result(

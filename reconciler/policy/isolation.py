@@ -9,7 +9,7 @@ the guards of ``OF_THE_CLUSTER`` measure the union once more, and one of them th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -26,11 +26,16 @@ from reconciler.model import (
     Quotas,
     Shares,
     WithheldOwner,
+    compose,
+    name_part,
 )
 from reconciler.policy.dependencies import HeldChanges
 from reconciler.policy.freeze import FREEZE_WINDOW
 from reconciler.policy.guard_context import GuardContext
 from reconciler.policy.guards import GUARDS, Judgement, by_option, judge
+from reconciler.text import count_of, list_some
+
+_MOST_NAMED: Final = 5
 
 OF_THE_CLUSTER: Final = frozenset({"empty-desired-state", FREEZE_WINDOW, "too-many-changes", "too-many-removals"})
 """Guards that also, or only, measure the changes of all owners together."""
@@ -54,20 +59,9 @@ class OwnerView:
         return self.selected is None or owner in self.selected
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IsolatedJudgement:
-    """The changes that may be written, in the order given, and the withheld ones. ``unselected``: changes of other owners."""
-
-    changes: tuple[Change, ...]
-    withheld: tuple[WithheldOwner, ...]
-    guards: tuple[GuardResult, ...]
-    notes: tuple[Message, ...]
-    unselected: int = 0
-
-
 def judge_owners(
     context: GuardContext, view: OwnerView, *, accepted: Sequence[str], advice: Callable[[str], Message] = by_option
-) -> IsolatedJudgement:
+) -> Judgement:
     """Measure the guards for each owner with changes, and then for all that are left. Raises ``UsageError`` as ``judge`` does."""
     split = _Split.of(context, view)
     planned = {owner: changes for owner, changes in split.changes.items() if view.wants(owner)}
@@ -95,13 +89,28 @@ def judge_owners(
         advice=advice,
     )
     passed = [guard for o in sorted(written, key=_order) for guard in _with_status(judged[o], GuardStatus.ACCEPTED, o)]
-    return IsolatedJudgement(
+    return Judgement(
         changes=allowed,
         withheld=withheld,
         guards=(*whole.guards, *passed),
-        notes=_notes([whole, *(judged[owner] for owner in sorted(judged, key=_order))]),
-        unselected=len(context.changes) - sum(map(len, planned.values())),
+        notes=(
+            *_notes([whole, *(judged[owner] for owner in sorted(judged, key=_order))]),
+            *_left_out(view, unselected=len(context.changes) - sum(map(len, planned.values()))),
+        ),
     )
+
+
+def _left_out(view: OwnerView, *, unselected: int) -> Iterator[Message]:
+    """What a plan of isolated owners leaves out."""
+    if view.selected is not None:
+        names = name_part(list_some(sorted(view.selected), _MOST_NAMED))
+        left = compose(" {count} of other owners left out.", count=count_of(unselected, "change is", "changes are"))
+        yield compose("Planned for owner {names} only.{left}", names=names, left=left if unselected else "")
+    if view.unread:
+        yield compose(
+            "Manifests of {names} have errors, so nothing is pruned and no default entity changes.",
+            names=name_part(list_some(sorted(view.unread), _MOST_NAMED)),
+        )
 
 
 def _order(owner: str | None) -> tuple[bool, str]:
@@ -175,7 +184,7 @@ def _depends_on_all(change: Change) -> bool:
     return change.entity.has_default or any(key.unit is not None and isinstance(key.unit, Shares) for key in change.keys)
 
 
-def _notes(judgements: Sequence[Judgement]) -> tuple[Message, ...]:
+def _notes(judgements: Sequence[Judgement]) -> tuple[str, ...]:
     """All warnings; of acceptances that did nothing those that did nothing for any owner."""
     counts = Counter(note for each in judgements for note in each.idle)
     notes = [note for each in judgements for note in each.notes if note not in each.idle or counts[note] == len(judgements)]

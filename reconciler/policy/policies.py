@@ -28,6 +28,7 @@ from reconciler.model import (
 )
 from reconciler.policy.expressions import ExpressionError, evaluate_expression, policy_time
 from reconciler.policy.guard_context import name_entities
+from reconciler.policy.guards import Judgement
 from reconciler.text import near_miss, shown
 
 POLICY_VIOLATED: Final = "policy-violated"
@@ -45,14 +46,6 @@ class PolicyInput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyJudgement:
-    """A guard for each policy that refuses, and findings of the violated ones that warn."""
-
-    guards: tuple[GuardResult, ...]
-    findings: tuple[Finding, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Violation:
     why: Message
     entities: tuple[Entity, ...] = ()
@@ -60,10 +53,8 @@ class _Violation:
 
 def judge_policies(
     policies: Sequence[PlanPolicy], about: PolicyInput, *, accepted: Sequence[str], advice: Callable[[str], Message]
-) -> PolicyJudgement:
+) -> Judgement:
     """Evaluate every policy. Raises ``MissingDependencyError``."""
-    if not policies:
-        return PolicyJudgement(guards=(), findings=())
     variables = _variables(about)
     guards: list[GuardResult] = []
     findings: list[Finding] = []
@@ -75,7 +66,7 @@ def judge_policies(
             findings.append(
                 Finding(id=POLICY_VIOLATED, severity=Severity.WARNING, message=_words(policy, violation), span=policy.span)
             )
-    return PolicyJudgement(guards=tuple(guards), findings=tuple(findings))
+    return Judgement(guards=tuple(guards), findings=tuple(findings))
 
 
 def check_accepted_policies(policies: Sequence[PlanPolicy], accepted: Sequence[str]) -> None:

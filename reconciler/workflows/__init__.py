@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.git_repository import Git, repository_around, source_of
     from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, Workflows, make_repository, parse_workflows, require_room
     from reconciler.workflows.installation import installed_from
+    from reconciler.workflows.intent import Intent, OwnerScope, load_intent, with_lint
     from reconciler.workflows.load import (
         LoadedManifests,
         chosen_cluster,
@@ -92,7 +93,7 @@ if TYPE_CHECKING:
         send_notification,
     )
     from reconciler.workflows.owners import unread_owners
-    from reconciler.workflows.plan import Checker, Extras, Intent, load_intent, make_plan, plan_with
+    from reconciler.workflows.plan import Checker, Extras, make_plan
     from reconciler.workflows.prometheus_login import ReadFile, read_login
     from reconciler.workflows.prometheus_reading import Piece, PieceReader
     from reconciler.workflows.prometheus_traffic import (
@@ -143,7 +144,7 @@ if TYPE_CHECKING:
         traffic_by_kind,
     )
     from reconciler.workflows.trusted import TrustedFiles, TrustedTree, read_trusted_files
-    from reconciler.workflows.units import at_brokers, read_for, with_leaders
+    from reconciler.workflows.units import divide_totals, read_for, with_leaders
     from reconciler.workflows.validate import Validation, validate_every, validate_loaded, validate_manifests
 
 __getattr__ = lazy_face(__name__)

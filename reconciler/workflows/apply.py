@@ -36,8 +36,9 @@ from reconciler.policy import FREEZE_WINDOW, LONGEST_SECONDS, REDUCTION_THROTTLE
 from reconciler.ports import Clock, ExclusiveRuns, Progress, QuotaCluster
 from reconciler.text import all_changes, count_of
 from reconciler.workflows.baselines import GivenBaseline
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.load import stop_on
-from reconciler.workflows.plan import Intent, plan_from
+from reconciler.workflows.plan import plan_from
 from reconciler.workflows.units import read_for
 
 _MOST_NAMED: Final = 10

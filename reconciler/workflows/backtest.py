@@ -41,13 +41,13 @@ from reconciler.workflows.expiries import judged_notes
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
 from reconciler.workflows.traffic_inputs import metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
-from reconciler.workflows.units import at_brokers
+from reconciler.workflows.units import divide_totals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from reconciler.traffic import BacktestRequest, Between, Kind, SessionOptions, Traffic, TrafficSource, VerdictStore
-    from reconciler.workflows.plan import Intent
+    from reconciler.workflows.intent import Intent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,8 @@ class Proposal:
 
 def proposal_of(intent: Intent, current: CurrentState | None) -> Proposal:
     """The quotas that an intent proposes and the current ones, with the cluster's backtest policy and owners."""
-    intent = at_brokers(intent, current)
+    if intent.desired.with_units:
+        intent = divide_totals(intent, current)
     owners = (KnownOwner(name=o.name, labels=o.labels, entities=o.entities or ()) for o in intent.owners.values())
     return replace(
         make_proposal(intent.desired, current, intent.spec),

@@ -29,7 +29,7 @@ from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.units import declared_values
 
 if TYPE_CHECKING:
-    from reconciler.workflows.plan import Intent
+    from reconciler.workflows.intent import Intent
 
 
 def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None:
@@ -43,7 +43,7 @@ def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None
     if not intent.desired.complete:
         msg = "--record-baseline needs all manifests: a baseline of some files would make the rest look unmanaged"
         raise UsageError(msg)
-    if intent.chosen is not None:
+    if intent.scope.chosen is not None:
         msg = "--record-baseline needs all owners: a baseline of some would make the changes of the others look applied"
         raise UsageError(msg)
     if not path.parent.is_dir() or path.is_dir():

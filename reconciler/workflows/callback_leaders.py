@@ -10,7 +10,7 @@ from reconciler.resolution import GROUP_CALLBACK, ProportionalTotal, is_reserved
 from reconciler.workflows.units import needs_leaders
 
 if TYPE_CHECKING:
-    from reconciler.workflows.plan import Intent
+    from reconciler.workflows.intent import Intent
 
 _GIVING_LEADERS: Final = ((4, 0), (5, 0))
 """The first release whose brokers give callbacks the leaders in KRaft mode, and the first that no longer does (KIP-1200)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -15,6 +14,7 @@ from reconciler.model import (
     Finding,
     Severity,
 )
+from reconciler.policy import Judgement
 from reconciler.ports import CallbackInspector
 from reconciler.resolution import callback_notes
 
@@ -36,8 +36,13 @@ def with_facts(current: CurrentState, source: object) -> CurrentState:
     return replace(current, cluster=current.cluster.with_callback(callback), callback_unknown=None)
 
 
-def callback_findings(spec: ClusterSpec, cluster: ClusterIdentity) -> Iterator[Finding]:
-    """The sentence as a warning, where the Cluster manifest does not state that the brokers have such a class."""
-    if spec.brokers.callback is None:
-        for message in callback_notes(cluster):
-            yield Finding(id=QUOTA_CALLBACK, severity=Severity.WARNING, message=message, span=spec.span)
+def judge_callback(spec: ClusterSpec, cluster: ClusterIdentity) -> Judgement:
+    """Brokers with a class of their own: a note, or a warning where the Cluster manifest does not state that class."""
+    messages = tuple(callback_notes(cluster))
+    if spec.brokers.callback is not None:
+        return Judgement(notes=messages)
+    return Judgement(
+        findings=tuple(
+            Finding(id=QUOTA_CALLBACK, severity=Severity.WARNING, message=message, span=spec.span) for message in messages
+        )
+    )

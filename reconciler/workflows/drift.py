@@ -22,9 +22,9 @@ from reconciler.planning import (
 from reconciler.ports import QuotaReader
 from reconciler.resolution import callback_notes
 from reconciler.workflows.baselines import GivenBaseline
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.owners import unread_owners
-from reconciler.workflows.plan import Intent
-from reconciler.workflows.units import at_brokers, read_for
+from reconciler.workflows.units import divide_totals, read_for
 
 _log: Final = logging.getLogger(__name__)
 _MOST_NAMED: Final = 5
@@ -54,7 +54,8 @@ def drift_from(
     source: ManifestCommit,
 ) -> Drift:
     """The drift between two states, without reading anything. Raises ``BaselineError`` for the baseline of another cluster."""
-    intent = at_brokers(intent, current)
+    if intent.desired.with_units:
+        intent = divide_totals(intent, current)
     baseline = given.of(intent.spec.name, current) if given is not None else None
     spec = intent.spec
     declared_then = baseline.entities if baseline else None
@@ -83,7 +84,7 @@ def drift_from(
         },
         ignored=len(ignored),
         notes=(*current.notes, *intent.notes, *((quiet,) if quiet is not None else ()), *_notes(intent, current, baseline)),
-        findings=(*intent.all_findings, *intent.owner_errors),
+        findings=(*intent.findings, *intent.owner_errors),
     )
     counts = {each.value: count for each, count in drift.counts.items()}
     log_event(_log, "drift found", level=logging.INFO, cluster=spec.name, ignored=drift.ignored, **counts)
@@ -94,7 +95,7 @@ def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> 
     yield from callback_notes(current.cluster)
     yield from (node.message for node in current.unreadable)
     yield from unalterable_notes(unalterable_entities(intent.desired, current.entities, intent.spec.scope))
-    yield from unread_owners(intent.errors)
+    yield from unread_owners(intent.scope.errors)
     if baseline is None:
         yield _NO_BASELINE
         return

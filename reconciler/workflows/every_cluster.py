@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Final, TypeVar
 
 from reconciler.errors import ManifestError, ReconcilerError, UntrustedError, UsageError
-from reconciler.model import ClusterFailure, ClusterIdentity, Severity
+from reconciler.model import ClusterFailure, ClusterIdentity, Isolation, Severity
 from reconciler.workflows.changed_clusters import find_changed_clusters
+from reconciler.workflows.intent import Intent, intent_of
 from reconciler.workflows.load import load_manifests, stop_on
-from reconciler.workflows.owners import may_isolate
-from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import References, read_references
 
 T = TypeVar("T")
@@ -37,7 +36,8 @@ def load_every_intent(
     """
     seen = read_references(references, paths)
     loaded = load_manifests(paths, trust=seen.trust, at=at)
-    if not may_isolate(loaded, by_owner=by_owner, owners=owners):
+    isolating = owners or (by_owner and any(spec.safety.isolate is Isolation.OWNER for spec in loaded.clusters.values()))
+    if not isolating:
         stop_on(loaded.findings, fail_on)
     names = sorted({*loaded.clusters, *loaded.proposed})
     if not names:

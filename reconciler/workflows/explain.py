@@ -21,7 +21,7 @@ from reconciler.model import (
     Severity,
     Topic,
 )
-from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, POLICY_VIOLATED, RENAMED
+from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, POLICY_VIOLATED
 from reconciler.text import near_miss, shown
 from reconciler.workflows.cluster_facts import QUOTA_CALLBACK
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
@@ -200,7 +200,7 @@ def explanations() -> Mapping[str, Explanation]:
 def explain_id(topic_id: str) -> Explanation:
     """The explanation of a finding, guard or class of drift. Raises ``UsageError`` for an unknown id."""
     by_id = explanations()
-    topic_id = POLICY_VIOLATED if topic_id.startswith(POLICY_PREFIX) else RENAMED.get(topic_id, topic_id)
+    topic_id = POLICY_VIOLATED if topic_id.startswith(POLICY_PREFIX) else topic_id
     if topic_id not in by_id:
         near = near_miss(topic_id, by_id) or ". Run kafka-quotas explain for a list"
         msg = f"unknown id {shown(topic_id)}{near}"

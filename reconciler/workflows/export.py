@@ -78,7 +78,7 @@ class Split:
 def owners_to_split(paths: Sequence[str]) -> Mapping[str, Owner]:
     """The owners of the Repository manifest. Raises ``UsageError`` without one."""
     loaded = load_manifests(list(paths) or ["."])
-    if loaded.repository is None or not loaded.repository.owners:
+    if not loaded.repository.owners:
         raise UsageError(
             "--split-by owner needs a PATH with a Repository manifest that declares owners. Or use --split-by prefix"
         )

@@ -17,7 +17,6 @@ from reconciler.logs import log_event, timed_event
 from reconciler.manifest import (
     REPOSITORY_FILE,
     UNREAD,
-    BudgetRule,
     ClientQuotasDocument,
     ClusterDocument,
     Discovery,
@@ -62,39 +61,45 @@ class Trust:
     root: str | None = None
 
 
+_NO_REPOSITORY: Final = RepositoryDocument(file="", span=file_span(""))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedManifests:
     """Everything that the manifests declare, before a cluster is chosen.
 
     ``documents`` are in the order of their files. ``selected``: the files that the user asked for, when that is not all of them
     (findings about others are still here; ``is_shown`` distinguishes them). ``complete`` is false when a plan must not prune.
-    ``clusters``, ``lint`` and ``repository`` are those of ``trust`` where there is one; ``proposed`` and ``proposed_repository``
-    are always the work tree's own.
+    ``proposed`` and ``proposed_repository`` are the work tree's own. Those of ``trust`` apply in their place where there is one.
     """
 
     documents: tuple[ClientQuotasDocument, ...] = ()
-    clusters: Mapping[str, ClusterSpec] = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()
     root: str | None = None
     files: tuple[str, ...] = ()
     selected: frozenset[str] | None = None
     complete: bool = True
-    lint: Mapping[str, Severity | None] = field(default_factory=dict)
-    repository: RepositoryDocument | None = None
     proposed: Mapping[str, ClusterSpec] = field(default_factory=dict)
     proposed_repository: RepositoryDocument | None = None
     trust: Trust | None = None
     at: datetime.datetime | None = None
     """The moment that decides about values that expire."""
 
-    def desired(self, spec: ClusterSpec) -> DesiredState:
-        """Everything that is declared for one cluster, whichever files the user named."""
-        return desired_state(self.documents, spec, profiles=self.profiles(spec.name), budgets=self.budgets, at=self.at).state
+    @property
+    def clusters(self) -> Mapping[str, ClusterSpec]:
+        """The Cluster manifests that apply."""
+        return self.proposed if self.trust is None else self.trust.clusters
 
     @property
-    def budgets(self) -> tuple[BudgetRule, ...]:
-        """Those of the Repository manifest that applies: a pull request does not raise its own budget."""
-        return self.repository.budgets if self.repository is not None else ()
+    def repository(self) -> RepositoryDocument:
+        """The Repository manifest that applies: a pull request does not raise its own budget. An empty one where none does."""
+        ruling = self.proposed_repository if self.trust is None else self.trust.repository
+        return ruling if ruling is not None else _NO_REPOSITORY
+
+    def desired(self, spec: ClusterSpec) -> DesiredState:
+        """Everything that is declared for one cluster, whichever files the user named."""
+        profiles, budgets = self.profiles(spec.name), self.repository.budgets
+        return desired_state(self.documents, spec, profiles=profiles, budgets=budgets, at=self.at).state
 
     def profiles(self, cluster: str | None) -> tuple[Mapping[str, QuotaProfile], ...]:
         """The profiles of the repository, then those of a cluster. They are values, so they are always the work tree's own."""
@@ -191,7 +196,6 @@ def _assemble(
     trust: Trust | None = None,
 ) -> LoadedManifests:
     """What the documents declare together. ``discovered``: where they come from."""
-    findings += _misplaced(documents, discovered)
     quotas = tuple(d for d in documents if isinstance(d, ClientQuotasDocument))
     clusters = tuple(d for d in documents if isinstance(d, ClusterDocument))
     findings += cluster_findings(quotas, clusters)
@@ -201,39 +205,48 @@ def _assemble(
     for cluster in clusters:
         by_name.setdefault(cluster.spec.name or "", cluster.spec)
     relative = {file.path: file.relative for file in discovered.files}
-    read = (d for d in documents if isinstance(d, RepositoryDocument) and relative[d.file] == REPOSITORY_FILE)
+    repositories = [d for d in documents if isinstance(d, RepositoryDocument)]
+    if repositories:
+        findings += _misplaced(repositories, relative, discovered.root)
     # The same document once more, with its places as the user would type them.
-    repository = next(read, repository) if discovered.root is not None else None
-    ruling = repository if trust is None else trust.repository
-    lint = ruling.lint if ruling else {}
-    findings += _unknown_guards(clusters, ruling)
-    findings += _invalid_policies(repository)
-    misplaced = tuple(misplaced_clusters(clusters, ruling, places=lambda file: _places(file, relative[file], discovered.root)))
-    wrong = {finding.span for finding in misplaced}
-    # What a misplaced one names is no fault of the others.
-    findings += (*misplaced, *clusters_without_id([cluster for cluster in clusters if cluster.span not in wrong]))
-    if ruling is not None and ruling.owners:
-        findings += _unknown_owners(clusters, ruling.owners)
-        specs = tuple((by_name if trust is None else trust.clusters).values())
-        findings += ownership_findings(quotas, ruling.owners, relative=relative.__getitem__, clusters=specs)
+    at_root = (document for document in repositories if relative[document.file] == REPOSITORY_FILE)
+    repository = next(at_root, repository) if discovered.root is not None else None
     loaded = LoadedManifests(
         documents=quotas,
-        clusters=by_name if trust is None else trust.clusters,
-        findings=in_order(adjusted(findings, lint)),
         root=discovered.root,
         files=tuple(file.path for file in discovered.files),
         selected=discovered.selected,
         complete=not discovered.filtered,
-        lint=lint,
-        repository=ruling,
         proposed=by_name,
         proposed_repository=repository,
         trust=trust,
     )
+    ruling = loaded.repository
+    if any(cluster.spec.safety.accept for cluster in clusters):
+        findings += _unknown_guards(clusters, ruling)
+    if repository is not None and repository.policies:
+        findings += _invalid_policies(repository)
+    if ruling.owners or ruling.cluster_paths is not None or len(clusters) > 1:
+        findings += _about_places(clusters, ruling, relative, discovered.root)
+    if ruling.owners:
+        findings += _unknown_owners(clusters, ruling.owners)
+        specs = tuple(loaded.clusters.values())
+        findings += ownership_findings(quotas, ruling.owners, relative=relative.__getitem__, clusters=specs)
+    loaded = replace(loaded, findings=in_order(adjusted(findings, ruling.lint)))
     if not any(finding.id in NO_LIMIT for finding in loaded.findings):
         return loaded
     states = [loaded.desired(spec) for spec in loaded.clusters.values() or (ClusterSpec(),)]
     return replace(loaded, findings=with_fallbacks(loaded.findings, states))
+
+
+def _about_places(
+    clusters: Sequence[ClusterDocument], ruling: RepositoryDocument, relative: Mapping[str, str], root: str | None
+) -> Iterator[Finding]:
+    """Cluster manifests that lie where none may, and others that may mean the same cluster."""
+    misplaced = tuple(misplaced_clusters(clusters, ruling, places=lambda file: _places(file, relative[file], root)))
+    wrong = {finding.span for finding in misplaced}
+    # What a misplaced one names is no fault of the others.
+    yield from (*misplaced, *clusters_without_id([cluster for cluster in clusters if cluster.span not in wrong]))
 
 
 def _root(paths: Sequence[str], trust: Trust | None, within: str | None, contents: dict[str, FileContent]) -> str | None:
@@ -264,18 +277,17 @@ def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[Clus
     spec = chosen_cluster(loaded, cluster_name)
     selected = loaded.selected
     shown_files = None if selected is None else selected.__contains__
-    limits = loaded.repository.limits if loaded.repository is not None else ()
     result = desired_state(
         loaded.documents,
         spec,
         shown_files=shown_files,
-        limits=limits,
+        limits=loaded.repository.limits,
         profiles=loaded.profiles(spec.name),
-        budgets=loaded.budgets,
+        budgets=loaded.repository.budgets,
         at=loaded.at,
     )
     state = result.state if loaded.complete else replace(result.state, complete=False)
-    return spec, state, in_order(adjusted(result.findings, loaded.lint))
+    return spec, state, in_order(adjusted(result.findings, loaded.repository.lint))
 
 
 def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> ClusterSpec:
@@ -358,13 +370,10 @@ def _repository_of(root: str | None, contents: Mapping[str, FileContent]) -> Rep
     return next((d for d in documents if isinstance(d, RepositoryDocument)), None)
 
 
-def _misplaced(documents: Sequence[Document], discovery: Discovery) -> Iterator[Finding]:
-    relative = {file.path: file.relative for file in discovery.files}
+def _misplaced(documents: Sequence[RepositoryDocument], relative: Mapping[str, str], root: str | None) -> Iterator[Finding]:
     seen = False
     for document in documents:
-        if not isinstance(document, RepositoryDocument):
-            continue
-        if discovery.root is None or relative.get(document.file) != REPOSITORY_FILE:
+        if root is None or relative[document.file] != REPOSITORY_FILE:
             message = f"a Repository document belongs into the file {REPOSITORY_FILE} at the root, and counts nowhere else"
             yield finding("repository-misplaced", message, document.span)
         elif seen:
@@ -373,10 +382,8 @@ def _misplaced(documents: Sequence[Document], discovery: Discovery) -> Iterator[
             seen = True
 
 
-def _invalid_policies(repository: RepositoryDocument | None) -> Iterator[Finding]:
+def _invalid_policies(repository: RepositoryDocument) -> Iterator[Finding]:
     """Expressions that could not be evaluated, each at its place."""
-    if repository is None or not repository.policies:
-        return
     from reconciler.policy import check_expression
 
     for entry in repository.policies:
@@ -394,15 +401,11 @@ def _invalid_policies(repository: RepositoryDocument | None) -> Iterator[Finding
                 yield finding("invalid-policy", message, place)
 
 
-def _unknown_guards(clusters: Sequence[ClusterDocument], ruling: RepositoryDocument | None) -> Iterator[Finding]:
-    accepting = [document for document in clusters if document.spec.safety.accept]
-    if not accepting:
-        return
-    from reconciler.policy import GUARDS, RENAMED
+def _unknown_guards(clusters: Sequence[ClusterDocument], ruling: RepositoryDocument) -> Iterator[Finding]:
+    from reconciler.policy import GUARDS
 
-    policies = (entry.policy for entry in ruling.policies) if ruling is not None else ()
-    known = {*GUARDS, *RENAMED, *(policy.guard_id for policy in policies if policy.acceptable)}
-    for document in accepting:
+    known = {*GUARDS, *(entry.policy.guard_id for entry in ruling.policies if entry.policy.acceptable)}
+    for document in clusters:
         for acceptance in document.spec.safety.accept:
             if acceptance.guard not in known:
                 message = compose(

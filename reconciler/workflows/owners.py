@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reconciler.errors import UsageError
 from reconciler.manifest import Owner, owner_of_entity, owners_of_file
 from reconciler.model import (
-    ClusterSpec,
     DesiredState,
     Entity,
     Finding,
-    Isolation,
     Message,
     Severity,
     compose,
     display_name,
     name_part,
 )
-from reconciler.text import count_of, did_you_mean, list_some, shown
+from reconciler.text import did_you_mean, list_some, shown
 from reconciler.workflows.load import LoadedManifests, desired_for, stop_on
-from reconciler.workflows.validate import lint_offline
 
 _MOST_NAMED = 5
 WITHHELD_IN_STAGE = "withheld-in-stage"
@@ -31,7 +28,7 @@ WITHHELD_IN_STAGE = "withheld-in-stage"
 def check_owners(loaded: LoadedManifests, chosen: Sequence[str]) -> frozenset[str] | None:
     """The owners of ``--owner``; ``None`` for all. Raises ``UsageError`` for one that nothing names."""
     known = {document.owner for document in loaded.documents if document.owner is not None}
-    known |= set(loaded.repository.owners) if loaded.repository is not None else set()
+    known |= set(loaded.repository.owners)
     require_owners(chosen, known, if_none=". Neither the Repository manifest nor a document names an owner")
     return frozenset(chosen) or None
 
@@ -44,56 +41,28 @@ def require_owners(chosen: Iterable[str], known: Collection[str], *, if_none: st
             raise UsageError(f"no manifest has the owner {shown(name)}{hint}")
 
 
-def isolates(spec: ClusterSpec, chosen: frozenset[str] | None) -> bool:
-    """True when each owner is planned apart."""
-    return chosen is not None or spec.safety.isolate is Isolation.OWNER
-
-
-def may_isolate(loaded: LoadedManifests, *, by_owner: bool, owners: Sequence[str]) -> bool:
-    """False when an error in the manifests of one owner stops the command for every cluster."""
-    return bool(owners) or (by_owner and any(isolates(spec, None) for spec in loaded.clusters.values()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SoundManifests:
-    """The manifests of one cluster without the documents of owners with errors, and these errors by owner."""
-
-    loaded: LoadedManifests
-    spec: ClusterSpec
-    desired: DesiredState
-    findings: tuple[Finding, ...]
-    """About files, documents and values."""
-    linted: tuple[Finding, ...]
-    errors: Mapping[str | None, tuple[Finding, ...]]
-
-
-def sound_manifests(loaded: LoadedManifests, cluster: str | None, fail_on: Severity) -> SoundManifests:
-    """Leave out owners with errors, until the rest has none.
+def sound_manifests(
+    loaded: LoadedManifests, cluster: str | None, fail_on: Severity
+) -> tuple[LoadedManifests, dict[str | None, tuple[Finding, ...]]]:
+    """Leave out the documents of owners with errors, until the rest has none. Returns the rest, and the errors by owner.
 
     Raises ``ManifestError`` for an error that concerns no owner in particular: one in a Repository or Cluster manifest, or in a
     file that is in no owner's folder and names no owner.
     """
     errors: dict[str | None, tuple[Finding, ...]] = {}
     attribution = _Attribution(loaded)
-    wrong = attribution.by_owner(loaded.findings, fail_on)
     findings = loaded.findings
-    while True:
+    while wrong := attribution.by_owner(findings, fail_on):
         if None in wrong:
             stop_on(findings, fail_on)
         errors.update({owner: (*errors.get(owner, ()), *more) for owner, more in wrong.items()})
-        if wrong:
-            loaded = replace(
-                loaded,
-                documents=tuple(d for d in loaded.documents if not attribution.is_of(d.file, d.owner, wrong)),
-                findings=tuple(f for f in loaded.findings if not f.severity.at_least(fail_on)),
-            )
-        spec, state, of_cluster = desired_for(loaded, cluster)
-        read, linted = (*loaded.findings, *of_cluster), lint_offline(loaded, spec, state)
-        findings = (*read, *linted)
-        wrong = attribution.by_owner(findings, fail_on)
-        if not wrong:
-            desired = replace(state, complete=False) if errors else state
-            return SoundManifests(loaded=loaded, spec=spec, desired=desired, findings=read, linted=linted, errors=errors)
+        loaded = replace(
+            loaded,
+            documents=tuple(d for d in loaded.documents if not attribution.is_of(d.file, d.owner, wrong)),
+            findings=tuple(f for f in loaded.findings if not f.severity.at_least(fail_on)),
+        )
+        findings = (*loaded.findings, *desired_for(loaded, cluster)[2])
+    return loaded, errors
 
 
 class _Attribution:
@@ -101,14 +70,14 @@ class _Attribution:
 
     def __init__(self, loaded: LoadedManifests) -> None:
         self._root = loaded.root
-        self._owners: Mapping[str, Owner] = loaded.repository.owners if loaded.repository is not None else {}
+        self._owners: Mapping[str, Owner] = loaded.repository.owners
         self._named: dict[str, set[str | None]] = {file: set() for file in loaded.files}
         for document in loaded.documents:
             self._named.setdefault(document.file, set()).add(document.owner)
         self._shared = {spec.span.file for spec in (*loaded.clusters.values(), *loaded.proposed.values()) if spec.span}
-        for repository in (loaded.repository, loaded.proposed_repository):
-            if repository is not None:
-                self._shared.add(repository.file)
+        self._shared.add(loaded.repository.file)
+        if loaded.proposed_repository is not None:
+            self._shared.add(loaded.proposed_repository.file)
         self._known: dict[str, frozenset[str]] = {}
 
     def owners(self, file: str) -> frozenset[str]:
@@ -182,16 +151,3 @@ def unread_owners(errors: Collection[str | None]) -> Iterator[Message]:
     if names := sorted(display_name(owner) for owner in errors if owner is not None):
         shown_names = name_part(list_some(names, _MOST_NAMED))
         yield compose("Manifests of {names} have errors. Entities that only these declare are not compared.", names=shown_names)
-
-
-def isolation_notes(*, unread: Iterable[str], chosen: frozenset[str] | None, unselected: int) -> Iterator[Message]:
-    """What a plan of isolated owners leaves out."""
-    if chosen is not None:
-        names = name_part(list_some(sorted(chosen), _MOST_NAMED))
-        left = compose(" {count} of other owners left out.", count=count_of(unselected, "change is", "changes are"))
-        yield compose("Planned for owner {names} only.{left}", names=names, left=left if unselected else "")
-    if wrong := sorted(unread):
-        yield compose(
-            "Manifests of {names} have errors, so nothing is pruned and no default entity changes.",
-            names=name_part(list_some(wrong, _MOST_NAMED)),
-        )

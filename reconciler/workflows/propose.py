@@ -18,8 +18,8 @@ from reconciler.model import BacktestReport, FileRevision, Span, ValueProposals,
 from reconciler.planning import propose_values
 from reconciler.text import shown
 from reconciler.workflows.git_repository import nearest_repository
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.load import LoadedManifests
-from reconciler.workflows.plan import Intent
 from reconciler.yaml import ScalarEdit, ScalarEditError, edit_scalars
 
 _log: Final = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class ManifestFiles:
     def propose(self, report: BacktestReport) -> ValueProposals:
         """What the report recommends for the values of these files, with the other clusters that each value is of."""
         proposals = propose_values(report, self._intent.desired)
-        loaded = self._intent.others.loaded
+        loaded = self._intent.loaded
         elsewhere = clusters_of_values(loaded, leave_out=self._intent.spec.name)
         values = (replace(value, clusters=elsewhere.get(value.source, ())) for value in proposals.values)
         return replace(proposals, values=tuple(values))

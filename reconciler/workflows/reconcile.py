@@ -9,15 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.apply import ApplySettings
-from reconciler.model import ApplyReport, CurrentState, Drift, Plan, Prune
-from reconciler.planning import difference
+from reconciler.model import ApplyReport, Drift, Plan, Prune
+from reconciler.planning import undeclared_in_scope
 from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
 from reconciler.workflows.apply import Approval, write
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.drift import drift_from
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.load import stop_on
-from reconciler.workflows.plan import Intent, plan_from
-from reconciler.workflows.units import at_brokers, read_for
+from reconciler.workflows.plan import plan_from
+from reconciler.workflows.units import read_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +33,12 @@ class Observation:
 def observe(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None, *, clock: Clock) -> Observation:
     """Read once, and compare. Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does."""
     current = read_for(intent, reader)
-    source = intent.source()
+    source, spec = intent.source(), intent.spec
     drift = drift_from(intent, current, given, source=source)
-    withheld_prunes = _count_pruned(intent, current) if intent.spec.prune is Prune.CONFIRM else 0
-    plan = plan_from(intent, current, accepted=(), source=source, clock=clock, given=given, attended=False)
-    return Observation(drift=drift, plan=plan, withheld_prunes=withheld_prunes)
+    withheld = undeclared_in_scope(intent.desired, current.entities, spec.scope) if spec.prune is Prune.CONFIRM else ()
+    unattended = replace(intent, attended=False)
+    plan = plan_from(unattended, current, accepted=(), source=source, clock=clock, given=given)
+    return Observation(drift=drift, plan=plan, withheld_prunes=len(withheld))
 
 
 def write_observed(
@@ -50,9 +52,3 @@ def write_observed(
     approval = Approval(settings=settings)
     report = write(observation.plan, cluster, approval, confirm=lambda _: True, clock=clock, progress=progress)
     return replace(report, divided_among=observation.plan.brokers, leaders=observation.plan.leaders)
-
-
-def _count_pruned(intent: Intent, current: CurrentState) -> int:
-    intent = at_brokers(intent, current)
-    differences = difference(intent.desired, current, scope=intent.spec.scope, prune=Prune.CONFIRM)
-    return sum(1 for change in differences.changes if change.entity not in intent.desired.entities)

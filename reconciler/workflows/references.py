@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from reconciler.errors import GitError
 from reconciler.model import ClusterSpec, DesiredState, Span
@@ -18,6 +19,9 @@ class References:
 
     trusted: str | None = None
     base: str | None = None
+
+
+NO_REFERENCES: Final = References()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +57,7 @@ class ReadReferences:
     def notes(self, loaded: LoadedManifests, spec: ClusterSpec) -> tuple[str, ...]:
         """What counts only after merge, and what of the base is not here."""
         behind = () if self.base is None else behind_base(self.base)
-        return (*not_yet(loaded, spec.name), *behind)
+        return (*(not_yet(loaded, spec.name) if loaded.trust is not None else ()), *behind)
 
 
 def _before(base: ManifestsAt, spec: ClusterSpec) -> Before:

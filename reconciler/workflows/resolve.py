@@ -48,11 +48,11 @@ from reconciler.text import count_of, list_some, near_miss, number_text, shown
 from reconciler.workflows.cluster_facts import with_facts
 from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
 from reconciler.workflows.expiries import live_expiries
+from reconciler.workflows.intent import Intent, intent_of, with_lint
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
-from reconciler.workflows.plan import Intent, intent_of
 from reconciler.workflows.references import ReadReferences, References, read_references
 from reconciler.workflows.trusted import TrustedTree, read_trusted_files
-from reconciler.workflows.units import at_brokers, needs_leaders, with_leaders
+from reconciler.workflows.units import divide_totals, needs_leaders, with_leaders
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when no person was asked about in particular."""
@@ -184,7 +184,7 @@ class Sources:
 
     def _computed(self, intent: Intent) -> Intent:
         """Totals need the brokers, so the cluster or its snapshot is read for them."""
-        return at_brokers(intent, _state_of(self._current_for(intent))) if intent.desired.with_units else intent
+        return divide_totals(intent, _state_of(self._current_for(intent))) if intent.desired.with_units else intent
 
     def _current_for(self, intent: Intent) -> QuotaView:
         """The current state, with the leaders of partitions where the live cluster has them and a value needs them."""
@@ -231,8 +231,8 @@ class Sources:
         if everything and loaded.root is not None:
             loaded = replace(loaded, selected=None, complete=True)
         where = self._where
-        intent = intent_of(loaded, seen, where.paths or (".",), cluster=where.cluster, fail_on=where.fail_on)
-        self.findings = intent.all_findings
+        intent = with_lint(intent_of(loaded, seen, where.paths or (".",), cluster=where.cluster, fail_on=where.fail_on))
+        self.findings = intent.findings
         return intent
 
 
@@ -314,7 +314,8 @@ def planned_view(intent: Intent, current: QuotaView) -> QuotaView:
     if current.observed is None:
         raise ValueError("a plan needs a state that was read from somewhere")
     state = _state_of(current)
-    intent = at_brokers(intent, state)
+    if intent.desired.with_units:
+        intent = divide_totals(intent, state)
     differences = difference(intent.desired, state, scope=intent.spec.scope, prune=intent.spec.prune)
     pruned = sum(1 for change in differences.changes if change.entity not in intent.desired.entities)
     planned = replace(

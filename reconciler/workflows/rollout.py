@@ -12,7 +12,7 @@ from reconciler.errors import UsageError
 from reconciler.model import ApplyReport, ApplyResult, ClusterFailure, ClusterIdentity, display_name
 from reconciler.text import count_of, list_some
 from reconciler.workflows.every_cluster import for_every
-from reconciler.workflows.plan import Intent
+from reconciler.workflows.intent import Intent
 
 STAGE_LABEL: Final = "stage"
 _MOST_NAMED: Final = 5
@@ -38,7 +38,7 @@ def plan_rollout(intents: Sequence[Intent | ClusterFailure]) -> RolloutPlan:
     Raises ``UsageError`` when a cluster has no such label, or one that is not among the stages. A cluster with errors in its
     manifests is in the first stage, so that nothing is written before it is corrected.
     """
-    names = next((intent.stages for intent in intents if isinstance(intent, Intent) and intent.stages), ())
+    names = next((stages for intent in intents if isinstance(intent, Intent) and (stages := intent.loaded.repository.stages)), ())
     if not names:
         return RolloutPlan(names=(None,), stages=(tuple(intents),))
     unknown = [

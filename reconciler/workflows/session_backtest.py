@@ -12,8 +12,8 @@ from reconciler.errors import UsageError
 from reconciler.model import BacktestReport, Severity
 from reconciler.workflows.backtest import BacktestOptions, Proposal, apply_rules, backtest_request, failing_rows, proposal_of
 from reconciler.workflows.connect import read_state, snapshot_reader
+from reconciler.workflows.intent import intent_of, load_intent, with_lint
 from reconciler.workflows.load import load_manifest_text, stop_on
-from reconciler.workflows.plan import intent_of, load_intent
 from reconciler.workflows.references import ReadReferences
 from reconciler.workflows.traffic_inputs import read_trusted_mapping
 
@@ -119,7 +119,7 @@ def _proposal(request: SessionRequest) -> Proposal:
         stop_on(loaded.findings)
         intent = intent_of(loaded, ReadReferences(), (), cluster=request.cluster, fail_on=Severity.ERROR)
     current = None if request.current is None else read_state(intent.spec, snapshot_reader(request.current))
-    return proposal_of(intent, current)
+    return proposal_of(with_lint(intent), current)
 
 
 def _between(request: SessionRequest) -> Between | None:

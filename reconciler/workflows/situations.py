@@ -56,8 +56,8 @@ from reconciler.workflows.backtest import (
     proposal_of_settings,
     set_quotas,
 )
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.load import adjusted, stop_on
-from reconciler.workflows.plan import Intent
 from reconciler.workflows.units import needs_leaders
 
 if TYPE_CHECKING:
@@ -218,9 +218,9 @@ def _proposal(
 
 
 def _at(intent: Intent, brokers: tuple[int, ...], leaders: LeaderSpread | None) -> Intent:
-    """As ``units.at_brokers``, for brokers that no cluster has. Raises ``ManifestError`` for totals that cannot be divided."""
+    """As ``divide_totals``, for brokers that no cluster has. Raises ``ManifestError`` for totals that cannot be divided."""
     desired, wrong = compute_units(intent.desired, BrokerFacts(brokers=brokers, leaders=leaders))
-    stop_on(in_order(adjusted(wrong, intent.lint)), intent.fail_on)
+    stop_on(in_order(adjusted(wrong, intent.loaded.repository.lint)), intent.fail_on)
     return replace(intent, desired=desired)
 
 

@@ -114,7 +114,7 @@ def _require_valid(revisions: Sequence[FileRevision], loaded: LoadedManifests, c
     documents += [document for document in revised if isinstance(document, ClientQuotasDocument)]
     findings = [finding for content in contents.values() for finding in content.findings]
     _, _, of_cluster = desired_for(replace(loaded, documents=tuple(documents)), cluster)
-    stop_on((*adjusted(findings, loaded.lint), *of_cluster))
+    stop_on((*adjusted(findings, loaded.repository.lint), *of_cluster))
 
 
 def require_unchanged(revisions: Sequence[FileRevision]) -> None:

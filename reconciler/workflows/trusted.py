@@ -64,7 +64,7 @@ class TrustedTree:
         """What loading the work tree takes from here."""
         root = None if self.at.root is None else str(Path(self.at.git.top, self.at.root))
         loaded = self.at.loaded
-        return Trust(ref=self.ref, clusters=loaded.clusters, repository=loaded.repository, root=root)
+        return Trust(ref=self.ref, clusters=loaded.proposed, repository=loaded.proposed_repository, root=root)
 
     def path_of(self, place: str) -> str:
         """The work tree's path of a file that a place ``ref:path`` names."""

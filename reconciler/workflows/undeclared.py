@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,7 +34,6 @@ from reconciler.model import (
 from reconciler.planning import (
     forgotten_entities,
     forgotten_note,
-    kept_entities,
     needs_decision,
     overriding_entities,
     possible_overrides,
@@ -42,6 +41,7 @@ from reconciler.planning import (
     unalterable_notes,
     undeclared_in_scope,
 )
+from reconciler.policy import Judgement
 from reconciler.resolution import OverriddenLimit
 from reconciler.text import amount_part, rate_part
 from reconciler.workflows.references import Before
@@ -71,8 +71,31 @@ class DeclaredEarlier:
         return self.baseline is not None or (self.base is not None and not is_here)
 
 
-def undeclared_findings(
-    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier
+def judge_undeclared(
+    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier, *, source: ManifestCommit
+) -> Judgement:
+    """What a plan leaves of entities that no manifest declares. ``source``: the commit of the manifests."""
+    undeclared = undeclared_in_scope(desired, current.entities, spec.scope) if spec.prune is Prune.NEVER else ()
+    kept = tuple(
+        KeptEntity(entity=entity, quotas=current.entities[entity], since=since)
+        for entity in undeclared
+        if (since := earlier.since(entity)) is not None
+    )
+    return Judgement(
+        findings=tuple(_findings(spec, desired, current, earlier, undeclared=undeclared, kept=kept)),
+        notes=tuple(_notes(spec, desired, current, earlier, unclear=0 if earlier.is_known(source) else len(undeclared))),
+        kept=kept,
+    )
+
+
+def _findings(
+    spec: ClusterSpec,
+    desired: DesiredState,
+    current: CurrentState,
+    earlier: DeclaredEarlier,
+    *,
+    undeclared: Sequence[Entity],
+    kept: Sequence[KeptEntity],
 ) -> Iterator[Finding]:
     """One warning for each undeclared entity that drift calls a difference and that ``prune: never`` keeps.
 
@@ -84,10 +107,9 @@ def undeclared_findings(
     if spec.prune is not Prune.NEVER:
         return
     live = current.entities
-    kept = what_is_kept(spec, desired, current, earlier)
     yield from (_no_longer_declared(spec, each) for each in kept)
     named = {each.entity for each in kept}
-    others = (entity for entity in undeclared_in_scope(desired, live, spec.scope) if entity not in named)
+    others = (entity for entity in undeclared if entity not in named)
     overrides = overriding_entities(others, desired, live, scope=spec.scope)
     known = earlier.baseline.unmanaged if earlier.baseline is not None else None
     if (possible := possible_overrides(overrides, known)) is not None:
@@ -112,18 +134,6 @@ def undeclared_findings(
         )
 
 
-def what_is_kept(
-    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier
-) -> tuple[KeptEntity, ...]:
-    """The entities that left the manifests and that ``prune: never`` keeps, sorted."""
-    undeclared = undeclared_in_scope(desired, current.entities, spec.scope)
-    before = {entity: since for entity in undeclared if (since := earlier.since(entity)) is not None}
-    return tuple(
-        KeptEntity(entity=entity, quotas=current.entities[entity], since=before[entity])
-        for entity in kept_entities(undeclared, before, spec.prune)
-    )
-
-
 def _no_longer_declared(spec: ClusterSpec, kept: KeptEntity) -> Finding:
     return Finding(
         id=NO_LONGER_DECLARED,
@@ -142,10 +152,10 @@ def _no_longer_declared(spec: ClusterSpec, kept: KeptEntity) -> Finding:
     )
 
 
-def undeclared_notes(
-    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier, *, source: ManifestCommit
+def _notes(
+    spec: ClusterSpec, desired: DesiredState, current: CurrentState, earlier: DeclaredEarlier, *, unclear: int
 ) -> Iterator[str]:
-    """What is forgotten, and what cannot be known without a base or a baseline."""
+    """What is forgotten, and of how many entities nothing is known without a base or a baseline."""
     before: dict[str, Iterable[Entity]] = {}
     if earlier.base is not None and earlier.base.desired.complete:
         before[earlier.base.ref] = earlier.base.desired.entities
@@ -154,11 +164,10 @@ def undeclared_notes(
     for since, entities in before.items():
         if gone := forgotten_entities(entities, desired, current, spec.scope):
             yield forgotten_note(gone, since)
-    undeclared = undeclared_in_scope(desired, current.entities, spec.scope) if spec.prune is Prune.NEVER else ()
-    if undeclared and not earlier.is_known(source):
-        count = "1 entity in the scope is" if len(undeclared) == 1 else f"{len(undeclared):,} entities in the scope are"
+    if unclear:
+        count = "1 entity in the scope is" if unclear == 1 else f"{unclear:,} entities in the scope are"
         yield (
-            f"{count} not declared and stay{'s' if len(undeclared) == 1 else ''} (prune: never). Give --base REF or --baseline "
+            f"{count} not declared and stay{'s' if unclear == 1 else ''} (prune: never). Give --base REF or --baseline "
             "to also see which of them were declared before"
         )
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BackendError
 from reconciler.logs import log_event
-from reconciler.manifest import BrokerFacts, budget_findings, compute_units, finding, limit_findings
+from reconciler.manifest import BrokerFacts, budget_findings, budgets_of, compute_units, finding, limit_findings
 from reconciler.model import (
     ClusterSpec,
     CurrentState,
@@ -20,10 +19,8 @@ from reconciler.model import (
     LeaderSpread,
     Message,
     Proportional,
-    QuotaKey,
     Quotas,
     RebalancePolicy,
-    Shares,
     compose,
     flag_part,
     in_order,
@@ -32,13 +29,13 @@ from reconciler.model import (
 from reconciler.planning import keep_leader_parts, keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
 from reconciler.resolution import is_reserved
-from reconciler.text import amount, amount_part, count_of, list_some, shares_text
+from reconciler.text import amount, count_of, list_some
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.expiries import before_expiries
 from reconciler.workflows.load import adjusted, stop_on
 
 if TYPE_CHECKING:
-    from reconciler.workflows.plan import Intent
+    from reconciler.workflows.intent import Intent
 
 _log: Final = logging.getLogger(__name__)
 ABOVE_BUDGET: Final = "above-budget"
@@ -75,44 +72,52 @@ def with_leaders(current: CurrentState, reader: QuotaReader) -> CurrentState:
     return current if leaders is None else replace(current, leaders=leaders)
 
 
-def at_brokers(intent: Intent, current: CurrentState | None, *, attended: bool = True) -> Intent:
-    """The intent with a number for each broker in place of every total.
+def divide_totals(intent: Intent, current: CurrentState | None) -> Intent:
+    """The intent with a number for each broker in place of every total; for one whose ``desired`` has units.
 
-    Parts that the cluster has for another number of brokers stay under ``rebalance: never``, and under ``confirm`` where no
-    person attends. Raises ``ManifestError`` for totals that cannot be divided, and when the brokers are not known.
+    Raises ``ManifestError`` for totals that cannot be divided, and when the brokers are not known.
     """
-    if not intent.desired.with_units:
-        return intent
-    with_units = intent.desired.with_units
-    brokers = current.brokers if current is not None else ()
-    desired, wrong = compute_units(
-        intent.desired, BrokerFacts(brokers=brokers, leaders=current.leaders if current is not None else None)
-    )
-    findings = [*wrong, *(() if wrong else _unknown_brokers(desired))]
-    findings += limit_findings([desired.entities[entity] for entity in with_units], intent.limits, intent.spec)
-    known = intent.findings
-    if intent.budgets:
-        known = tuple(finding for finding in known if finding.id != ABOVE_BUDGET)
-        findings += budget_findings(intent.budgets, tuple(desired.entities.values()), intent.spec)
-    adjusted_findings = in_order((*known, *adjusted(findings, intent.lint)))
-    stop_on(adjusted_findings, intent.fail_on)
-    keeps = intent.spec.rebalance is RebalancePolicy.NEVER or (intent.spec.rebalance is RebalancePolicy.CONFIRM and not attended)
-    kept = kept_by_leaders = 0
-    if keeps and current is not None:
-        desired, kept = keep_parts(desired, current.entities)
-        desired, kept_by_leaders = keep_leader_parts(desired, current.entities)
-    notes = tuple(_notes(intent.spec, current, kept, kept_by_leaders)) if current is not None else ()
-    notes += tuple(proportional_notes(desired, brokers))
+    facts = BrokerFacts() if current is None else BrokerFacts(brokers=current.brokers, leaders=current.leaders)
+    desired, wrong = compute_units(intent.desired, facts)
+    findings = in_order((*_known(intent), *adjusted(tuple(_wrong(intent, desired, wrong)), intent.loaded.repository.lint)))
+    stop_on(findings, intent.fail_on)
+    notes: list[Message] = []
+    if current is not None:
+        desired, notes = _kept_parts(intent, desired, current)
     log_event(
         _log,
         "totals divided",
         level=logging.INFO,
         cluster=intent.spec.name,
-        entities=len(with_units),
-        brokers=list(brokers),
-        kept=kept + kept_by_leaders,
+        entities=len(intent.desired.with_units),
+        brokers=list(facts.brokers),
     )
-    return replace(intent, desired=desired, findings=adjusted_findings, notes=(*intent.notes, *notes), has_totals=True)
+    notes += proportional_notes(desired, facts.brokers)
+    return replace(intent, desired=desired, findings=findings, notes=(*intent.notes, *notes), has_totals=True)
+
+
+def _known(intent: Intent) -> tuple[Finding, ...]:
+    """Budgets are judged once more, with the parts of totals."""
+    if not intent.loaded.repository.budgets:
+        return intent.findings
+    return tuple(finding for finding in intent.findings if finding.id != ABOVE_BUDGET)
+
+
+def _wrong(intent: Intent, desired: DesiredState, wrong: Sequence[Finding]) -> Iterator[Finding]:
+    yield from wrong or _unknown_brokers(desired)
+    repository, spec = intent.loaded.repository, intent.spec
+    yield from limit_findings([desired.entities[entity] for entity in intent.desired.with_units], repository.limits, spec)
+    if repository.budgets:
+        yield from budget_findings(budgets_of(repository.budgets, spec), tuple(desired.entities.values()), spec)
+
+
+def _kept_parts(intent: Intent, desired: DesiredState, current: CurrentState) -> tuple[DesiredState, list[Message]]:
+    """Parts for other brokers stay under ``rebalance: never``, and under ``confirm`` where no person attends."""
+    policy, kept, by_leaders = intent.spec.rebalance, 0, 0
+    if policy is RebalancePolicy.NEVER or (policy is RebalancePolicy.CONFIRM and not intent.attended):
+        desired, kept = keep_parts(desired, current.entities)
+        desired, by_leaders = keep_leader_parts(desired, current.entities)
+    return desired, list(_notes(intent.spec, current, kept, by_leaders))
 
 
 def declared_values(desired: DesiredState, current: CurrentState | None) -> dict[Entity, Quotas]:
@@ -130,27 +135,6 @@ def declared_values(desired: DesiredState, current: CurrentState | None) -> dict
         entity: {key.value: quota.value for key, quota in declared.quotas.items()}
         for entity, declared in desired.entities.items()
     }
-
-
-def share_notes(desired: DesiredState) -> Iterator[Message]:
-    """One sentence for each capacity that is divided by shares: who has how many of them, and the limit that this gives."""
-    pools: dict[tuple[QuotaKey, float, Fraction], list[tuple[Entity, Fraction, float]]] = {}
-    for entity, declared in desired.entities.items():
-        for key, quota in declared.quotas.items():
-            unit = quota.unit
-            if isinstance(unit, Shares) and unit.of is not None and unit.total is not None:
-                pools.setdefault((key, unit.of, unit.total), []).append((entity, unit.count, quota.value))
-    for (key, capacity, total), members in sorted(pools.items()):
-        members.sort(key=lambda member: (-member[1], member[0].sort_key))
-        texts = [f"{entity} {shares_text(count)} ({amount(key, value)})" for entity, count, value in members]
-        yield compose(
-            "{capacity} of {key} on each broker {are} {total} shares: {members}.",
-            capacity=amount_part(key.value, capacity),
-            key=key_part(key.value),
-            are="is" if total == 1 else "are",
-            total=shares_text(total),
-            members=list_some(texts, _SHOWN_SHARES),
-        )
 
 
 def _unknown_brokers(desired: DesiredState) -> Iterator[Finding]:

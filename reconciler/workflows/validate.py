@@ -96,9 +96,14 @@ def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
 
 def _of_cluster(loaded: LoadedManifests, name: str | None) -> tuple[DesiredState, Sequence[Finding]]:
     is_new = name is not None and name not in loaded.clusters and name in loaded.proposed
-    judged_by = replace(loaded, clusters=loaded.proposed, trust=None) if is_new else loaded
+    judged_by = loaded
+    if is_new and name is not None and loaded.trust is not None:
+        # Its own document decides how it is checked, and nothing else of the pull request.
+        clusters = {**loaded.trust.clusters, name: loaded.proposed[name]}
+        judged_by = replace(loaded, trust=replace(loaded.trust, clusters=clusters))
     spec, state, findings = desired_for(judged_by, name)
-    return state, (*findings, *lint_offline(judged_by, spec, state), *not_yet_findings(loaded, name))
+    later = not_yet_findings(loaded, name) if loaded.trust is not None else ()
+    return state, (*findings, *lint_offline(judged_by, spec, state), *later)
 
 
 def stop_on_reading(loaded: LoadedManifests, cluster: str | None, fail_on: Severity) -> None:
@@ -116,7 +121,7 @@ def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredSta
     if loaded.selected is not None:
         desired = loaded.desired(spec)
     linted = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
-    return in_order(finding for finding in adjusted(tuple(linted), loaded.lint) if loaded.is_shown(finding))
+    return in_order(finding for finding in adjusted(tuple(linted), loaded.repository.lint) if loaded.is_shown(finding))
 
 
 def lint_change(

@@ -20,7 +20,7 @@ from reconciler.cli.main import build_parser
 from reconciler.features.service.observers import metric_labels
 from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.workflows.exporters import exporter_targets
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 from tests.support.airflow_dag import airflow_command
 
 ROOT = Path(__file__).parents[2]

@@ -20,7 +20,8 @@ from reconciler.policy.guards import GUARDS
 from reconciler.ports import QuotaCluster
 from reconciler.workflows.apply import Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
-from reconciler.workflows.plan import Intent, make_plan
+from reconciler.workflows.intent import Intent
+from reconciler.workflows.plan import make_plan
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, declared, desired, ip, pair, user
 from tests.fakes import Silent

@@ -19,7 +19,7 @@ from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.plan import Alteration, ApplyReport, ApplyResult
 from reconciler.ports import EntityFilter
 from reconciler.workflows.apply import Approval, apply_manifests
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 from tests.builders import user
 from tests.fakes import FakeClock, Silent
 from tests.support import raw_quotas

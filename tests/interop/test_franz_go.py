@@ -19,7 +19,7 @@ from reconciler.model.quota import INT_MAX, LONG_MAX
 from reconciler.ports import QuotaCluster
 from reconciler.workflows.apply import Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
-from reconciler.workflows.plan import Intent
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, declared, desired, ip, pair, user
 from tests.fakes import Silent

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from reconciler.cli.main import build_parser
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 
 pytestmark = pytest.mark.interop
 

@@ -16,7 +16,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import DesiredState
 from reconciler.planning.diff import difference
 from reconciler.planning.drift import Comparison, compare
-from reconciler.planning.undeclared import kept_entities, needs_decision, overriding_entities, undeclared_in_scope
+from reconciler.planning.undeclared import needs_decision, overriding_entities, undeclared_in_scope
 from reconciler.resolution.addresses import AddressTable
 from reconciler.resolution.resolver import Resolver
 from tests.builders import client, current, declared, desired, ip, pair, user
@@ -88,7 +88,7 @@ def test_what_drift_calls_a_difference_is_what_plan_changes_or_leaves_with_a_war
     drift = classes(compare(desired_now, live, was, scope=scope, prune=prune))
     planned = {change.entity for change in difference(desired_now, current(live), scope=scope, prune=prune).changes}
     undeclared = undeclared_in_scope(desired_now, live, scope)
-    no_longer = set(kept_entities(undeclared, earlier, prune))
+    no_longer = {entity for entity in undeclared if entity in earlier} if prune is Prune.NEVER else set()
     others = [entity for entity in undeclared if entity not in earlier]
     every = overriding_entities(others, desired_now, live, scope=scope) if prune is Prune.NEVER else {}
     overrides = {entity for entity, of_entity in every.items() if needs_decision(entity, of_entity, None)}

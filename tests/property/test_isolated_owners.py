@@ -15,7 +15,7 @@ from reconciler.model.plan import Change
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import Quotas
 from reconciler.planning import difference, quotas_after, sort_for_writing
-from reconciler.policy import FREEZE_WINDOW, GuardContext, IsolatedJudgement, OwnerView, judge, judge_owners
+from reconciler.policy import FREEZE_WINDOW, GuardContext, Judgement, OwnerView, judge, judge_owners
 from reconciler.resolution import CLIENT_PRECEDENCE
 from tests.builders import cluster_spec, current, declared, desired
 
@@ -77,8 +77,13 @@ class Case:
             unread=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"broken"})])),
         )
 
-    def judged(self) -> IsolatedJudgement:
+    def judged(self) -> Judgement:
         return judge_owners(self.context, self.view, accepted=self.accepted)
+
+    def written(self) -> tuple[Change, ...]:
+        changes = self.judged().changes
+        assert changes is not None
+        return changes
 
     def of(self, owner: str | None) -> tuple[Change, ...]:
         return tuple(change for change in self.changes if self.owners[change.entity] == owner)
@@ -149,7 +154,7 @@ def address_limit(state: Mapping[Entity, Quotas], address: str) -> float | None:
 
 @given(CASES)
 def test_every_client_has_its_limit_of_before_or_the_one_of_the_whole_plan(case: Case) -> None:
-    partly = quotas_after(case.live, case.judged().changes)
+    partly = quotas_after(case.live, case.written())
     wholly = quotas_after(case.live, case.changes)
     for user, client in product(("x", "y", "other"), ("x", "y", "other")):
         reviewed = {limit(case.live, user, client), limit(wholly, user, client)}
@@ -161,18 +166,17 @@ def test_every_client_has_its_limit_of_before_or_the_one_of_the_whole_plan(case:
 @given(CASES)
 def test_no_default_changes_while_manifests_of_an_owner_cannot_be_read(case: Case) -> None:
     if case.view.unread:
-        assert not any(change.entity.has_default for change in case.judged().changes)
+        assert not any(change.entity.has_default for change in case.written())
 
 
 @given(CASES)
 def test_guards_of_the_whole_cluster_measure_what_is_written(case: Case) -> None:
-    judged = case.judged()
-    touched = [change for change in judged.changes if any(key.before is not None for key in change.keys)]
+    touched = [change for change in case.written() if any(key.before is not None for key in change.keys)]
     live = len(case.live)
     bound = case.spec.safety.guards.too_many_changes
-    tripped = {guard.id for guard in judged.guards if guard.status == "needs-acceptance"}
+    tripped = {guard.id for guard in case.judged().guards if guard.status == "needs-acceptance"}
     expected = "too-many-changes" not in case.accepted and (
         len(touched) > bound.count and 100 * len(touched) > bound.percent * live
     )
     assert ("too-many-changes" in tripped) == expected
-    assert all(guard.owner is None for guard in judged.guards if guard.id in tripped)
+    assert all(guard.owner is None for guard in case.judged().guards if guard.id in tripped)

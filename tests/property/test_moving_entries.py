@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from reconciler.model import ManifestCommit
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Plan
-from reconciler.workflows.plan import load_intent, plan_from
+from reconciler.workflows.intent import load_intent
+from reconciler.workflows.plan import plan_from
 from tests.builders import NOON, current, pair, user
 
 HEAD = "apiVersion: kafka-quotas/v1\n"

@@ -27,7 +27,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
 from reconciler.render.report_page import report_html
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.plan import Intent
+from reconciler.workflows.intent import Intent
 from tests.builders import NOON, client, cluster_spec, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
 from tests.support import backtest_reports

@@ -19,7 +19,7 @@ from reconciler.features.service.watch import Watch
 from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.ports import QuotaCluster
 from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.plan import Intent, load_intent
+from reconciler.workflows.intent import Intent, load_intent
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.manifests import cluster as cluster_document
 from tests.support.manifests import quotas

@@ -215,12 +215,13 @@ def _read_intent(args: BacktestArguments, files: Sequence[tuple[str, Path]], *, 
     ``files``: of ``--out``, which get the findings of manifests with errors. Raises ``ManifestError``, ``UsageError``,
     ``GitError`` and ``UntrustedError``.
     """
-    from reconciler.workflows import References, load_intent
+    from reconciler.workflows import References, load_intent, with_lint
 
     if not needed and not args.paths and args.cluster is None and args.trusted_ref is None:
         return None
     try:
-        return load_intent(args.paths or ["."], cluster=args.cluster, references=References(trusted=args.trusted_ref))
+        references = References(trusted=args.trusted_ref)
+        return with_lint(load_intent(args.paths or ["."], cluster=args.cluster, references=references))
     except ManifestError as error:
         output.write_findings(files, error.findings)
         output.print_findings(args, error.findings, to_stdout=True)

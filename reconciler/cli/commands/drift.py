@@ -73,7 +73,7 @@ def run(args: DriftArguments) -> int:
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import DRIFT_FORMAT_VERSION
     from reconciler.model import ClusterFailure, Severity
-    from reconciler.workflows import References, for_every, load_every_intent, load_intent
+    from reconciler.workflows import References, for_every, load_every_intent, load_intent, with_lint
 
     files = output.parse_out(args.out, formats=renderings.DRIFT_FORMATS)
     options.check_one_state(args, args.current)
@@ -96,7 +96,7 @@ def run(args: DriftArguments) -> int:
                 given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
                 drifts = for_every(
                     intents,
-                    lambda intent: _drift(args, intent, given, ignore, progress),
+                    lambda intent: _drift(args, with_lint(intent), given, ignore, progress),
                     parallel=options.check_parallel(args.parallel),
                 )
                 with progress.silent():
@@ -113,7 +113,9 @@ def run(args: DriftArguments) -> int:
                     drifts, differs=lambda drift: drift.differs, detailed=args.detailed_exitcode, stopped=stopped
                 )
                 return code or _unmanaged(args, [drift for drift in drifts if not isinstance(drift, ClusterFailure)])
-            intent = load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references, by_owner=True)
+            intent = with_lint(
+                load_intent(args.paths, cluster=args.cluster, fail_on=fail_on, references=references, by_owner=True)
+            )
             given = options.baseline(args.baseline, args.paths, intent.trusted)
         except ManifestError as error:
             if not args.all_clusters:

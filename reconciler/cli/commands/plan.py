@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import Plan
-    from reconciler.ports import Progress, QuotaReader
+    from reconciler.ports import Progress
     from reconciler.workflows import Extras, GivenBaseline, Intent, References
 
 
@@ -135,6 +135,7 @@ def _extras(args: PlanArguments) -> Extras:
         raise UsageError(msg)
     return Extras(
         server_check=Checker(args.server_check) if args.server_check else None,
+        show_unmanaged=args.show_unmanaged,
         show_effects=args.show_effects,
         known_clients=Path(args.known_clients) if args.known_clients else None,
     )
@@ -142,18 +143,13 @@ def _extras(args: PlanArguments) -> Extras:
 
 def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, extras: Extras, progress: Progress) -> Plan:
     from reconciler.model import display_name
-    from reconciler.workflows import SystemClock, make_plan, plan_with, quota_reader
-
-    def make(reader: QuotaReader) -> Plan:
-        return make_plan(
-            intent, reader, accepted=args.accept, clock=SystemClock(), given=given, show_unmanaged=args.show_unmanaged
-        )
+    from reconciler.workflows import SystemClock, make_plan, quota_reader
 
     access = options.access(args, current=args.current)
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
     progress.step(f"reading the quotas of {name}")
     with quota_reader(intent.spec, access, trusted=intent.trusted) as source:
-        return plan_with(extras, make, source, spec=intent.spec, trusted=intent.trusted, progress=progress)
+        return make_plan(intent, source, accepted=args.accept, clock=SystemClock(), given=given, extras=extras, progress=progress)
 
 
 def _every(

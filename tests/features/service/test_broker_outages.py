@@ -13,7 +13,7 @@ from reconciler.errors import AuthenticationError, UnreachableError
 from reconciler.features.service.loop import Pace, Pacing
 from reconciler.features.service.passes import PassOutcome, PassResult
 from reconciler.model.plan import Action, ChangeStatus
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 from tests.builders import user
 from tests.fakes import FakeCluster
 from tests.support.service_world import PACE, ServiceWorld, write_manifests

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.errors import GitError
 from reconciler.workflows.baselines import given_baseline
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 from reconciler.workflows.references import References
 from tests.builders import user
 from tests.fakes import FakeCluster

@@ -20,7 +20,7 @@ from reconciler.integrations.prometheus_metrics import MetricsOfClusters, RunMet
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.finding import Severity
 from reconciler.workflows.every_cluster import load_every_intent
-from reconciler.workflows.plan import Intent
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.references import References
 from tests.builders import NOON, user
 from tests.fakes import FakeClock

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 from tests.builders import user
 from tests.fakes import FakeCluster
 from tests.support.manifests import cluster as cluster_document

@@ -8,7 +8,7 @@ from reconciler.errors import ManifestError
 from reconciler.model.finding import Severity
 from reconciler.model.plan import ApplyResult
 from reconciler.workflows.apply import Approval, apply_manifests
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 from tests.builders import NOON, user
 from tests.fakes import FakeCluster
 

@@ -12,7 +12,7 @@ from reconciler.render.apply_text import apply_report_lines
 from reconciler.render.terminal import plain
 from reconciler.text import all_changes
 from reconciler.workflows.apply import Approval, apply_manifests
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 from tests.builders import user
 from tests.fakes import FakeClock, FakeCluster, Faults, Silent
 

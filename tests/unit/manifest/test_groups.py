@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from reconciler.manifest.desired import DesiredResult, desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument, RepositoryDocument
-from reconciler.manifest.groups import group_notes
 from reconciler.manifest.ownership import ownership_findings
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.unit_limits import BrokerFacts, compute_units
+from reconciler.manifest.stages.units import BrokerFacts, compute_units
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import GroupPart
@@ -55,7 +54,7 @@ def test_without_the_plugin_each_member_has_an_equal_part() -> None:
         each: {KEY.value: 20 * MIB} for each in (user("alice"), user("bob"), Entity.of({"client-id": "batch"}))
     }
     assert result.state.entities[user("bob")].quotas[KEY].unit == GroupPart(group="payments", members=3, limit=60 * MIB)
-    (note,) = group_notes(result.state)
+    (note,) = result.state.notes
     assert "Group 'payments' is divided: each of 3 members has an equal part, and none can borrow" in note
 
 
@@ -72,7 +71,7 @@ def test_with_the_plugin_the_members_share_the_limit_as_its_rules_store_it() -> 
     assert [each.value for each in shared] == [60 * MIB, 60 * MIB]
     assert shared[0].bucket == shared[1].bucket != limits.resolve("alice", "app").bucket
     assert limits.resolve("bob", "app").value is None
-    (note,) = group_notes(result.state)
+    (note,) = result.state.notes
     assert f"The members of 2 groups share one limit on each broker. Only brokers with {GROUP_CALLBACK}" in note
 
 

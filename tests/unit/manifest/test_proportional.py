@@ -10,7 +10,7 @@ from reconciler.documents.units import unit_from_json, unit_to_json
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.unit_limits import BrokerFacts, compute_units
+from reconciler.manifest.stages.units import BrokerFacts, compute_units
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredState

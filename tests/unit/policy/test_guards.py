@@ -153,14 +153,6 @@ def test_the_limits_of_removals_are_joined_by_or_and_those_of_changes_by_and() -
     assert "limit 30 % and 10 entities" in changes.message
 
 
-def test_the_former_id_of_a_guard_is_accepted_on_the_command_line_and_in_a_manifest() -> None:
-    wanted, owned = desired(declared(user("a"), producer_byte_rate=5)), {user("a"): ManagedAt(declared=False, place=None)}
-    accepted = Acceptance(guard="unmanaged-change", reason="on call", until=NOON.date())
-    by_hand = judged(wanted, current(), managed=owned, accepted=("unmanaged-change",))
-    in_manifest = judged(wanted, current(), cluster_spec(accept=(accepted,)), managed=owned)
-    assert [status(one, "managed-entity") for one in (by_hand, in_manifest)] == [GuardStatus.ACCEPTED] * 2
-
-
 def test_a_lost_key_counts_as_a_removal_even_when_the_entity_stays() -> None:
     live = {user(f"u{n}"): {"producer_byte_rate": 1.0, "consumer_byte_rate": 1.0} for n in range(10)}
     wanted = desired(*(declared(e, producer_byte_rate=1) for e in live))

@@ -13,7 +13,7 @@ from reconciler.model.units import ClusterTotal
 from reconciler.workflows.backtest import proposal_of
 from reconciler.workflows.changed_clusters import find_changed_clusters
 from reconciler.workflows.git_manifests import manifests_at
-from reconciler.workflows.plan import load_intent
+from reconciler.workflows.intent import load_intent
 from tests.builders import current, user
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas

@@ -23,7 +23,8 @@ from reconciler.render.drift_text import drift_view
 from reconciler.render.terminal import plain
 from reconciler.workflows.baselines import GivenBaseline, given_baseline
 from reconciler.workflows.drift import find_drift
-from reconciler.workflows.plan import Intent, make_plan
+from reconciler.workflows.intent import Intent
+from reconciler.workflows.plan import make_plan
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, cluster_spec, current, declared, desired, user
 from tests.fakes import FakeCluster, Faults

@@ -10,7 +10,8 @@ import pytest
 from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
 from reconciler.model.state import ClusterIdentity
 from reconciler.workflows.apply import Approval, apply_manifests
-from reconciler.workflows.plan import load_intent, make_plan
+from reconciler.workflows.intent import load_intent
+from reconciler.workflows.plan import make_plan
 from tests.builders import user
 from tests.fakes import FakeCluster, Silent
 

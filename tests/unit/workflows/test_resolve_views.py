@@ -17,7 +17,7 @@ from reconciler.render.report_page import SCRIPTS
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.views import ViewKind
-from reconciler.workflows.plan import Intent
+from reconciler.workflows.intent import Intent
 from reconciler.workflows.resolve import (
     current_view,
     difference_between,

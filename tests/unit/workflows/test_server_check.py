@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -12,11 +11,13 @@ from reconciler.features.sandbox.jars import KAFKA_VERSIONS
 from reconciler.features.sandbox.seeding import nearest_version, seed
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, Change, KeyChange, Plan, Reason
-from reconciler.ports import QuotaReader
-from reconciler.workflows.plan import Checker, Extras, plan_with
+from reconciler.workflows import Intent, SystemClock
+from reconciler.workflows.plan import Checker, Extras, make_plan
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
-from tests.builders import client, current, ip, plan, span, user
+from tests.builders import client, cluster_spec, current, declared, desired, ip, plan, span, user
 from tests.fakes import FakeCluster, Faults, Silent
+
+INTENT = Intent(spec=cluster_spec(), desired=desired(declared(user("bob"), producer_byte_rate=2.0)), findings=(), paths=())
 
 
 class ZooKeeperCluster(FakeCluster):
@@ -120,25 +121,14 @@ def test_who_may_not_ask_the_cluster_is_told_what_is_missing_and_what_works_with
 
 
 def test_a_snapshot_is_not_a_cluster_that_can_check() -> None:
-    asked: list[QuotaReader] = []
-
-    def make(reader: QuotaReader) -> Plan:
-        asked.append(reader)
-        return plan()
-
     with pytest.raises(UsageError, match="server-check=sandbox"):
-        plan_with(Extras(server_check=Checker.CLUSTER), make, Snapshot(), progress=Silent())
-    assert asked == []
+        make_plan(INTENT, Snapshot(), accepted=(), clock=SystemClock(), extras=Extras(server_check=Checker.CLUSTER))
 
 
 def test_the_state_is_read_once_for_plan_effects_and_check() -> None:
     cluster = FakeCluster({user("alice"): {"producer_byte_rate": 1.0}})
-
-    def make(reader: QuotaReader) -> Plan:
-        reader.current_state()
-        return replace(plan(creation(user("bob"), producer_byte_rate=2.0)), observed=reader.current_state().observed)
-
-    done = plan_with(Extras(server_check=Checker.CLUSTER, show_effects=True), make, cluster, progress=Silent())
+    extras = Extras(server_check=Checker.CLUSTER, show_effects=True)
+    done = make_plan(INTENT, cluster, accepted=(), clock=SystemClock(), extras=extras, progress=Silent())
     assert cluster.describes == 1
     assert done.effects is not None
     assert "checked by the cluster" in done.notes

@@ -12,7 +12,7 @@ import reconciler
 from reconciler.documents import headline, read_audit_line, read_backtest
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
 from reconciler.features.insight.headroom.document import read_headroom
-from reconciler.manifest import allocations
+from reconciler.manifest import allocations, budgets_of
 from reconciler.model import (
     Baseline,
     BudgetUse,
@@ -47,8 +47,8 @@ from reconciler.workflows import (
     Intent,
     References,
     TrustedFiles,
-    at_brokers,
     current_view,
+    divide_totals,
     for_every,
     given_baseline,
     load_every_intent,
@@ -57,6 +57,7 @@ from reconciler.workflows import (
     read_for,
     source_of,
     unread_owners,
+    with_lint,
 )
 
 _NO_CLUSTER: Final = (
@@ -112,7 +113,7 @@ def load_report_intents(asked: ReportRequest) -> tuple[Intent | ClusterFailure, 
     references = References(trusted=asked.trusted_ref)
     if asked.one:
         intent = load_intent(asked.paths, cluster=asked.cluster, fail_on=asked.fail_on, references=references, by_owner=True)
-        return (intent,)
+        return (with_lint(intent),)
     return load_every_intent(asked.paths, fail_on=asked.fail_on, references=references, if_none=_NO_CLUSTER, by_owner=True)
 
 
@@ -130,7 +131,7 @@ def make_report(
     a file, which is of one cluster. A cluster's own baseline that cannot be used is a note of the cluster.
     """
     baseline = _baseline_of_all(intents, asked)
-    read = for_every(intents, lambda intent: _overview(intent, asked, baseline, progress), parallel=_PARALLEL)
+    read = for_every(intents, lambda intent: _overview(with_lint(intent), asked, baseline, progress), parallel=_PARALLEL)
     overviews = (_overview(each, asked, baseline, progress) if isinstance(each, ClusterFailure) else each for each in read)
     clusters = tuple(with_use(overview, recorded.traffic, recorded.headroom) for overview in overviews)
     return Overview(
@@ -193,7 +194,8 @@ def _of_cluster(text: str, cluster: str | None) -> str:
 def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline: GivenBaseline | None = None) -> ClusterOverview:
     """A cluster that was read from ``source``. Raises ``BaselineError`` for a baseline of another cluster."""
     view = current_view(state, source=source, name=intent.spec.name, spec=intent.spec)
-    intent = at_brokers(intent, state)
+    if intent.desired.with_units:
+        intent = divide_totals(intent, state)
     given = baseline.of(intent.spec.name, state) if baseline is not None else None
     spec, declared_then = intent.spec, given.entities if given else None
     compared = compare(
@@ -216,8 +218,8 @@ def overview_of(intent: Intent, state: CurrentState, *, source: object, baseline
         entities=tuple(_entities(intent, state.entities, given, classes)),
         callback=_WITH_GROUPS if view.caveats.groups else view.caveats.callback,
         static_defaults=view.caveats.static_defaults,
-        notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes, *unread_owners(intent.errors)))),
-        findings=(*intent.all_findings, *intent.owner_errors),
+        notes=tuple(dict.fromkeys((*state.notes, *unreadable, *view.notes, *intent.notes, *unread_owners(intent.scope.errors)))),
+        findings=(*intent.findings, *intent.owner_errors),
         budgets=_budgets(intent),
     )
 
@@ -232,7 +234,7 @@ def _budgets(intent: Intent) -> tuple[BudgetUse, ...]:
             allocated=each.allocated,
             entities=each.entities,
         )
-        for each in allocations(intent.budgets, intent.desired.entities.values())
+        for each in allocations(budgets_of(intent.loaded.repository.budgets, intent.spec), intent.desired.entities.values())
     )
 
 
@@ -285,8 +287,8 @@ def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
         prune=intent.spec.prune.value,
         complete=intent.desired.complete,
         entities=tuple(_entities(intent, None, None, {})),
-        notes=(*intent.notes, *unread_owners(intent.errors)),
-        findings=(*intent.all_findings, *intent.owner_errors),
+        notes=(*intent.notes, *unread_owners(intent.scope.errors)),
+        findings=(*intent.findings, *intent.owner_errors),
         failure=failure,
     )
 

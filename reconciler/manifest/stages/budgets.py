@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import BudgetRule
+from reconciler.manifest.stages.stage import Stage
 from reconciler.model import (
     ClusterSpec,
     DesiredEntity,
@@ -103,3 +105,11 @@ def _above(declared: DesiredEntity, quota: DesiredQuota, allocation: OwnerBudget
     related = [Related(span=allocation.budget.source, message="the budget")]
     place = declared.source if quota.profile is not None else quota.source
     return finding("above-budget", message, place, related=related, entity=declared.entity, key=key)
+
+
+BUDGETS: Final = Stage(
+    applies=lambda manifests, _: bool(manifests.budgets),
+    run=lambda manifests, entities: budget_findings(
+        budgets_of(manifests.budgets, manifests.cluster), tuple(entities.values()), manifests.cluster
+    ),
+)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 from reconciler.manifest.collector import finding
+from reconciler.manifest.stages.budgets import budgets_of
+from reconciler.manifest.stages.stage import ClusterManifests, Entities, Stage
 from reconciler.model import (
     BudgetShare,
     DeclaredExpiry,
@@ -36,8 +38,9 @@ from reconciler.model import (
     key_part,
     name_part,
 )
-from reconciler.text import amount_part, list_some, shown_part
+from reconciler.text import amount, amount_part, list_some, shares_text, shown_part
 
+_SHOWN_SHARES: Final = 20
 _DECIMALS: Final = 1000
 """A percentage or a rate of mutations is cut after the third decimal."""
 
@@ -267,3 +270,41 @@ def compute_units(desired: DesiredState, facts: BrokerFacts) -> tuple[DesiredSta
     entities = {**desired.entities, **computed}
     left = tuple(entity for entity in desired.with_units if entities[entity].units)
     return replace(desired, entities=entities, with_units=left), tuple(limits.findings)
+
+
+def _with_parts(manifests: ClusterManifests, entities: Entities) -> list[Finding]:
+    """Put numbers in place of shares and parts of budgets: only the manifests decide about those."""
+    with_units = [declared for declared in entities.values() if declared.units]
+    limits = UnitLimits(
+        capacity=manifests.cluster.brokers.capacity,
+        shares=share_totals(with_units),
+        budgets=budgets_of(manifests.budgets, manifests.cluster),
+    )
+    entities.update((declared.entity, limits.computed(declared)) for declared in with_units)
+    return limits.findings
+
+
+def share_notes(entities: Entities) -> Iterator[Message]:
+    """One sentence for each capacity that is divided by shares: who has how many of them, and the limit that this gives."""
+    pools: dict[tuple[QuotaKey, float, Fraction], list[tuple[Entity, Fraction, float]]] = {}
+    for entity, declared in entities.items():
+        for key, quota in declared.quotas.items():
+            unit = quota.unit
+            if isinstance(unit, Shares) and unit.of is not None and unit.total is not None:
+                pools.setdefault((key, unit.of, unit.total), []).append((entity, unit.count, quota.value))
+    for (key, capacity, total), members in sorted(pools.items()):
+        members.sort(key=lambda member: (-member[1], member[0].sort_key))
+        texts = [f"{entity} {shares_text(count)} ({amount(key, value)})" for entity, count, value in members]
+        yield compose(
+            "{capacity} of {key} on each broker {are} {total} shares: {members}.",
+            capacity=amount_part(key.value, capacity),
+            key=key_part(key.value),
+            are="is" if total == 1 else "are",
+            total=shares_text(total),
+            members=list_some(texts, _SHOWN_SHARES),
+        )
+
+
+UNITS: Final = Stage(
+    applies=lambda _, entities: any(declared.units for declared in entities.values()), run=_with_parts, notes=share_notes
+)

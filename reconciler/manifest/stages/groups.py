@@ -9,13 +9,15 @@ from typing import Final
 
 from reconciler.manifest.collector import finding
 from reconciler.manifest.documents import QuotaEntry, QuotaGroup
-from reconciler.manifest.unit_limits import round_down
+from reconciler.manifest.expiry import settle_entity
+from reconciler.manifest.stages.stage import ClusterManifests, Entities, Stage
+from reconciler.manifest.stages.units import round_down
 from reconciler.model import (
     BudgetShare,
+    ClusterSpec,
     ClusterTotal,
     DesiredEntity,
     DesiredQuota,
-    DesiredState,
     Entity,
     EntityType,
     Finding,
@@ -94,17 +96,6 @@ class GroupEntities:
         declared = tuple(self._shared(group, members) if self._plugin else self._divided(group, members))
         self._entities.update((each.entity, each) for each in declared)
         return declared
-
-    def declare_totals(self) -> None:
-        """Beside each value in proportion to leaders the total that the plugin divides, and for which topics."""
-        if not self._plugin:
-            return
-        for declared in list(self._entities.values()):
-            for key, quota in declared.units.items():
-                if isinstance(quota.unit, Proportional):
-                    for total in _totals(declared, key, quota, quota.unit):
-                        known = self._entities.get(total.entity, total)
-                        self._entities[total.entity] = replace(known, quotas={**known.quotas, **total.quotas})
 
     def _is_free(self, group: QuotaGroup, member: tuple[MemberKind, str], span: Span) -> bool:
         name, first = self._members.setdefault(member, (group.name, span))
@@ -218,11 +209,51 @@ def _unit_part(quota: UnitQuota, members: int) -> UnitQuota:
     return replace(quota, unit=replace(unit, count=unit.count / members))
 
 
-def group_notes(state: DesiredState) -> Iterator[Message]:
+def _declare(manifests: ClusterManifests, entities: Entities) -> list[Finding]:
+    """Declare the groups beside the entries, whose quotas decide before those of groups."""
+    cluster = manifests.cluster
+    groups = GroupEntities(entities, plugin=_has_plugin(cluster))
+    declared = [
+        each
+        for document in manifests.documents
+        for group in document.groups
+        for each in groups.declare(replace(group, limits=settle_entity(group.limits, manifests.at)))
+    ]
+    outside = [outside_scope(each, cluster) for each in declared if not cluster.scope.contains(each.entity)]
+    return [*groups.findings, *outside]
+
+
+def outside_scope(declared: DesiredEntity, cluster: ClusterSpec) -> Finding:
+    """An entity that is declared outside the scope of its cluster."""
+    message = compose(
+        "{entity} is outside the scope of {cluster}, so it could never be written",
+        entity=declared.entity,
+        cluster=f"cluster {display_name(cluster.name)}" if cluster.name else "the cluster",
+    )
+    related = [Related(span=cluster.span, message="the cluster whose scope it is")] if cluster.span else []
+    return finding("outside-scope", message, declared.source, related=related, entity=declared.entity)
+
+
+def _has_plugin(cluster: ClusterSpec) -> bool:
+    return cluster.brokers.callback is not None and cluster.brokers.callback.name == GROUP_CALLBACK
+
+
+def _declare_totals(_: ClusterManifests, entities: Entities) -> list[Finding]:
+    """Beside each value in proportion to leaders the total that the plugin divides, and for which topics."""
+    for declared in list(entities.values()):
+        for key, quota in declared.units.items():
+            if isinstance(quota.unit, Proportional):
+                for total in _totals(declared, key, quota, quota.unit):
+                    known = entities.get(total.entity, total)
+                    entities[total.entity] = replace(known, quotas={**known.quotas, **total.quotas})
+    return []
+
+
+def group_notes(entities: Entities) -> Iterator[Message]:
     """What happens to the groups of a cluster: shared by the plugin, or divided among members that cannot borrow."""
     divided: dict[str, int] = {}
     shared = []
-    for entity, declared in state.entities.items():
+    for entity, declared in entities.items():
         if is_reserved(entity):
             rule = stored_rule(entity)
             shared += [rule.group] if isinstance(rule, GroupLimit) else []
@@ -242,3 +273,12 @@ def group_notes(state: DesiredState) -> Iterator[Message]:
             groups=f"group {display_name(shared[0])}" if len(shared) == 1 else f"{len(shared)} groups",
             plugin=flag_part(GROUP_CALLBACK),
         )
+
+
+GROUPS: Final = Stage(
+    applies=lambda manifests, _: any(document.groups for document in manifests.documents), run=_declare, notes=group_notes
+)
+PLUGIN_TOTALS: Final = Stage(
+    applies=lambda manifests, entities: _has_plugin(manifests.cluster) and any(d.units for d in entities.values()),
+    run=_declare_totals,
+)

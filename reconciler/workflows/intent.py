@@ -1,0 +1,152 @@
+"""What the manifests want of one cluster: the value that every command compares with the cluster."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from reconciler.manifest import Owner
+from reconciler.model import ClusterSpec, DesiredState, Finding, Isolation, ManifestCommit, Severity, in_order
+from reconciler.workflows.git_repository import source_of
+from reconciler.workflows.load import LoadedManifests, chosen_cluster, desired_for, load_manifests, stop_on
+from reconciler.workflows.references import NO_REFERENCES, Before, ReadReferences, References, read_references
+from reconciler.workflows.same_cluster import OtherClusters
+from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.validate import lint_offline, stop_on_reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerScope:
+    """Where owners are planned apart: which of them, and which are withheld already."""
+
+    chosen: frozenset[str] | None = None
+    """The owners whose changes are wanted; ``None``: all."""
+    errors: Mapping[str | None, tuple[Finding, ...]] = field(default_factory=dict)
+    """By owner, the errors of manifests that are left out."""
+    withheld_before: Mapping[str | None, str] = field(default_factory=dict)
+    """Owners that an earlier stage withheld, with the cluster where it did: their changes are withheld here, too."""
+
+
+_ALL_OWNERS: Final = OwnerScope()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What the manifests want of one cluster, free of errors."""
+
+    spec: ClusterSpec
+    desired: DesiredState
+    findings: tuple[Finding, ...]
+    """About files, documents and values; with ``with_lint`` also those of lint."""
+    paths: tuple[str, ...]
+    loaded: LoadedManifests = field(default_factory=LoadedManifests)
+    """All manifests, of other clusters too."""
+    fail_on: Severity = Severity.ERROR
+    notes: tuple[str, ...] = ()
+    """What counts only after merge, and what of the base is missing."""
+    before: Before | None = None
+    """What the base declares, to name what is forgotten."""
+    trusted: TrustedTree | None = None
+    scope: OwnerScope = _ALL_OWNERS
+    attended: bool = True
+    """False in a run that no person attends: ``confirm`` in the Cluster manifest counts as ``never``."""
+    has_totals: bool = False
+    """True once totals of the cluster were divided among its brokers."""
+
+    @property
+    def isolates(self) -> bool:
+        """True when the guards measure each owner apart."""
+        return self.scope.chosen is not None or self.spec.safety.isolate is Isolation.OWNER
+
+    @property
+    def owners(self) -> Mapping[str, Owner]:
+        """Those of the Repository manifest that applies."""
+        return self.loaded.repository.owners
+
+    @property
+    def others(self) -> OtherClusters:
+        """The other Cluster manifests, some of which may mean the same real cluster."""
+        return OtherClusters(spec=self.spec, loaded=self.loaded)
+
+    @property
+    def owner_errors(self) -> tuple[Finding, ...]:
+        """The errors of owners that are left out, each once."""
+        return tuple(dict.fromkeys(finding for findings in self.scope.errors.values() for finding in findings))
+
+    def source(self) -> ManifestCommit:
+        """The commit that the manifests are in now; asks git."""
+        return source_of(Path(self.paths[0]) if self.paths else Path())
+
+
+def load_intent(
+    paths: Sequence[str],
+    *,
+    cluster: str | None,
+    fail_on: Severity = Severity.ERROR,
+    references: References = NO_REFERENCES,
+    by_owner: bool = False,
+    owners: Sequence[str] = (),
+    at: datetime.datetime | None = None,
+) -> Intent:
+    """Read the manifests for one cluster. ``by_owner``: where the cluster isolates owners, leave out those with errors.
+
+    ``owners``: only their changes are wanted. ``at``: the moment that decides about values that expire; ``None``: now.
+
+    Raises ``ManifestError`` with all findings when one is at or above ``fail_on``, ``UsageError`` when it is not clear which
+    cluster is meant, ``GitError`` for a reference that cannot be read, and ``UntrustedError`` for a cluster that the trusted
+    one does not have.
+    """
+    seen = ReadReferences() if references == NO_REFERENCES else read_references(references, paths)
+    loaded = load_manifests(paths, trust=seen.trust, at=at)
+    return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on, by_owner=by_owner, owners=owners)
+
+
+def intent_of(
+    loaded: LoadedManifests,
+    seen: ReadReferences,
+    paths: Sequence[str],
+    *,
+    cluster: str | None,
+    fail_on: Severity,
+    by_owner: bool = False,
+    owners: Sequence[str] = (),
+) -> Intent:
+    """One cluster's part of the manifests. Raises ``ManifestError``, ``UsageError``, ``UntrustedError``."""
+    scope = _ALL_OWNERS
+    if owners or (by_owner and any(spec.safety.isolate is Isolation.OWNER for spec in loaded.clusters.values())):
+        from reconciler.workflows.owners import check_owners, sound_manifests
+
+        scope = OwnerScope(chosen=check_owners(loaded, owners))
+        if scope.chosen is not None or chosen_cluster(loaded, cluster).safety.isolate is Isolation.OWNER:
+            loaded, errors = sound_manifests(loaded, cluster, fail_on)
+            scope = replace(scope, errors=errors)
+    stop_on_reading(loaded, cluster, fail_on)
+    spec, desired, findings = desired_for(loaded, cluster)
+    if any(finding.severity.at_least(fail_on) for finding in findings):
+        stop_on((*loaded.findings, *findings, *lint_offline(loaded, spec, desired)), fail_on)
+    return Intent(
+        spec=spec,
+        desired=replace(desired, complete=False) if scope.errors else desired,
+        findings=(*loaded.findings, *findings),
+        paths=tuple(paths),
+        loaded=loaded,
+        fail_on=fail_on,
+        notes=(*seen.notes(loaded, spec), *desired.notes),
+        before=seen.before(spec),
+        trusted=seen.trusted,
+        scope=scope,
+    )
+
+
+def with_lint(intent: Intent) -> Intent:
+    """The intent with what lint sees without the cluster, for commands that make no plan: a plan lints with the cluster.
+
+    Raises ``ManifestError`` when a finding is at or above ``fail_on``, unless owners are isolated.
+    """
+    findings = in_order((*intent.findings, *lint_offline(intent.loaded, intent.spec, intent.desired)))
+    if not intent.isolates:
+        stop_on(findings, intent.fail_on)
+    return replace(intent, findings=findings)
