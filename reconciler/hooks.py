@@ -38,12 +38,19 @@ class CommandExamples(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command: its line in ``--help``, and the module that has ``add_arguments``, ``parse`` and ``run``."""
+    """A command: its line in ``--help``, and where its work is. ``tool schema`` is the action ``schema`` of ``tool``."""
 
     name: str
     group: CommandGroup
     summary: str
-    module: str
+    module: str = ""
+    """Where ``run`` is, or another function as ``module:function``. Empty for a command that only has actions.
+
+    The type of its argument is a dataclass of options (``reconciler.cli.declaration``), and it returns a ``Result``.
+    """
+
+    description: str = ""
+    """What its own help begins with, where that is more than the summary."""
 
     is_service: bool = False
     """Whether it runs until a signal, and writes its own log."""

@@ -7,11 +7,13 @@ import dataclasses
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from reconciler.cli import exit_codes, options, output, run_outputs, writing
+from reconciler.cli import every_cluster, exit_codes, output, run_outputs
+from reconciler.cli.baseline_option import BaselineSource
 from reconciler.cli.interrupts import INTERRUPTS
-from reconciler.errors import ManifestError, NotConfirmedError, UsageError
+from reconciler.cli.results import Result
+from reconciler.errors import NotConfirmedError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.cli.commands.apply import ApplyArguments
@@ -20,36 +22,26 @@ if TYPE_CHECKING:
     from reconciler.model import ApplyReport, Finding, Plan
     from reconciler.workflows import Intent, RolloutResult, Withheld
 
+_MOST_PARALLEL: Final = 200
 
-def apply_to_every(args: ApplyArguments) -> int:
+
+def apply_to_every(args: ApplyArguments) -> Result:
     """Write every cluster, stage by stage.
 
     Each has a plan of its own, so none is confirmed here: ``--auto-approve`` or ``--validate-only`` is needed.
     """
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model import Severity
-    from reconciler.workflows import References, Rollout, load_every_intent, only_changed, plan_rollout
+    from reconciler.workflows import Rollout, plan_rollout
 
     _check(args)
-    with PatientProgress(args) as progress:
+    with PatientProgress() as progress:
         progress.step("reading the manifests")
-        try:
-            intents = load_every_intent(
-                args.paths,
-                fail_on=Severity(args.fail_on),
-                references=References(trusted=args.trusted_ref, base=args.base),
-                by_owner=True,
-                owners=args.owner,
-            )
-        except ManifestError as error:
-            output.print_findings(args, error.findings, to_stdout=True)
-            raise
-        planned = plan_rollout(only_changed(intents, args.paths, since=args.changed_since, trusted_ref=args.trusted_ref))
+        planned = plan_rollout(every_cluster.load_every(args.wanted))
         run = _EachCluster(args, progress)
         rollout = Rollout(
             work=run.apply,
             ended=run.ended,
-            parallel=options.check_parallel(args.parallel),
+            parallel=args.parallel,
             keep_going=args.keep_going,
             stop_wanted=INTERRUPTS.stop_wanted,
         )
@@ -60,18 +52,11 @@ def apply_to_every(args: ApplyArguments) -> int:
 
 
 def _check(args: ApplyArguments) -> None:
-    options.check_all_clusters(
-        all_clusters=True,
-        cluster=args.cluster,
-        bootstrap_server=args.bootstrap_server,
-        zookeeper=args.zookeeper,
-        plan=args.plan,
-        expect_digest=args.expect_digest,
-        record_baseline=args.record_baseline,
-    )
-    if not args.auto_approve and not args.validate_only:
+    if not 1 <= args.parallel <= _MOST_PARALLEL:
+        raise UsageError(f"--parallel takes a number from 1 to {_MOST_PARALLEL}, not {args.parallel}")
+    if not args.write.auto_approve and not args.write.validate_only:
         raise NotConfirmedError("--all-clusters asks for no confirmation. Review plan --all-clusters and pass --auto-approve")
-    if args.report and Path(args.report).is_file():
+    if args.write.report and Path(args.write.report).is_file():
         raise UsageError("with --all-clusters, --report names a folder for a report of each cluster, and this is a file")
 
 
@@ -81,40 +66,35 @@ class _EachCluster:
     def __init__(self, args: ApplyArguments, progress: PatientProgress) -> None:
         self._args = args
         self._progress = progress
-        self._given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
+        self._baseline = BaselineSource(args.baseline, args.paths, all_clusters=True)
         # A signal is raised in the main thread, and these runs may be in others: it ends them between two requests.
-        self._settings = dataclasses.replace(writing.settings(args), breakable=contextlib.nullcontext)
-        self._steps = writing.step_down(args)
+        self._settings = dataclasses.replace(args.write.settings(), breakable=contextlib.nullcontext)
+        self._steps = args.write.steps()
         self._printing = threading.Lock()
-        self._outputs_failed = False
         self._findings: dict[str | None, tuple[Finding, ...]] = {}
         """Of the plan of each cluster, to be printed above its report."""
 
     def apply(self, intent: Intent, earlier: Withheld) -> ApplyReport:
         """Raises ``ReconcilerError``, only when nothing was written."""
+        from reconciler.cli import writing
         from reconciler.model import display_name
         from reconciler.workflows import Approval, PlanViews, SystemClock, apply_manifests, open_cluster, source_of
 
-        args = self._args
+        write, access = self._args.write, self._args.clusters.access()
         intent = dataclasses.replace(intent, scope=dataclasses.replace(intent.scope, withheld_before=earlier))
-        quiet = dataclasses.replace(args, format="text", report=None)
-        with run_outputs.audited(quiet, "apply") as audit:
-            audit.about(intent.spec, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
+        with run_outputs.audited(write, "apply") as audit:
+            audit.about(intent.spec, access, source=lambda: source_of(Path(intent.paths[0])), trusted=intent.trusted)
             self._progress.step(f"applying to cluster {display_name(intent.spec.name or '')}")
-            cluster = open_cluster(intent.spec, options.access(args), trusted=intent.trusted)
+            cluster = open_cluster(intent.spec, access, trusted=intent.trusted)
             with writing.given_back(cluster):
                 report = apply_manifests(
                     intent,
                     cluster,
-                    Approval(
-                        accepted=args.accept,
-                        settings=self._settings,
-                        step_down=self._steps,
-                    ),
+                    Approval(accepted=write.accept, settings=self._settings, step_down=self._steps),
                     confirm=lambda _: True,
                     clock=SystemClock(),
                     progress=self._progress,
-                    given=self._given,
+                    given=self._baseline.given(None),
                     views=PlanViews(on_plan=self._keep_findings),
                 )
             audit.ended(report)
@@ -132,8 +112,8 @@ class _EachCluster:
         from reconciler.model import ClusterFailure, display_name, escaped, slug_of
         from reconciler.render import Style, apply_report_lines, failure_lines, findings_lines, line
 
-        if self._args.report and not isinstance(result, ClusterFailure):
-            folder = Path(self._args.report)
+        if self._args.write.report and not isinstance(result, ClusterFailure):
+            folder = Path(self._args.write.report)
             folder.mkdir(parents=True, exist_ok=True)
             write_whole(folder / f"{slug_of(result.cluster.name or 'kafka')}.json", [document_text(apply_report_to_json(result))])
         if self._args.format == "json":
@@ -148,10 +128,10 @@ class _EachCluster:
                 *apply_report_lines(result),
             )
         with self._printing, self._progress.silent():
-            output.print_result(self._args, document=lambda: None, lines=lambda: lines)
+            output.print_lines(lines)
 
-    def finish(self, results: Sequence[RolloutResult]) -> int:
-        """Print the document, or a count, and return the exit code."""
+    def finish(self, results: Sequence[RolloutResult]) -> Result:
+        """The document, or a count, and the exit code."""
         from reconciler.documents import apply_report_to_json, cluster_failure_to_json, clusters_to_json
         from reconciler.model import ClusterFailure
         from reconciler.render import line
@@ -161,14 +141,11 @@ class _EachCluster:
                 cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else apply_report_to_json(r) for r in results
             )
 
-        if self._args.format == "json":
-            output.print_result(self._args, document=document, lines=lambda: ())
-        else:
-            output.print_result(self._args, document=lambda: None, lines=lambda: (line(), line(_counted(results))))
-        if INTERRUPTS.stop_wanted() and any(_is_left(result) for result in results):
-            output.tell("interrupted")
-            return exit_codes.PARTIAL if any(_wrote(result) for result in results) else exit_codes.INTERRUPTED
-        return exit_code(results)
+        result = Result(exit=exit_code(results), view=lambda: (line(), line(_counted(results))), document=document)
+        if INTERRUPTS.stop_wanted() and any(_is_left(each) for each in results):
+            code = exit_codes.PARTIAL if any(_wrote(each) for each in results) else exit_codes.INTERRUPTED
+            return dataclasses.replace(result, exit=code, notes=("interrupted",))
+        return result
 
 
 def _wrote(result: RolloutResult) -> bool:

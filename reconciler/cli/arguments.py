@@ -24,11 +24,9 @@ def typed(kind: type[T], namespace: argparse.Namespace) -> T:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputArguments:
-    """The options of ``options.add_output_options``. ``format``: one of the command; ``color``: auto, always or never."""
+    """The options of ``options.add_output_options``. ``format``: one of the command."""
 
     format: str
-    color: str
-    quiet: bool
 
 
 class ConnectionArguments(Protocol):

@@ -51,10 +51,10 @@ class Diagnosis:
 
 
 def diagnosis_of(args: argparse.Namespace) -> Diagnosis:
-    """The options of ``options.add_diagnosis_options``."""
+    """The options of every command that are about diagnosis."""
     return Diagnosis(
         verbosity=args.verbose_before + getattr(args, "verbose", 0),
-        log_format=DiagnosticFormat(getattr(args, "log_format", DiagnosticFormat.TEXT)),
+        log_format=DiagnosticFormat(args.log_format),
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from reconciler.cli.arguments import EntityArguments, FilterArguments
-from reconciler.cli.options import section
+from reconciler.cli.arguments import EntityArguments
+from reconciler.cli.declaration import add_options, option
 from reconciler.errors import UsageError
 from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
 from reconciler.resolution import LONGEST_STRING
@@ -26,72 +27,58 @@ _Part = tuple[str, str, TypeMatch]
 """The option as typed, the entity type, and what is asked of it."""
 
 
-def add_entity_options(parser: argparse.ArgumentParser) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityOptions:
     """``--name``, ``--names`` and ``--defaults``: together one entity."""
-    group = section(parser, "Entity", f"TYPE is one of {', '.join(_TYPES)}")
-    group.add_argument(
+
+    entity_name: tuple[str, ...] = option(
         "--name",
-        action="append",
-        default=[],
-        dest="entity_name",
+        section="Entity",
         metavar="TYPE=NAME",
         help="set one type and its name: everything after the first '=', commas included (repeatable)",
     )
-    group.add_argument(
+    entity_names: tuple[str, ...] = option(
         "--names",
-        action="append",
-        default=[],
-        dest="entity_names",
+        section="Entity",
         metavar="TYPE=NAME,...",
         help="set several types and names without commas, where '<default>' is an ordinary name",
     )
-    group.add_argument(
-        "--defaults",
-        action="append",
-        default=[],
-        dest="entity_defaults",
-        metavar="TYPE,...",
-        help="take the default entity of these types",
+    entity_defaults: tuple[str, ...] = option(
+        "--defaults", section="Entity", metavar="TYPE,...", help="take the default entity of these types"
     )
 
 
-def add_filter_options(parser: argparse.ArgumentParser) -> None:
-    """``--any``, ``--named``, ``--prefix`` and ``--strict``, beside those of ``add_entity_options``: together a filter."""
-    group = section(parser, "Entity")
-    group.add_argument(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterOptions(EntityOptions):
+    """Also ``--any``, ``--named``, ``--prefix`` and ``--strict``: together a filter."""
+
+    entity_any: tuple[str, ...] = option(
         "--any",
-        action="append",
-        default=[],
-        dest="entity_any",
+        section="Entity",
         metavar="TYPE,...",
         help="match any name of these types, the default included (Kafka's match type 2)",
     )
-    group.add_argument(
-        "--named",
-        action="append",
-        default=[],
-        dest="entity_named",
-        metavar="TYPE,...",
-        help="match any name of these types except the default",
+    entity_named: tuple[str, ...] = option(
+        "--named", section="Entity", metavar="TYPE,...", help="match any name of these types except the default"
     )
-    group.add_argument(
+    entity_prefix: tuple[str, ...] = option(
         "--prefix",
-        action="append",
-        default=[],
-        dest="entity_prefix",
+        section="Entity",
         metavar="TYPE=PREFIX,...",
         help="match names with this prefix, never the default: all before the next ,TYPE= (repeatable)",
     )
-    group.add_argument(
-        "--strict",
-        action="store_true",
-        dest="entity_strict",
-        help="match entities without any other type (alone it matches nothing, as in Kafka)",
+    entity_strict: bool = option(
+        "--strict", section="Entity", help="match entities without any other type (alone it matches nothing, as in Kafka)"
     )
 
 
+def add_entity_options(parser: argparse.ArgumentParser) -> None:
+    """The options of ``EntityOptions``."""
+    add_options(parser, EntityOptions)
+
+
 def entity_of(args: EntityArguments, *, may_be_empty: Collection[str] = ()) -> Entity | None:
-    """The one entity that the options of ``add_entity_options`` name; ``None`` when none of them was given.
+    """The one entity that ``EntityOptions`` name; ``None`` when none of them was given.
 
     ``may_be_empty``: types whose name may be empty (a client may send no client id, but no quota can be set for that). Raises
     ``UsageError`` for an unknown type, one type twice, an empty name, a name that no request can have, and an ip beside another
@@ -103,7 +90,7 @@ def entity_of(args: EntityArguments, *, may_be_empty: Collection[str] = ()) -> E
     return Entity.of(names) if names else None
 
 
-def selector_of(args: FilterArguments) -> Selector:
+def selector_of(args: FilterOptions) -> Selector:
     """The filter of all options here; without any it selects everything, and nothing when strict. Raises ``UsageError``."""
     parts = _checked((*_exact_parts(args), *_filter_parts(args)), ())
     return Selector(types=tuple((entity_type, wanted) for _, entity_type, wanted in parts), strict=args.entity_strict)
@@ -161,7 +148,7 @@ def _exact_parts(args: EntityArguments) -> Iterator[_Part]:
     yield from _bare("--defaults", args.entity_defaults, MatchKind.DEFAULT)
 
 
-def _filter_parts(args: FilterArguments) -> Iterator[_Part]:
+def _filter_parts(args: FilterOptions) -> Iterator[_Part]:
     yield from _bare("--any", args.entity_any, MatchKind.ANY)
     yield from _bare("--named", args.entity_named, MatchKind.NAMED)
     for text in args.entity_prefix:

@@ -1,70 +1,154 @@
-"""``--all-clusters``: printing the results of several clusters, and the one exit code for all of them."""
+"""``--all-clusters``: the same work for one cluster of the manifests or for every one, and one result of all of them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.cli import exit_codes, output
-from reconciler.cli.arguments import OutputArguments
+from reconciler.cli.declaration import option
+from reconciler.cli.option_groups import ConnectionOptions
+from reconciler.cli.results import OutFile, Result, lines_of
 from reconciler.errors import UsageError
-from reconciler.model import ClusterFailure
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
+    from reconciler.model import ClusterFailure
     from reconciler.render import Block
+    from reconciler.workflows import Intent, References
 
-T = TypeVar("T")
-FORMATS: Final = ("text", "json")
+_FORMATS: Final = ("text", "json")
+_AT_ONCE: Final = 8
+"""Clusters that are read at the same time."""
 
 
-def check_formats(args: OutputArguments, files: Sequence[tuple[str, Path]] = ()) -> None:
+def changed_since(verb: str) -> Any:
+    """``--changed-since``, beside ``--all-clusters``; ``verb``: what the command does to a cluster."""
+    text = f"with --all-clusters: {verb} only clusters whose manifests differ from this git reference"
+    return option("--changed-since", section="Git", metavar="REF", help=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenClusters(ConnectionOptions):
+    """One cluster of the manifests, or all of them."""
+
+    all_clusters: bool = option(
+        "--all-clusters", section="Cluster", help="take every cluster of the manifests (not with --cluster)"
+    )
+
+    def check(self, *, since: str | None = None, **excluded: str | None) -> None:
+        """Raise ``UsageError`` for ``--all-clusters`` beside an option that is about one cluster, by the option's name.
+
+        ``since``: the value of ``--changed-since``, which is about all clusters.
+        """
+        if not self.all_clusters:
+            if since is not None:
+                raise UsageError("--changed-since needs --all-clusters")
+            return
+        about_one = {"cluster": self.cluster, "bootstrap_server": self.bootstrap_server, "zookeeper": self.zookeeper, **excluded}
+        for name, value in about_one.items():
+            if value:
+                raise UsageError(f"--all-clusters and --{name.replace('_', '-')} exclude each other")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is read of the manifests."""
+
+    paths: tuple[str, ...]
+    choice: ChosenClusters
+    references: References
+    fail_on: str = "error"
+    owners: tuple[str, ...] = ()
+    changed_since: str | None = None
+
+
+def load_one(wanted: Wanted) -> Intent:
+    """The intent for the chosen cluster. Raises as ``load_intent``."""
+    from reconciler.model import Severity
+    from reconciler.workflows import load_intent
+
+    return load_intent(
+        wanted.paths,
+        cluster=wanted.choice.cluster,
+        fail_on=Severity(wanted.fail_on),
+        references=wanted.references,
+        by_owner=True,
+        owners=wanted.owners,
+    )
+
+
+def load_every(wanted: Wanted) -> Sequence[Intent | ClusterFailure]:
+    """The intents for every cluster, or those that changed. Raises as ``load_every_intent``."""
+    from reconciler.model import Severity
+    from reconciler.workflows import load_every_intent, only_changed
+
+    intents = load_every_intent(
+        wanted.paths, fail_on=Severity(wanted.fail_on), references=wanted.references, by_owner=True, owners=wanted.owners
+    )
+    return only_changed(intents, wanted.paths, since=wanted.changed_since, trusted_ref=wanted.references.trusted)
+
+
+def result_for(
+    wanted: Wanted, work: Callable[[Intent], Result], form: str, files: Sequence[OutFile], *, version: str | None = None
+) -> Result:
+    """The result of the chosen cluster; with ``--all-clusters`` that of all, some at a time.
+
+    ``form`` and ``files``: those of ``--format`` and ``--out``. Raises ``UsageError`` for one that is for one cluster only.
+    """
+    from reconciler.workflows import for_every
+
+    if not wanted.choice.all_clusters:
+        return work(load_one(wanted))
+    check_formats(form, files)
+    return combined(for_every(load_every(wanted), work, parallel=_AT_ONCE), version=version)
+
+
+def check_formats(form: str, files: Sequence[OutFile] = ()) -> None:
     """Raise ``UsageError`` for a format for one cluster only."""
-    for name in (args.format, *(name for name, _ in files)):
-        if name not in FORMATS:
-            msg = f"--all-clusters prints {' or '.join(FORMATS)}. For {name} plan one cluster at a time, or render each plan"
+    for name in (form, *(name for name, _ in files)):
+        if name not in _FORMATS:
+            msg = f"--all-clusters prints {' or '.join(_FORMATS)}. For {name} take one cluster at a time"
             raise UsageError(msg)
 
 
-def print_every(
-    args: OutputArguments,
-    results: Sequence[T | ClusterFailure],
-    *,
-    document: Callable[[T], Json],
-    lines: Callable[[T], Sequence[Block]],
-    files: Sequence[tuple[str, Path]] = (),
-    version: str | None = None,
-) -> None:
-    """Print all results as one, after writing them to the files of ``--out``. ``version``: of the list of the documents."""
+def combined(results: Sequence[Result | ClusterFailure], *, version: str | None = None) -> Result:
+    """The results of several clusters as one: 1 if a cluster did not finish, else 2 if any differs, else 0.
+
+    ``version``: of the list of the documents.
+    """
     from reconciler.documents import cluster_failure_to_json, clusters_to_json
-    from reconciler.files import write_whole
-    from reconciler.formats import FORMAT_VERSION, document_text
-    from reconciler.render import failure_lines, join_parts, plain
+    from reconciler.formats import FORMAT_VERSION
+    from reconciler.render import failure_lines, findings_lines, join_parts
+
+    failures = [each for each in results if not isinstance(each, Result)]
+    codes = {each.exit for each in results if isinstance(each, Result)}
+    if any(not failure.skipped for failure in failures):
+        codes.add(exit_codes.NOT_DONE)
+
+    def part(each: Result | ClusterFailure) -> Sequence[Block]:
+        if not isinstance(each, Result):
+            return failure_lines(each)
+        assert each.view is not None
+        return (*findings_lines(each.beside), *lines_of(each.view()))
+
+    def document(each: Result | ClusterFailure) -> Json:
+        if not isinstance(each, Result):
+            return cluster_failure_to_json(each)
+        assert each.document is not None
+        return each.document()
 
     def whole() -> Json:
-        documents = (cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else document(r) for r in results)
-        return clusters_to_json(documents, version=version or FORMAT_VERSION)
+        # Programs read the document, and people the log of its job.
+        for failure in failures:
+            output.print_lines(failure_lines(failure)[:1], sys.stderr)
+        return clusters_to_json(map(document, results), version=version or FORMAT_VERSION)
 
-    def text() -> Sequence[Block]:
-        return join_parts([failure_lines(r) if isinstance(r, ClusterFailure) else lines(r) for r in results])
-
-    for name, path in files:
-        write_whole(path, [document_text(whole()) if name == "json" else plain(text())])
-    output.print_result(args, document=whole, lines=text)
-    if args.format == "json":
-        for result in results:
-            if isinstance(result, ClusterFailure):
-                output.print_lines(args, failure_lines(result)[:1], sys.stderr)
-
-
-def exit_code(
-    results: Sequence[T | ClusterFailure], *, differs: Callable[[T], bool], detailed: bool, stopped: bool = False
-) -> int:
-    """1 if any cluster did not finish or findings ``stopped`` it, else 2 if any differs and ``--detailed-exitcode``, else 0."""
-    if stopped or any(isinstance(result, ClusterFailure) and not result.skipped for result in results):
-        return exit_codes.NOT_DONE
-    if detailed and any(differs(result) for result in results if not isinstance(result, ClusterFailure)):
-        return exit_codes.DIFFERENCES
-    return exit_codes.DONE
+    return Result(
+        exit=next((code for code in (exit_codes.NOT_DONE, exit_codes.DIFFERENCES) if code in codes), exit_codes.DONE),
+        view=lambda: join_parts([part(each) for each in results]),
+        document=whole,
+        notes=[note for each in results if isinstance(each, Result) for note in each.notes],
+    )

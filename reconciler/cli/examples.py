@@ -82,31 +82,21 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ),
         ),
     ),
-    "traffic": CommandExamples(
+    "tool check-traffic": CommandExamples(
         page="notebooks.md",
         lines=(
-            ("Check a folder of Parquet files", "traffic check --traffic lake/traffic"),
-            (
-                "Check yesterday's rows of a table",
-                "traffic check --traffic table:lake.traffic --since 2026-11-22T00:00:00Z",
-            ),
-        ),
-    ),
-    "traffic check": CommandExamples(
-        page="notebooks.md",
-        lines=(
-            ("Check a folder of Parquet files", "traffic check --traffic lake/traffic"),
+            ("Check a folder of Parquet files", "tool check-traffic --traffic lake/traffic"),
             (
                 "Check other columns, and fail on warnings",
-                "traffic check --traffic out.csv --mapping mapping.yaml --fail-on warning",
+                "tool check-traffic --traffic out.csv --mapping mapping.yaml --fail-on warning",
             ),
         ),
     ),
-    "render": CommandExamples(
+    "tool render": CommandExamples(
         page="ci.md",
         lines=(
-            ("Print a saved plan as text", "render plan.json"),
-            ("Write it as a page and for code scanning", "render plan.json --out html=plan.html --out sarif=plan.sarif"),
+            ("Print a saved plan as text", "tool render plan.json"),
+            ("Write it as a page and for code scanning", "tool render plan.json --out html=plan.html --out sarif=plan.sarif"),
         ),
     ),
     "apply": CommandExamples(
@@ -161,11 +151,21 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ("Exit 2 on differences, for a scheduled job", "drift quotas --all-clusters --detailed-exitcode --format json"),
         ),
     ),
-    "clusters": CommandExamples(
+    "tool clusters": CommandExamples(
         page="ci.md",
         lines=(
-            ("List the clusters that a branch changes", "clusters quotas --changed-since origin/main"),
-            ("Write them as the matrix of a workflow", "clusters quotas --changed-since origin/main --out outputs=matrix.txt"),
+            ("List the clusters that a branch changes", "tool clusters quotas --changed-since origin/main"),
+            (
+                "Write them as the matrix of a workflow",
+                "tool clusters quotas --changed-since origin/main --out outputs=matrix.txt",
+            ),
+        ),
+    ),
+    "tool": CommandExamples(
+        page="authors.md",
+        lines=(
+            ("Print the schema of manifests, for an editor", "tool schema ClientQuotas"),
+            ("Print a saved plan as text", "tool render plan.json"),
         ),
     ),
     "explain": CommandExamples(
@@ -175,19 +175,19 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ("List everything that has an id", "explain"),
         ),
     ),
-    "schema": CommandExamples(
+    "tool schema": CommandExamples(
         page="authors.md",
         lines=(
-            ("Print the schema of manifests, for an editor", "schema ClientQuotas"),
-            ("Print the schema of a saved plan", "schema plan"),
+            ("Print the schema of manifests, for an editor", "tool schema ClientQuotas"),
+            ("Print the schema of a saved plan", "tool schema plan"),
         ),
     ),
-    "completion": CommandExamples(
+    "tool completion": CommandExamples(
         page="install.md",
         lines=(
-            ("bash: evaluate this output in ~/.bashrc", "completion bash"),
-            ("fish: save this output as ~/.config/fish/completions/kafka-quotas.fish", "completion fish"),
-            ("zsh: save this output as _kafka-quotas in a folder of $fpath", "completion zsh"),
+            ("bash: evaluate this output in ~/.bashrc", "tool completion bash"),
+            ("fish: save this output as ~/.config/fish/completions/kafka-quotas.fish", "tool completion fish"),
+            ("zsh: save this output as _kafka-quotas in a folder of $fpath", "tool completion zsh"),
         ),
     ),
 }

@@ -11,18 +11,20 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
+import reconciler
 from reconciler import errors
-from reconciler.cli import exit_codes, options
+from reconciler.cli import declaration, exit_codes
 from reconciler.cli.parser import Parser
-from reconciler.cli.registry import command_groups, commands, find_command
+from reconciler.cli.registry import actions_of, command_groups, commands, find_command
 from reconciler.hooks import Command
 from reconciler.render import Sink
 
 if TYPE_CHECKING:
     from reconciler.cli.diagnosis import Diagnosis
+    from reconciler.cli.results import Result
 
 _OF_OTHER_TOOLS: Final = frozenset({"--list", "list", "--describe", "--alter"})
 """Operations of KIP-546's tools, in the place of a command."""
@@ -44,7 +46,8 @@ def build_parser(command: str | None, *, kind: type[argparse.ArgumentParser] = P
         description="Kafka client quotas as YAML in git: validate, plan, backtest, apply, verify.",
         add_help=False,
     )
-    options.add_program_options(parser)
+    parser.add_argument("--version", action="version", version=f"kafka-quotas {reconciler.__version__}", help="print the version")
+    declaration.add_common_options(parser, before_command=True)
     commands_of = parser.add_subparsers(dest="command", metavar="COMMAND", prog=parser.prog, parser_class=kind)
     if isinstance(parser, Parser):
         parser.listed = command_groups
@@ -52,11 +55,29 @@ def build_parser(command: str | None, *, kind: type[argparse.ArgumentParser] = P
     else:
         known = commands()
     for name in known:
-        entry = _entry(name)
-        sub = commands_of.add_parser(name, help=entry.summary, description=f"{entry.summary}.", add_help=False)
-        if name == command:
-            _module(entry).add_arguments(sub)
+        _add_command(commands_of, name, name, loads=name == command)
     return parser
+
+
+def _add_command(place: Any, word: str, name: str, *, loads: bool) -> None:
+    """Add a command, or an action of one. ``loads``: whether it gets its options, too."""
+    entry = _entry(name)
+    text = entry.description or f"{entry.summary}."
+    parser = place.add_parser(word, help=entry.summary, description=text, add_help=False)
+    if not loads:
+        return
+    if actions := actions_of(name):
+        below = parser.add_subparsers(dest="action", metavar="ACTION", prog=parser.prog, title="Actions")
+        for action in actions:
+            _add_command(below, action, f"{name} {action}", loads=True)
+    else:
+        module = _module(entry)
+        if hasattr(module, "add_arguments"):
+            module.add_arguments(parser)
+        else:
+            declaration.add_options(parser, work_of(entry)[1])
+    if "-h" not in parser._option_string_actions:  # noqa: SLF001 - argparse has no public way to ask
+        declaration.add_common_options(parser)
 
 
 def _entry(name: str) -> Command:
@@ -66,7 +87,14 @@ def _entry(name: str) -> Command:
 
 
 def _module(command: Command) -> Any:
-    return importlib.import_module(command.module)
+    return importlib.import_module(command.module.partition(":")[0])
+
+
+def work_of(command: Command) -> tuple[Callable[[Any], Result], type]:
+    """The function of a command, and the dataclass of its options, which is the type of the function's argument."""
+    module = _module(command)
+    function = getattr(module, command.module.partition(":")[2] or "run")
+    return function, getattr(module, function.__annotations__["args"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,15 +133,21 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
         from reconciler.cli.kip_lines import right_command
 
         build_parser(None).error(right_command(arguments))
-    args = build_parser(command).parse_args(arguments)
-    entry = _entry(args.command)
+    try:
+        args = build_parser(command).parse_args(arguments)
+    except errors.UsageError as error:
+        _say(str(error))
+        return exit_codes.USAGE
+    action = getattr(args, "action", None)
+    entry = _entry(args.command if action is None or not actions_of(args.command) else f"{args.command} {action}")
     for sink in sinks:
         sink.needs_reader = entry.needs_reader
-    from reconciler.cli import diagnosis
+    from reconciler.cli import diagnosis, output
 
     wanted = diagnosis.diagnosis_of(args)
-    with diagnosis.diagnosed(wanted, is_service=entry.is_service):
-        return contextvars.copy_context().run(_run_command, args, wanted)
+    console = output.console(color=args.color, quiet=args.quiet, log_format=args.log_format)
+    with diagnosis.diagnosed(wanted, is_service=entry.is_service), console:
+        return contextvars.copy_context().run(_run_command, entry, args, wanted)
 
 
 def command_of(arguments: Sequence[str]) -> str | None:
@@ -121,12 +155,9 @@ def command_of(arguments: Sequence[str]) -> str | None:
     return next((argument for argument in arguments if not argument.startswith("-") and find_command(argument)), None)
 
 
-def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
+def _run_command(entry: Command, args: argparse.Namespace, wanted: Diagnosis) -> int:
     try:
-        if (renamed := getattr(args, "renamed", None)) is not None:
-            _say(f"warning: {renamed}. The old name works until the next major version")
-        module = _module(_entry(args.command))
-        code: int = module.run(module.parse(args))
+        return _show(entry, args)
     except KeyboardInterrupt:
         _say("interrupted")
         return exit_codes.INTERRUPTED
@@ -134,8 +165,26 @@ def _run_command(args: argparse.Namespace, wanted: Diagnosis) -> int:
         if _began_with_an_interrupt(error):
             _say("interrupted")
             return exit_codes.INTERRUPTED
-        return _report(_named(error, args.command), wanted)
-    return code
+        return _report(_named(error, entry.name), wanted)
+
+
+def _show(entry: Command, args: argparse.Namespace) -> int:
+    """Run the command, and print its result or, in its place, the findings that stopped it."""
+    module = _module(entry)
+    if hasattr(module, "parse"):
+        code: int = module.run(module.parse(args))
+        return code
+    from reconciler.cli import results
+
+    form, files = getattr(args, "format", "text"), getattr(args, "out", ())
+    run, kind = work_of(entry)
+    try:
+        result = run(declaration.read(kind, args))
+    except errors.ManifestError as error:
+        if error.findings and not entry.is_service:
+            results.show_findings(error.findings, form, files)
+        raise
+    return results.show(result, form, files)
 
 
 def _began_with_an_interrupt(error: BaseException | None) -> bool:
@@ -195,7 +244,7 @@ def entry_point() -> None:
     if sys.stderr is None:  # closed; what is for people must not end up in the result then
         sys.stderr = io.StringIO()
     command = command_of(sys.argv[1:])
-    if command is not None and _entry(command).is_short:
+    if command is not None and any(each.is_short for each in (_entry(command), *actions_of(command).values())):
         # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from reconciler.cli.declaration import add_common_options, section_of
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -13,47 +14,15 @@ if TYPE_CHECKING:
     from reconciler.workflows import Access, GivenBaseline, TrustedTree
 
 
-HELP: Final = "print this help"
 _MOST_PARALLEL: Final = 200
 
-SECTIONS: Final = (
-    "Arguments",
-    "Actions",
-    "Options",
-    "Entity",
-    "Clients",
-    "Changes",
-    "Traffic",
-    "Days",
-    "Stream",
-    "Series",
-    "Alerts",
-    "Broker model",
-    "Spark",
-    "Forge",
-    "GitHub",
-    "Service",
-    "Steps",
-    "Safety",
-    "Git",
-    "Cluster",
-    "Output",
-)
-"""The titles of a help's sections, in their order: the command's own options first."""
-
-
-def section(parser: argparse.ArgumentParser, title: str, description: str | None = None) -> argparse._ArgumentGroup:
-    """The section of a command's help with this title, one of ``SECTIONS``; made when it is not there yet."""
-    for group in parser._action_groups:  # noqa: SLF001 - argparse has no public way to list them
-        if group.title == title:
-            return group
-    return parser.add_argument_group(title, description)
+section = section_of
 
 
 def add_output_options(
     parser: argparse.ArgumentParser, *, formats: tuple[str, ...] = ("text", "json"), out: bool = False, also: str = ""
 ) -> None:
-    """``--format``, ``--out`` where the command has it, ``--color``, ``-q``, ``-v``, ``-h``.
+    """``--format``, ``--out`` where the command has it, and the options of every command.
 
     ``--out`` writes the same result in further forms at once. ``also``: what else it writes.
     """
@@ -73,75 +42,11 @@ def add_output_options(
             metavar="FORMAT=FILE",
             help=f"also write the result to a file in one of these formats{also} (repeatable)",
         )
-    group.add_argument(
-        "--color",
-        choices=("auto", "always", "never"),
-        default="auto",
-        metavar="WHEN",
-        help="use colour: auto, always or never [default: %(default)s]",
-    )
-    group.add_argument("-q", "--quiet", action="store_true", help="print no progress on stderr")
-    add_diagnosis_options(parser)
+    add_common_options(parser)
 
 
 def _alternatives(words: Sequence[str]) -> str:
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
-
-
-def add_diagnosis_options(parser: argparse.ArgumentParser, *, title: str = "Output") -> None:
-    """``-v``, ``--log-format`` and ``-h``, for a command that prints no result in several formats."""
-    _add_diagnosis_options(parser, title, before_command=False)
-
-
-def add_program_options(parser: argparse.ArgumentParser) -> None:
-    """The options before the command; ``-v`` counts there and after it."""
-    import reconciler
-
-    parser.add_argument("--version", action="version", version=f"kafka-quotas {reconciler.__version__}", help="print the version")
-    _add_diagnosis_options(parser, "Options", before_command=True)
-
-
-def _add_diagnosis_options(parser: argparse.ArgumentParser, title: str, *, before_command: bool) -> None:
-    group = section(parser, title)
-    group.add_argument(
-        "-v",
-        "--verbose",
-        action="count",
-        default=0,
-        dest="verbose_before" if before_command else "verbose",
-        help="log each step on stderr, and with -vv also libraries and tracebacks",
-    )
-    group.add_argument(
-        "--log-format",
-        choices=("text", "json"),
-        default="text" if before_command else argparse.SUPPRESS,
-        metavar="text|json",
-        help="print stderr as lines of text, or as one JSON object a line [default: text]",
-    )
-    add_help_option(parser, title)
-
-
-def add_help_option(parser: argparse.ArgumentParser, title: str = "Output") -> None:
-    """``-h``, the last of a section."""
-    section(parser, title).add_argument("-h", "--help", action="help", help=HELP)
-
-
-def _add_renamed_option(parser: argparse.ArgumentParser, name: str, *, old: str, **keywords: Any) -> None:
-    """An option that had another name, which works and prints a warning until the next major version."""
-    action = parser.add_argument(name, old, action=_Renamed, **keywords)
-    # The parser has noted both names; help, usage and completion show the first.
-    action.option_strings = [name]
-
-
-class _Renamed(argparse.Action):
-    """Stores the value, and notes the old name of the option when that was typed."""
-
-    def __call__(
-        self, _parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: str | None = None
-    ) -> None:
-        setattr(namespace, self.dest, values)
-        if option_string is not None and not self.option_strings[0].startswith(option_string):
-            namespace.renamed = f"{option_string} {self.metavar} is now {self.option_strings[0]} {self.metavar}"
 
 
 def add_path_argument(parser: argparse.ArgumentParser) -> None:
@@ -290,8 +195,8 @@ def check_one_state(args: ConnectionArguments, current: str | None) -> None:
 
 
 def add_folder_option(parser: argparse.ArgumentParser, *, text: str, required: bool = False, default: str | None = None) -> None:
-    """``--folder``, where a command writes several files; it was called ``--out``, which writes one result to one file."""
-    _add_renamed_option(parser, "--folder", old="--out", metavar="DIR", required=required, default=default, help=text)
+    """``--folder``, where a command writes several files."""
+    parser.add_argument("--folder", metavar="DIR", required=required, default=default, help=text)
 
 
 def add_days_options(parser: argparse.ArgumentParser) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
@@ -25,6 +26,30 @@ if TYPE_CHECKING:
 _findings_printed: Final = ContextVar("findings_printed", default=False)
 
 
+class _Console:
+    """How this process prints. No context variable: clusters are written, and their reports printed, by threads."""
+
+    color = "auto"
+    quiet = False
+    log_format = "text"
+
+
+@contextlib.contextmanager
+def console(*, color: str, quiet: bool, log_format: str = "text") -> Iterator[None]:
+    """Print with ``--color``, ``--quiet`` and ``--log-format`` inside."""
+    before = _Console.color, _Console.quiet, _Console.log_format
+    _Console.color, _Console.quiet, _Console.log_format = color, quiet, log_format
+    try:
+        yield
+    finally:
+        _Console.color, _Console.quiet, _Console.log_format = before
+
+
+def is_quiet() -> bool:
+    """Whether the user wants no progress and no notes."""
+    return _Console.quiet
+
+
 def note_findings_printed() -> None:
     """Remember that the findings are printed, so that an error about them repeats none."""
     _findings_printed.set(True)
@@ -35,10 +60,15 @@ def findings_are_printed() -> bool:
     return _findings_printed.get()
 
 
-def wants_color(choice: str, stream: TextIO) -> bool:
+def log_format() -> str:
+    """``text`` or ``json``: what a service writes its log as."""
+    return _Console.log_format
+
+
+def wants_color(stream: TextIO) -> bool:
     """``--color`` wins; then NO_COLOR, then FORCE_COLOR, then whether the stream is a terminal that is not dumb."""
-    if choice != "auto":
-        return choice == "always"
+    if _Console.color != "auto":
+        return _Console.color == "always"
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -57,6 +87,10 @@ def text_width(stream: TextIO) -> int | None:
     """
     width = columns(stream)
     return None if width is None else min(width, _WIDEST)
+
+
+_AT_ONCE: Final = 10_000
+"""Blocks that are written together."""
 
 
 def print_result(
@@ -78,16 +112,26 @@ def print_result(
         elif args.format != "text" and other is not None:
             sys.stdout.write(other(args.format))
         else:
-            print_lines(args, lines())
+            print_lines(lines())
 
 
-def print_lines(args: OutputArguments, lines: Sequence[Block], stream: TextIO | None = None) -> None:
+def print_lines(lines: Iterable[Block], stream: TextIO | None = None) -> None:
     """Print text to a stream (stdout by default) and flush it. Raises ``OutputError`` when stdout takes no more."""
     from reconciler.render import write
 
-    target = stream or sys.stdout
+    target, rest = stream or sys.stdout, iter(lines)
     with _printing_to(target):
-        write(lines, target, color=wants_color(args.color, target), width=text_width(target))
+        while part := tuple(itertools.islice(rest, _AT_ONCE)):
+            write(part, target, color=wants_color(target), width=text_width(target))
+
+
+def print_pieces(pieces: str | Iterable[str]) -> None:
+    """Print a result, or one that is made piece by piece. Raises ``OutputError`` when stdout takes no more."""
+    with _printing_to(sys.stdout):
+        if isinstance(pieces, str):
+            sys.stdout.write(pieces)
+        else:
+            sys.stdout.writelines(pieces)
 
 
 def print_text(text: str, stream: TextIO) -> None:
@@ -117,16 +161,20 @@ def tell(message: str) -> None:
 
 def print_plan(args: OutputArguments, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
     """Write a plan to the files of ``--out``, then print it as ``--format``. Raises ``FileAccessError``, ``OutputError``."""
-    from reconciler.cli.renderings import plan_as
-    from reconciler.documents import plan_to_json
-    from reconciler.files import write_whole
-    from reconciler.render import plan_view
+    from reconciler.cli.renderings import result_of_plan
+    from reconciler.cli.results import show
 
-    for name, path in files:
-        write_whole(path, [plan_as(name, plan)])
-    print_result(
-        args, document=lambda: plan_to_json(plan), lines=lambda: plan_view(plan).lines, other=lambda name: plan_as(name, plan)
-    )
+    show(result_of_plan(plan), args.format, [(name, str(path)) for name, path in files])
+
+
+def print_findings_beside(findings: Sequence[Finding]) -> None:
+    """Print findings on stderr, beside a result. An error that stops the command because of them then repeats none."""
+    if not findings:
+        return
+    from reconciler.render import findings_lines
+
+    note_findings_printed()
+    print_lines(findings_lines(findings), sys.stderr)
 
 
 def print_findings(args: OutputArguments, findings: Sequence[Finding], *, to_stdout: bool) -> None:
@@ -147,7 +195,7 @@ def print_findings(args: OutputArguments, findings: Sequence[Finding], *, to_std
             other=lambda name: findings_as(name, findings),
         )
     elif findings:
-        print_lines(args, findings_lines(findings), sys.stderr)
+        print_lines(findings_lines(findings), sys.stderr)
 
 
 def write_findings(
@@ -172,8 +220,8 @@ class StderrProgress:
     ``every_s``: in a log, as of CI, the newest step after each so many seconds.
     """
 
-    def __init__(self, args: OutputArguments, *, every_s: float = math.inf) -> None:
-        self._speaks = not args.quiet
+    def __init__(self, *, every_s: float = math.inf) -> None:
+        self._speaks = not _Console.quiet
         # In client mode spark-submit writes both streams of its program to its standard output, where the result stands alone.
         log_every_s = math.inf if "PYSPARK_GATEWAY_PORT" in os.environ else every_s
         self._every_s = 0.0 if sys.stderr.isatty() else log_every_s

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from reconciler.cli import exit_codes
-from reconciler.cli.options import SECTIONS
+from reconciler.cli.declaration import COMMON, SECTIONS
 from reconciler.cli.terminal import WITHOUT_SIZE, columns
 
 PROGRAM: Final = "kafka-quotas"
@@ -99,8 +99,13 @@ class Parser(argparse.ArgumentParser):
         return tuple(self._actions)
 
     def sections(self) -> Iterator[tuple[argparse._ArgumentGroup, list[argparse.Action]]]:
-        """Each section of the help with its options and arguments, but not the commands in groups."""
+        """Each section of the help with its options and arguments, but not the commands in groups.
+
+        Options of every command are only among those of the program.
+        """
         for group in self._action_groups:
+            if group.title == COMMON and not self.listed:
+                continue
             within = [action for action in self._actions if getattr(action, "container", None) is group]
             yield group, [action for action in within if not (self.listed and action is self.commands)]
 
@@ -236,7 +241,9 @@ def _closing(parser: Parser, width: int) -> Iterator[str]:
         return
     shown = [_filled(f"{what}:", width, "  ") + _command(f"{PROGRAM} {line}", width) for what, line in known.lines]
     yield "Examples:\n" + "".join(shown)
-    if parser.listed:
+    if not parser.listed:
+        yield _filled(f"{PROGRAM} --help shows the options of every command: --color, --quiet, --verbose, --log-format.", width)
+    else:
         yield _filled(f"{PROGRAM} COMMAND --help shows the options and examples of a command.", width)
     yield _filled(f"Documentation: {DOCUMENTATION}{known.page}", width)
 

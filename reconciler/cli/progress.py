@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from reconciler.cli.arguments import OutputArguments
-from reconciler.cli.output import text_width
+from reconciler.cli.output import is_quiet, text_width
 from reconciler.model import escaped
 from reconciler.render import Sink
 from reconciler.text import duration
@@ -30,9 +29,9 @@ class PatientProgress:
     block ends it.
     """
 
-    def __init__(self, args: OutputArguments, *, after_seconds: float = _AFTER_SECONDS, stream: TextIO | None = None) -> None:
+    def __init__(self, *, after_seconds: float = _AFTER_SECONDS, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
-        self._speaks = not args.quiet and self._stream.isatty()
+        self._speaks = not is_quiet() and self._stream.isatty()
         self._after = after_seconds
         erases = os.environ.get("TERM") != "dumb"
         self._live = self._stream if isinstance(self._stream, Sink) and self._stream.shows_status and erases else None

@@ -48,18 +48,6 @@ CORE: Final = (
         module="reconciler.cli.commands.compact",
     ),
     Command(
-        name="traffic",
-        group=CommandGroup.CHECK,
-        summary="Check rows of a producer of recorded traffic",
-        module="reconciler.cli.commands.traffic",
-    ),
-    Command(
-        name="render",
-        group=CommandGroup.CHECK,
-        summary="Print a saved plan in another format",
-        module="reconciler.cli.commands.render",
-    ),
-    Command(
         name="apply",
         group=CommandGroup.CHANGE,
         summary="Change a cluster's quotas to match the manifests, and verify",
@@ -105,25 +93,40 @@ CORE: Final = (
         is_short=True,
     ),
     Command(
-        name="clusters",
-        group=CommandGroup.REVIEW,
-        summary="List clusters, and which of them a change affects",
-        module="reconciler.cli.commands.clusters",
-    ),
-    Command(
         name="explain",
         group=CommandGroup.REFERENCE,
         summary="Explain a finding, a guard or a class of drift",
         module="reconciler.cli.commands.explain",
     ),
+    Command(name="tool", group=CommandGroup.REFERENCE, summary="Run one of the small tools: schemas, saved plans, pipelines"),
     Command(
-        name="schema",
+        name="tool schema",
         group=CommandGroup.REFERENCE,
         summary="Print the JSON Schema of a document",
         module="reconciler.cli.commands.schema",
     ),
     Command(
-        name="completion",
+        name="tool render",
+        group=CommandGroup.REFERENCE,
+        summary="Print a saved plan in another format",
+        module="reconciler.cli.commands.render",
+    ),
+    Command(
+        name="tool clusters",
+        group=CommandGroup.REFERENCE,
+        summary="List clusters, and which of them a change affects",
+        module="reconciler.cli.commands.clusters",
+    ),
+    Command(
+        name="tool check-traffic",
+        group=CommandGroup.REFERENCE,
+        summary="Check rows of a producer of recorded traffic",
+        description="Check rows of a producer against the canonical traffic schema: columns, types, times and names. "
+        "Exit 1 on a failure.",
+        module="reconciler.cli.commands.check_traffic",
+    ),
+    Command(
+        name="tool completion",
         group=CommandGroup.REFERENCE,
         summary="Print the completion script for a shell",
         module="reconciler.cli.commands.completion",
@@ -133,15 +136,30 @@ OF_CORE: Final = {command.name: command for command in CORE}
 
 
 @functools.cache
-def commands() -> Mapping[str, Command]:
-    """Every command by its name, in the order of ``--help``: group by group, the core's first."""
+def _every() -> Mapping[str, Command]:
+    """Commands and their actions by name, in the order of ``--help``: group by group, the core's first."""
     every = (*CORE, *added("COMMANDS"))
     return {command.name: command for group in CommandGroup for command in every if command.group is group}
 
 
+@functools.cache
+def commands() -> Mapping[str, Command]:
+    """Every command by its name, in the order of ``--help``."""
+    return {name: command for name, command in _every().items() if " " not in name}
+
+
+def actions_of(name: str) -> Mapping[str, Command]:
+    """The actions of a command by their own names, such as ``schema`` of ``tool schema``."""
+    core = OF_CORE.get(name)
+    if core is not None and core.module:
+        return {}
+    known = _every()
+    return {each.removeprefix(f"{name} "): command for each, command in known.items() if each.startswith(f"{name} ")}
+
+
 def find_command(name: str) -> Command | None:
     """The command of this name, if there is one. No feature is asked for one of the core's."""
-    return OF_CORE.get(name) or commands().get(name)
+    return OF_CORE.get(name) or _every().get(name)
 
 
 def command_groups() -> dict[str, dict[str, str]]:

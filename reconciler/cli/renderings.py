@@ -4,45 +4,63 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import reconciler
+from reconciler.cli.results import Result
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
-    from reconciler.model import Drift, Finding, Plan
+    from reconciler.model import Finding, Plan
     from reconciler.render import RepoPaths, RepositoryLinks
 
 FINDINGS_FORMATS: Final = ("text", "json", "github", "sarif")
-PLAN_FORMATS: Final = (
-    "text",
-    "json",
-    "markdown",
-    "github",
-    "sarif",
-    "html",
-    "summary",
-    "code-quality",
-    "junit",
-    "outputs",
-)
-VALIDATE_FORMATS: Final = PLAN_FORMATS
-DRIFT_FORMATS: Final = ("text", "json", "github", "summary", "code-quality", "junit", "outputs")
+PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "summary", "outputs")
+VALIDATE_FORMATS: Final = (*PLAN_FORMATS, "code-quality", "junit")
+DRIFT_FORMATS: Final = ("text", "json", "github", "sarif", "summary", "outputs")
 
 SUMMARY_BUDGET: Final = 1_000_000
 """Bytes of a summary: the page of a step in GitHub Actions may have 1 MiB."""
 
 
-def plan_as(name: str, plan: Plan) -> str:
-    """A plan in one of ``PLAN_FORMATS``; the text is without colour."""
-    if name in ("code-quality", "junit"):
-        from reconciler.render import findings_of_guards
+def list_of_findings(name: str, findings: Sequence[Finding]) -> str:
+    """Findings as a list for tools that annotate lines: ``github``, ``sarif``, ``code-quality`` or ``junit``."""
+    from reconciler.render import findings_annotations, findings_to_sarif, render_code_quality, render_junit
 
-        return findings_as(name, (*findings_of_guards(plan), *plan.findings), suite="kafka-quotas plan")
-    return _PLANS[name](plan)
+    match name:
+        case "github":
+            return findings_annotations(findings, places=places())
+        case "code-quality":
+            return _document(render_code_quality(findings, places=places()))
+        case "junit":
+            return render_junit(findings, name="kafka-quotas validate", places=places())
+    return _document(findings_to_sarif(findings, rules=explanations(), version=reconciler.__version__, places=places()))
+
+
+def forms_of_findings(findings: Sequence[Finding]) -> dict[str, Callable[[], str]]:
+    """Findings as pages, and their numbers for a later step."""
+    return {
+        "markdown": lambda: _findings_markdown(findings),
+        "summary": lambda: _findings_summary(findings),
+        "html": lambda: _findings_html(findings),
+        "outputs": lambda: _findings_outputs(findings),
+    }
+
+
+def result_of_plan(plan: Plan) -> Result:
+    """A plan in each of ``PLAN_FORMATS``."""
+    from reconciler.documents import plan_to_json
+    from reconciler.render import plan_view
+
+    return Result(
+        view=lambda: plan_view(plan),
+        document=lambda: plan_to_json(plan),
+        forms={name: functools.partial(make, plan) for name, make in _PLANS.items()},
+    )
 
 
 def findings_as(
@@ -63,31 +81,10 @@ def findings_as(
     return _FINDINGS[name](findings)
 
 
-def drift_as(name: str, drift: Drift) -> str:
-    """Drift in one of ``DRIFT_FORMATS``; the text is without colour, and lists no unmanaged entities."""
-    if name in _DRIFTS:
-        return _DRIFTS[name](drift)
-    from reconciler.render import findings_of_drift
-
-    return findings_as(name, (*findings_of_drift(drift), *drift.findings), suite="kafka-quotas drift")
-
-
 def _document(document: Json) -> str:
     from reconciler.formats import document_text
 
     return document_text(document)
-
-
-def _plan_text(plan: Plan) -> str:
-    from reconciler.render import plain, plan_view
-
-    return plain(plan_view(plan).lines)
-
-
-def _plan_json(plan: Plan) -> str:
-    from reconciler.documents import plan_to_json
-
-    return _document(plan_to_json(plan))
 
 
 def _plan_markdown(plan: Plan) -> str:
@@ -132,8 +129,6 @@ def _plan_outputs(plan: Plan) -> str:
 
 
 _PLANS: Final[Mapping[str, Callable[[Plan], str]]] = {
-    "text": _plan_text,
-    "json": _plan_json,
     "markdown": _plan_markdown,
     "summary": _plan_summary,
     "github": _plan_annotations,
@@ -200,38 +195,6 @@ _FINDINGS: Final[Mapping[str, Callable[[Sequence[Finding]], str]]] = {
     "html": _findings_html,
     "code-quality": _findings_code_quality,
     "outputs": _findings_outputs,
-}
-
-
-def _drift_text(drift: Drift) -> str:
-    from reconciler.render import drift_view, plain
-
-    return plain(drift_view(drift).lines)
-
-
-def _drift_json(drift: Drift) -> str:
-    from reconciler.documents import drift_to_json
-
-    return _document(drift_to_json(drift))
-
-
-def _drift_summary(drift: Drift) -> str:
-    from reconciler.render import drift_view, view_markdown
-
-    return view_markdown(drift_view(drift), budget=SUMMARY_BUDGET)
-
-
-def _drift_outputs(drift: Drift) -> str:
-    from reconciler.render import drift_outputs
-
-    return drift_outputs(drift)
-
-
-_DRIFTS: Final[Mapping[str, Callable[[Drift], str]]] = {
-    "text": _drift_text,
-    "json": _drift_json,
-    "summary": _drift_summary,
-    "outputs": _drift_outputs,
 }
 
 

@@ -7,37 +7,39 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, notifying, options, output
-from reconciler.cli.arguments import WritingArguments
+from reconciler.cli import exit_codes, notifying, output
 from reconciler.cli.interrupts import INTERRUPTS
+from reconciler.cli.results import Result, show
 from reconciler.errors import FileAccessError, ManifestError, OutputError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
+    from reconciler.cli.writing import WritingOptions
     from reconciler.model import ApplyReport, ClusterSpec, ManifestCommit
-    from reconciler.workflows import AuditFile, TrustedTree
+    from reconciler.workflows import Access, AuditFile, TrustedTree
 
 
 class Audit:
     """The audit file, if one is wanted, the cluster of the run, as far as that is known, and its notifications."""
 
-    def __init__(self, args: WritingArguments, file: AuditFile | None, command: str) -> None:
-        self._args = args
+    def __init__(self, write: WritingOptions, file: AuditFile | None, command: str) -> None:
+        self._write = write
         self._command = command
         self._file = file
         self.spec: ClusterSpec | None = None
 
-    def about(self, spec: ClusterSpec, *, source: Callable[[], ManifestCommit], trusted: TrustedTree | None) -> None:
+    def about(
+        self, spec: ClusterSpec, access: Access, *, source: Callable[[], ManifestCommit], trusted: TrustedTree | None
+    ) -> None:
         """What is known before the cluster is asked."""
         self.spec = spec
         if self._file is None:
             return
         from reconciler.workflows import principal
 
-        args = self._args
         who = None
         # Settings that cannot be used are an error of connecting, and told there.
         with contextlib.suppress(ReconcilerError):
-            who = principal(spec, options.access(args), trusted=trusted)
+            who = principal(spec, access, trusted=trusted)
         self._file.about(spec, source=source(), principal=who)
 
     def ended(self, report: ApplyReport) -> None:
@@ -51,7 +53,7 @@ class Audit:
 
     def notify_failure(self, error: BaseException) -> None:
         """Send those about a run that an error ended."""
-        if not self._args.validate_only:
+        if not self._write.validate_only:
             notifying.notify_of_error(self.spec, error, command=self._command)
 
     def broke_off(self, error: BaseException) -> None:
@@ -65,62 +67,62 @@ class Audit:
 
 
 @contextlib.contextmanager
-def audited(args: WritingArguments, command: str) -> Iterator[Audit]:
-    """Audit what happens inside, also when an error ends it, and with JSON print the document of that, too.
+def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator[Audit]:
+    """Audit what happens inside, also when an error ends it, and with JSON as ``form`` print the document of that, too.
 
     A way of calling that cannot work is not a run. Raises ``FileAccessError`` at once, before anything else is done, when no line
     could be added to the audit file.
     """
-    audit = Audit(args, None, command)
+    audit = Audit(write, None, command)
     try:
-        audit = _opened(args, command)
+        audit = _opened(write, command)
         yield audit
     except UsageError:
         raise
     except BaseException as error:
         with INTERRUPTS.held():
             audit.broke_off(error)
-            _print_failure(args, error, audit.spec)
+            if form == "json":
+                _print_failure(error, audit.spec, validate_only=write.validate_only)
             audit.notify_failure(error)
         raise
 
 
-def _opened(args: WritingArguments, command: str) -> Audit:
-    if args.audit is None:
-        return Audit(args, None, command)
+def _opened(write: WritingOptions, command: str) -> Audit:
+    if write.audit is None:
+        return Audit(write, None, command)
     from reconciler.workflows import AuditFile, SystemClock
 
-    file = AuditFile(Path(args.audit), command=command, validate_only=args.validate_only, clock=SystemClock())
-    return Audit(args, file, command)
+    file = AuditFile(Path(write.audit), command=command, validate_only=write.validate_only, clock=SystemClock())
+    return Audit(write, file, command)
 
 
-def _print_failure(args: WritingArguments, error: BaseException, spec: ClusterSpec | None) -> None:
-    """With JSON, stdout has one document however a run ends; that of bad manifests are their findings, printed already."""
-    if args.format != "json" or isinstance(error, ManifestError | OutputError):
+def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_only: bool) -> None:
+    """Stdout has one document however a run ends; that of bad manifests are their findings."""
+    if isinstance(error, ManifestError | OutputError):
         return
     from reconciler.documents import failed_apply_to_json
     from reconciler.model import ClusterIdentity
 
     cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id) if spec else ClusterIdentity()
+    document = failed_apply_to_json(error, cluster=cluster, validate_only=validate_only)
     # The error itself is what matters, and is told on stderr whether or not this can be printed.
     with contextlib.suppress(OutputError):
-        output.print_result(
-            args,
-            document=lambda: failed_apply_to_json(error, cluster=cluster, validate_only=args.validate_only),
-            lines=lambda: (),
-        )
+        show(Result(document=lambda: document), "json")
 
 
-def finish(args: WritingArguments, report: ApplyReport, audit: Audit, *, also: Callable[[], None] | None = None) -> int:
-    """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code.
+def finish(
+    write: WritingOptions, report: ApplyReport, audit: Audit, form: str, *, also: Callable[[], None] | None = None
+) -> Result:
+    """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code alone.
 
     A signal ends none of these: it would cost the only list of what was written.
     """
     with INTERRUPTS.held():
-        return _finish(args, report, audit, also)
+        return Result(exit=_finish(write, report, audit, form, also))
 
 
-def _finish(args: WritingArguments, report: ApplyReport, audit: Audit, also: Callable[[], None] | None) -> int:
+def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str, also: Callable[[], None] | None) -> int:
     from reconciler.documents import apply_report_to_json
     from reconciler.files import write_whole
     from reconciler.formats import document_text
@@ -136,18 +138,19 @@ def _finish(args: WritingArguments, report: ApplyReport, audit: Audit, also: Cal
     }[report.result]
     if report.withheld and code == exit_codes.DONE:
         code = exit_codes.REFUSED
+    result = Result(view=lambda: apply_report_lines(report), document=lambda: apply_report_to_json(report))
 
     def to_file() -> None:
-        if args.report:
-            write_whole(Path(args.report), [document_text(apply_report_to_json(report))])
+        if write.report:
+            write_whole(Path(write.report), [document_text(apply_report_to_json(report))])
 
     def to_stdout() -> None:
-        output.print_result(args, document=lambda: apply_report_to_json(report), lines=lambda: apply_report_lines(report))
+        show(result, form)
 
     for leave in (lambda: audit.ended(report), to_file, to_stdout, also, lambda: audit.notify(report)):
         failed = _left(leave, report)
         code = code or failed
-    if report.message and args.format == "json":
+    if report.message and form == "json":
         output.tell(report.message)
     return code
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli.arguments import OutputArguments
 from reconciler.cli.output import text_width, wants_color
 from reconciler.render import Sink
 
@@ -26,7 +25,7 @@ def can_refresh() -> bool:
     return isinstance(sys.stdout, Sink) and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def watch_screen(args: OutputArguments, read: Callable[[], Callable[[], Sequence[Block]]], *, interval_s: float) -> None:
+def watch_screen(read: Callable[[], Callable[[], Sequence[Block]]], *, interval_s: float) -> None:
     """Show what ``read`` gives, again after each interval; it never returns, Ctrl-C ends it.
 
     ``read`` reads the data once, and its result draws them for any width.
@@ -39,21 +38,21 @@ def watch_screen(args: OutputArguments, read: Callable[[], Callable[[], Sequence
             while True:
                 due = time.monotonic() + interval_s
                 draw = read()
-                sink.show_screen(_rows(args, draw()))
+                sink.show_screen(_rows(draw()))
                 while (left := due - time.monotonic()) > 0:
                     if wait(left):
-                        sink.show_screen(_rows(args, draw()))
+                        sink.show_screen(_rows(draw()))
         finally:
             sink.leave_screen()
 
 
-def _rows(args: OutputArguments, blocks: Sequence[Block]) -> list[str]:
+def _rows(blocks: Sequence[Block]) -> list[str]:
     import io
 
     from reconciler.render import write
 
     made = io.StringIO()
-    write(blocks, made, color=wants_color(args.color, sys.stdout), width=text_width(sys.stdout))
+    write(blocks, made, color=wants_color(sys.stdout), width=text_width(sys.stdout))
     return made.getvalue().splitlines()[: _height()]
 
 

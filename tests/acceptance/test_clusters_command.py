@@ -1,4 +1,4 @@
-"""``kafka-quotas clusters``: which clusters a change is about, by what it means and not by which files it touches."""
+"""``kafka-quotas tool clusters``: which clusters a change is about, by what it means and not by which files it touches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def repo(tmp_path: Path) -> GitRepository:
 
 
 def clusters(repo: GitRepository, *arguments: str) -> Done:
-    return invoke("clusters", *arguments, cwd=repo.folder)
+    return invoke("tool", "clusters", *arguments, cwd=repo.folder)
 
 
 def changes(repo: GitRepository, *arguments: str) -> dict[str, tuple[str, list[str]]]:
@@ -126,7 +126,7 @@ def test_a_list_without_a_comparison_calls_nothing_new(repo: GitRepository) -> N
 
 def test_without_a_cluster_there_is_nothing_to_list(tmp_path: Path) -> None:
     (tmp_path / "quotas.yaml").write_text(quotas(ALICE))
-    done = invoke("clusters", "--format", "outputs", cwd=tmp_path)
+    done = invoke("tool", "clusters", "--format", "outputs", cwd=tmp_path)
     assert (done.code, done.out) == (0, "count=0\nuntrusted=0\nmatrix=[]\n")
 
 

@@ -28,7 +28,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.fixture(scope="module")
 def bash_script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bash")
-    done = run("completion", "bash", cwd=folder)
+    done = run("tool", "completion", "bash", cwd=folder)
     assert (done.code, done.err) == (0, "")
     path = folder / "kafka-quotas.bash"
     path.write_text(done.out, encoding="utf-8")
@@ -100,8 +100,8 @@ def test_bash_completes_the_states_that_resolve_asks_and_files(bash_script: Path
 def test_bash_completes_commands_below_commands_and_arguments(bash_script: Path) -> None:
     assert {"start", "stop", "status", "run"} <= set(completed(bash_script, "kafka-quotas", "sandbox", ""))
     assert "--nodes" in completed(bash_script, "kafka-quotas", "sandbox", "start", "--no")
-    assert completed(bash_script, "kafka-quotas", "completion", "f") == ["fish"]
-    assert completed(bash_script, "kafka-quotas", "schema", "Cl") == ["ClientQuotas", "Cluster"]
+    assert completed(bash_script, "kafka-quotas", "tool", "completion", "f") == ["fish"]
+    assert completed(bash_script, "kafka-quotas", "tool", "schema", "Cl") == ["ClientQuotas", "Cluster"]
 
 
 def test_bash_completes_paths(bash_script: Path) -> None:
@@ -114,7 +114,7 @@ def test_bash_completes_paths(bash_script: Path) -> None:
 def test_each_shell_gets_a_script_of_its_own_that_it_accepts(shell: str, check: str, tmp_path: Path) -> None:
     assert shell in SHELLS
     script = tmp_path / "script"
-    script.write_text(run("completion", shell, cwd=tmp_path).out, encoding="utf-8")
+    script.write_text(run("tool", "completion", shell, cwd=tmp_path).out, encoding="utf-8")
     words = {"bash": "complete ", "zsh": "#compdef kafka-quotas", "fish": "complete --command kafka-quotas"}
 
     assert words[shell] in script.read_text(encoding="utf-8")
@@ -131,7 +131,7 @@ def test_a_variable_of_another_completion_does_not_change_a_command(tmp_path: Pa
 
 
 def test_another_shell_is_a_usage_error(tmp_path: Path) -> None:
-    done = run("completion", "tcsh", cwd=tmp_path)
+    done = run("tool", "completion", "tcsh", cwd=tmp_path)
 
     assert (done.code, done.out) == (64, "")
 
@@ -140,13 +140,13 @@ def test_another_shell_is_a_usage_error(tmp_path: Path) -> None:
 def test_a_schema_is_printed_as_it_is_shipped(tmp_path: Path, kind: str, name: str) -> None:
     shipped = Path(__file__).parents[2] / "schemas" / f"{name}.v1.schema.json"
 
-    done = run("schema", kind, cwd=tmp_path)
+    done = run("tool", "schema", kind, cwd=tmp_path)
 
     assert (done.code, done.out) == (0, shipped.read_text(encoding="utf-8"))
 
 
 def test_an_unknown_kind_is_a_usage_error_that_lists_the_kinds(tmp_path: Path) -> None:
-    done = run("schema", "Quota", cwd=tmp_path)
+    done = run("tool", "schema", "Quota", cwd=tmp_path)
 
     assert done.code == 64
     assert "ClientQuotas" in done.err

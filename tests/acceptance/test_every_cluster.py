@@ -120,13 +120,13 @@ def test_one_answer_in_three_is_still_given_and_a_new_cluster_is_skipped(tmp_pat
 
 @pytest.mark.kafka
 @pytest.mark.parametrize(
-    ("command", "hanging"),
-    [("plan", 2), pytest.param("drift", 2, marks=pytest.mark.large), pytest.param("report", 8, marks=pytest.mark.large)],
+    "command", ["plan", pytest.param("drift", marks=pytest.mark.large), pytest.param("report", marks=pytest.mark.large)]
 )
 def test_clusters_that_hang_end_as_unreachable_and_the_next_one_is_read(
-    tmp_path: Path, clean_kafka: Sandbox, command: str, hanging: int
+    tmp_path: Path, clean_kafka: Sandbox, command: str
 ) -> None:
     """As many clusters hang as are read at once. Their servers accept connections and never answer."""
+    hanging = 8
     with contextlib.ExitStack() as silent:
         servers = [silent.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(hanging)]
         addresses = [f"127.0.0.1:{server.getsockname()[1]}" for server in servers]
@@ -137,7 +137,7 @@ def test_clusters_that_hang_end_as_unreachable_and_the_next_one_is_read(
         if command == "report":
             done = invoke("report", "--out", "json=all.json", cwd=tmp_path)
         else:
-            done = invoke(command, "--all-clusters", "--parallel", str(hanging), "--out", "json=all.json", cwd=tmp_path)
+            done = invoke(command, "--all-clusters", "--out", "json=all.json", cwd=tmp_path)
     read = {
         each["cluster"]["name"]: each.get("failure_reason")
         for each in json.loads((tmp_path / "all.json").read_text())["clusters"]

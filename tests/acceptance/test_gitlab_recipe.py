@@ -170,5 +170,5 @@ def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, git
     assert in_sync.returncode == 0, in_sync.stderr
     raw_quotas.alter(clean_kafka.bootstrap_servers, {CLICKS: {"producer_byte_rate": 7.0 * 1024**2}})
     assert pipeline.run("drift").returncode == 2
-    suite = ET.parse(pipeline.file("drift", "junit")).getroot()[0]
-    assert [case.get("classname") for case in suite.findall("testcase[skipped]")] == ["drift/differs"]
+    found = json.loads((pipeline.clone.folder / "drift.json").read_text(encoding="utf-8"))
+    assert [one["class"] for one in found["entities"] if one["class"] != "in-sync"] == ["differs"]

@@ -60,7 +60,7 @@ def test_a_plan_names_the_profile_of_each_value(merged: GitRepository) -> None:
 
 def test_a_saved_plan_is_read_with_its_profiles(merged: GitRepository) -> None:
     invoke("plan", "--current", "../live.json", "--out", "json=plan.json", cwd=merged.folder)
-    page = invoke("render", "plan.json", "--format", "html", cwd=merged.folder)
+    page = invoke("tool", "render", "plan.json", "--format", "html", cwd=merged.folder)
 
     assert page.code == 0, page.err
     assert ", profile <code><bdi>gold</bdi></code>" in page.out

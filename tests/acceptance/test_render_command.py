@@ -71,7 +71,7 @@ def saved(folder: Path) -> Path:
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_saved_plan_renders_as_the_plan_itself_did(folder: Path, form: str) -> None:
     saved(folder)
-    done = invoke("render", "plan.json", "--format", form, cwd=folder)
+    done = invoke("tool", "render", "plan.json", "--format", form, cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert done.out == plan(folder, "--format", form).out
     assert len(done.out) > 100
@@ -93,7 +93,7 @@ def test_one_plan_can_be_written_in_every_format_at_once(folder: Path) -> None:
     assert (folder / "out.github").read_text().startswith("::warning ")
     assert "up for the sale" in seen((folder / "out.html").read_text(encoding="utf-8").removeprefix("<!DOCTYPE html>\n")).text()
     again = [part for form in FORMATS for part in ("--out", f"{form}=again.{form}")]
-    assert invoke("render", "out.json", *again, cwd=folder).out == planned.out
+    assert invoke("tool", "render", "out.json", *again, cwd=folder).out == planned.out
     for form in FORMATS:
         assert (folder / f"again.{form}").read_bytes() == (folder / f"out.{form}").read_bytes()
 
@@ -102,7 +102,7 @@ def test_a_plan_can_come_through_a_pipe(folder: Path) -> None:
     saved(folder)
     with (folder / "plan.json").open(encoding="utf-8") as file:
         done = subprocess.run(
-            [*COMMAND, "render", "-", "--format", "markdown"],
+            [*COMMAND, "tool", "render", "-", "--format", "markdown"],
             cwd=folder,
             env=environment(),
             stdin=file,
@@ -124,7 +124,7 @@ def test_a_plan_can_come_through_a_pipe(folder: Path) -> None:
 )
 def test_what_is_no_plan_ends_with_1_and_one_line(folder: Path, text: str, words: str) -> None:
     (folder / "plan.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    done = invoke("render", "plan.json", cwd=folder)
+    done = invoke("tool", "render", "plan.json", cwd=folder)
     assert (done.code, done.out) == (1, "")
     assert words in done.err
     assert done.err.count("\n") == 1
@@ -133,16 +133,16 @@ def test_what_is_no_plan_ends_with_1_and_one_line(folder: Path, text: str, words
 def test_a_plan_that_was_edited_is_not_rendered(folder: Path) -> None:
     file = saved(folder)
     file.write_text(file.read_text().replace("10485760", "10485761"))
-    done = invoke("render", "plan.json", "--format", "markdown", cwd=folder)
+    done = invoke("tool", "render", "plan.json", "--format", "markdown", cwd=folder)
     assert (done.code, done.out) == (1, "")
     assert "was changed after it was written" in done.err
 
 
 def test_a_missing_file_and_an_unknown_format(folder: Path) -> None:
-    assert invoke("render", "none.json", cwd=folder).code == 1
-    assert invoke("render", "none.json", "--format", "pdf", cwd=folder).code == 64
-    assert invoke("render", "none.json", "--out", "pdf=x", cwd=folder).code == 64
-    assert invoke("render", cwd=folder).code == 64
+    assert invoke("tool", "render", "none.json", cwd=folder).code == 1
+    assert invoke("tool", "render", "none.json", "--format", "pdf", cwd=folder).code == 64
+    assert invoke("tool", "render", "none.json", "--out", "pdf=x", cwd=folder).code == 64
+    assert invoke("tool", "render", cwd=folder).code == 64
 
 
 @pytest.mark.parametrize(("entities", "code"), [(LIVE, 2), (SAME, 0)])
@@ -201,7 +201,7 @@ def test_good_manifests_have_no_annotations_and_an_empty_run(folder: Path) -> No
 
 PLAN = ("plan", "manifests", "--current", "live.json")
 VALIDATE = ("validate", "manifests")
-RENDER = ("render", "plan.json")
+RENDER = ("tool", "render", "plan.json")
 COLOUR = re.compile(r"\x1b\[[0-9;]*\b3[0-7]m")
 
 

@@ -189,7 +189,7 @@ def test_a_saved_plan_is_rendered_with_its_totals(folder: Path) -> None:
     live(folder, 15 * MIB, 1, 2, 3)
     plan(folder, "--out", "json=plan.json")
 
-    assert "5 MiB/s more for each broker" in " ".join(invoke("render", "plan.json", cwd=folder).out.split())
+    assert "5 MiB/s more for each broker" in " ".join(invoke("tool", "render", "plan.json", cwd=folder).out.split())
 
 
 def by_leaders(folder: Path, **target: object) -> None:
@@ -216,7 +216,7 @@ def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path
     assert change["keys"]["producer_byte_rate"]["declared"] == {
         "proportional": 60 * MIB, "to": "leaders", "leaders": {"1": 6, "2": 3, "3": 3}, "partitions": 12,
     }  # fmt: skip
-    text = " ".join(invoke("render", "plan.json", cwd=folder).out.split())
+    text = " ".join(invoke("tool", "render", "plan.json", cwd=folder).out.split())
     assert "one number for all brokers: the largest part" in text
 
 

@@ -22,7 +22,7 @@ PATH = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 @pytest.fixture(params=["fish", "zsh"])
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     """A shell's program, and a folder with its completion script."""
-    done = run("completion", request.param, cwd=tmp_path)
+    done = run("tool", "completion", request.param, cwd=tmp_path)
     assert (done.code, done.err) == (0, "")
     (tmp_path / "script").write_text(done.out, encoding="utf-8")
     program = shutil.which(request.param)

@@ -38,7 +38,7 @@ COMMANDS = (
     ("describe", "--current", "now.json", "--format", "csv"),
     ("resolve", "--current", "now.json", "--all"),
     ("resolve", "--current", "now.json", "--all", "--format", "jsonl"),
-    ("clusters", "."),
+    ("tool", "clusters", "."),
     ("report", ".", "--current", "now.json"),
     ("apply", ".", "--auto-approve", "--bootstrap-server", "127.0.0.1:1"),
 )

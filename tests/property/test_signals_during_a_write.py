@@ -20,9 +20,11 @@ import reconciler
 from reconciler.apply.stepping import StepDown
 from reconciler.apply.writing import ChunkLimits
 from reconciler.cli import exit_codes, run_outputs, writing
-from reconciler.cli.arguments import LongRunArguments, typed
+from reconciler.cli.declaration import read
 from reconciler.cli.interrupts import INTERRUPTS
 from reconciler.cli.main import build_parser
+from reconciler.cli.output import console
+from reconciler.cli.progress import PatientProgress
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.workflows.apply import Approval, write
 from tests.builders import plan, user
@@ -71,37 +73,34 @@ class Signals:
 
 def command(folder: Path, cluster: FakeCluster, *, step_down: StepDown | None) -> int:
     """The part of ``apply`` from the plan on."""
-    line = [
-        "apply",
-        "--format",
-        "json",
-        "--quiet",
-        "--auto-approve",
-        "--report",
-        f"{folder}/report",
-        "--audit",
-        f"{folder}/audit",
-    ]
-    args = typed(LongRunArguments, build_parser("apply").parse_args(line))
+    line = ["apply", "--auto-approve", "--report", f"{folder}/report", "--audit", f"{folder}/audit"]
+    options = read(writing.LongWritingOptions, build_parser("apply").parse_args(line))
+    approver = writing.Approver(write=options, as_json=True, progress=PatientProgress())
     try:
-        with run_outputs.audited(args, "apply") as audit, writing.given_back(cluster):
+        with (
+            console(color="auto", quiet=True),
+            run_outputs.audited(options, "apply", "json") as audit,
+            writing.given_back(cluster),
+        ):
             report = write(
                 lowered(),
                 cluster,
-                Approval(settings=few_at_once(args), step_down=step_down),
-                confirm=lambda plan: writing.confirm(args, plan),
+                Approval(settings=few_at_once(options), step_down=step_down),
+                confirm=approver.confirm,
                 clock=FakeClock(),
                 progress=Silent(),
             )
-        return run_outputs.finish(args, report, audit)
+        left = run_outputs.finish(options, report, audit, "json")
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
+    assert isinstance(left.exit, int)
+    return left.exit
 
 
-def few_at_once(args: LongRunArguments) -> Any:
+def few_at_once(options: writing.LongWritingOptions) -> Any:
     from dataclasses import replace
 
-    return replace(writing.settings(args), limits=ChunkLimits(keys=2))
+    return replace(options.settings(), limits=ChunkLimits(keys=2))
 
 
 def run(at: dict[int, signal.Signals], step_down: StepDown | None = None) -> Ended:

@@ -125,8 +125,11 @@ def _serve(listener: socket.socket) -> None:
 
     for name in _LOADED:
         importlib.import_module(name)
-    for command in importlib.import_module("reconciler.cli.registry").commands().values():
-        importlib.import_module(command.module)
+    registry = importlib.import_module("reconciler.cli.registry")
+    for name, command in registry.commands().items():
+        for each in (command, *registry.actions_of(name).values()):
+            if each.module:
+                importlib.import_module(each.module.partition(":")[0])
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the process of a connection

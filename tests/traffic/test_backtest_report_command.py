@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +77,7 @@ FLOWS = (
     *(Flow(user="calm", broker=2, amount=1_000, begin_s=hour * HOUR, end_s=hour * HOUR + 30) for hour in (0, 1, 2, 4, 5)),
     *(Flow(user="pay-api", broker=1, amount=1, begin_s=hour * HOUR, end_s=hour * HOUR + 3) for hour in (1, 3, 4, 5)),
 )
-FORMATS = ("json", "markdown", "summary", "html", "github", "sarif", "code-quality", "junit", "text")
+FORMATS = ("json", "markdown", "summary", "html", "github", "sarif", "text")
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +186,6 @@ def test_every_format_tells_the_same_and_no_name_breaks_it(folder: Path, documen
     assert page.elements.count("figure") == len(drawn) > 0
     assert "::error file=" in texts["github"]
     assert {r["ruleId"] for r in json.loads(texts["sarif"])["runs"][0]["results"]} >= {"backtest-policy", "would-throttle"}
-    assert {one["check_name"] for one in json.loads(texts["code-quality"])} >= {"backtest-policy"}
-    assert ET.fromstring(texts["junit"]).tag == "testsuites"
     assert re.search(r"throttled +user pay-api, client-id burst", texts["text"])
 
 
@@ -251,7 +248,7 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
     live = json.loads((folder / "live.json").read_text(encoding="utf-8"))
     live["entities"] += [{"entity": {"user": NAME}, "quotas": {"producer_byte_rate": 52_000}}]
     (tmp_path / "live.json").write_text(json.dumps(live), encoding="utf-8")
-    files = [part for name in ("json", "markdown", "html", "sarif", "junit") for part in ("--out", f"{name}=out.{name}")]
+    files = [part for name in ("json", "markdown", "html", "sarif") for part in ("--out", f"{name}=out.{name}")]
     arguments = ("--traffic", str(folder / "traffic.parquet"), "--current", "live.json", "--master", "local[2]", *files)
     done = warm_command("backtest", "quotas", *arguments, cwd=tmp_path)
     assert (done.code, done.err) == (1, "")
@@ -259,16 +256,13 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
     headline = f"Inconclusive. {judged}"
     assert done.out.splitlines()[0] == f"Backtest: {headline}"
     assert done.out.splitlines()[1].startswith("Rule 1 fails: no quota group that changes may be inconclusive. user=pay-absent")
-    texts = {
-        name: (tmp_path / f"out.{name}").read_text(encoding="utf-8") for name in ("json", "markdown", "html", "sarif", "junit")
-    }
+    texts = {name: (tmp_path / f"out.{name}").read_text(encoding="utf-8") for name in ("json", "markdown", "html", "sarif")}
     document = json.loads(texts["json"])
     assert (document["summary"]["headline"], document["summary"]["unjudged"]) == (headline, 1)
     assert document["unjudged"][0]["entity"] == {"user": "pay-absent"}
     assert headline in by_github(texts["markdown"]).text()
     assert headline in seen(texts["html"].removeprefix("<!DOCTYPE html>\n")).text()
     assert headline in texts["sarif"]
-    assert headline in texts["junit"]
     found = next(one for one in document["findings"] if one["id"] == "traffic-not-recorded")
     assert (found["severity"], found["line"]) == ("warning", 8)
 

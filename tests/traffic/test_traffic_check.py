@@ -1,4 +1,4 @@
-"""``kafka-quotas traffic check``: each check fires on the rows it is for, and stays silent on those beside them."""
+"""``kafka-quotas tool check-traffic``: each check fires on the rows it is for, and stays silent on those beside them."""
 
 from __future__ import annotations
 
@@ -306,7 +306,7 @@ def test_many_repeated_rows_are_found_in_a_share_of_the_rows() -> None:
 
 
 def run_command(command: Command, folder: Path, *arguments: str, columns: int = 80) -> Done:
-    return command("traffic", "check", *arguments, cwd=folder, env={"COLUMNS": str(columns)})
+    return command("tool", "check-traffic", *arguments, cwd=folder, env={"COLUMNS": str(columns)})
 
 
 def test_the_command_prints_a_table_and_exits_with_1_on_a_failure(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from reconciler.cli.declaration import SECTIONS
 from reconciler.cli.examples import examples
 from reconciler.cli.main import build_parser
-from reconciler.cli.options import HELP, SECTIONS
 from reconciler.cli.parser import Parser, usage_text
 from reconciler.cli.registry import command_groups, commands
 
@@ -71,7 +71,7 @@ def _body(parser: Parser, name: str, *, level: int) -> Iterator[str]:
     lines = "\n\n".join(f"# {what}\nkafka-quotas {line}" for what, line in examples()[name].lines)
     yield f"```sh\n{lines}\n```\n"
     for group, actions in sorted(parser.sections(), key=lambda one: SECTIONS.index(one[0].title or "")):
-        entries = [_entry(parser, one) for one in actions if one.help not in (argparse.SUPPRESS, HELP)]
+        entries = [_entry(parser, one) for one in actions if one.help != argparse.SUPPRESS]
         if entries:
             yield f"{'#' * level} {group.title}\n"
             if group.description:

@@ -14,7 +14,7 @@ _HEAD: Final = """\
 Manifests are what you write. The other documents are what a command prints with `--format json`, or reads.
 
 ```sh
-kafka-quotas schema client-quotas
+kafka-quotas tool schema client-quotas
 ```
 
 prints the JSON Schema (draft 2020-12) of one of them. A printed document has a `format_version`. A change of its first number may

@@ -2,130 +2,116 @@
 
 from __future__ import annotations
 
-import argparse
-import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reconciler.cli import entity_options, exposing, options, output, run_outputs, writing
-from reconciler.cli.arguments import WritingArguments, typed
-from reconciler.errors import ManifestError, UsageError
+from reconciler.cli import entity_options, option_groups, output, run_outputs, writing
+from reconciler.cli.declaration import group, option
+from reconciler.cli.exposing import Exposing
+from reconciler.cli.results import Result
+from reconciler.errors import UsageError
 from reconciler.text import shown
 
 if TYPE_CHECKING:
-    from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyReport, Plan
     from reconciler.ports import QuotaCluster
-    from reconciler.workflows import AlterRequest, AlterTarget, Approval, TemporaryValues
+    from reconciler.workflows import AlterRequest, AlterTarget, TemporaryValues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AlterArguments(WritingArguments):
+class AlterArguments:
     """The command line of ``alter``."""
 
-    entity_name: tuple[str, ...]
-    entity_names: tuple[str, ...]
-    entity_defaults: tuple[str, ...]
-    add: tuple[str, ...]
-    delete: tuple[str, ...]
-    length: str | None
-    expose_clients: bool
-    keys: tuple[str, ...]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``alter``."""
-    options.add_connection_path_argument(parser, also=", its managed entities and the limits of a write")
-    entity_options.add_entity_options(parser)
-    changes = options.section(parser, "Changes")
-    changes.add_argument(
+    paths: tuple[str, ...] = option_groups.connection_paths(", its managed entities and the limits of a write")
+    entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
+    add: tuple[str, ...] = option(
         "--add",
-        action="append",
-        default=[],
+        section="Changes",
         metavar="KEY=VALUE,...",
         help="set these quotas, with values as in manifests, such as 10MiB",
     )
-    changes.add_argument("--delete", action="append", default=[], metavar="KEY,...", help="remove these quotas")
-    changes.add_argument(
+    delete: tuple[str, ...] = option("--delete", section="Changes", metavar="KEY,...", help="remove these quotas")
+    length: str | None = option(
         "--for",
-        dest="length",
+        section="Changes",
         metavar="TIME",
         help="take the values of --add back after this time, such as 90m, 2h or 3d: write an expiry into the manifests of PATH",
     )
-    exposing.add_exposing_options(changes)
-    writing.add_writing_options(parser)
-    options.add_trusted_ref_option(parser)
-    options.add_cluster_options(parser)
-    options.add_output_options(parser)
+    expose_clients: bool = option(
+        "--expose-clients",
+        section="Changes",
+        help="make brokers measure every client: set a default quota far above any network, where it lifts no other limit",
+    )
+    keys: tuple[str, ...] = option(
+        "--keys",
+        section="Changes",
+        metavar="KEY,...",
+        help="with --expose-clients, measure by these keys [default: both byte rates]",
+    )
+    write: writing.WritingOptions = group(writing.WritingOptions)
+    trusted_ref: str | None = option_groups.TRUSTED_REF
+    connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
+    format: str = option_groups.format_option()
 
 
-def parse(namespace: argparse.Namespace) -> AlterArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(AlterArguments, namespace)
-
-
-def run(args: AlterArguments) -> int:
+def run(args: AlterArguments) -> Result:
     """Plan the one change, write it, print its report; the exit code states whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyResult
     from reconciler.policy import check_guard_ids
 
-    check_guard_ids(args.accept)
+    check_guard_ids(args.write.accept)
     if args.expose_clients:
         return _expose(args)
     if args.keys:
         raise UsageError("--keys needs --expose-clients")
-    with run_outputs.audited(args, "alter") as audit, PatientProgress(args) as progress:
+    access = args.connection.access()
+    with run_outputs.audited(args.write, "alter", args.format) as audit, PatientProgress() as progress:
+        approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         request = _request(args)
         for warning in _warnings(args, request):
             output.tell(f"warning: {warning}")
-        with _findings_printed(args):
-            target = _target(args)
-            temporary = _temporary(args, request, target)
-        audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
+        target = _target(args)
+        temporary = _temporary(args, request, target)
+        audit.about(target.spec, access, source=lambda: target.source, trusted=target.trusted)
         if temporary is None:
-            report = _alter(args, lambda *_: request, target, progress)
+            report = _alter(args, lambda *_: request, target, approver)
         else:
             # The manifests declare the values from now on, so no guard has to keep them apart.
             plain = replace(target, managed=False)
-            report = _alter(args, lambda *_: request, plain, progress, lambda: _write(args, temporary, progress))
+            report = _alter(args, lambda *_: request, plain, approver, lambda: _write(args, temporary, approver))
             if report.result is ApplyResult.NOTHING_TO_DO:
-                _write(args, temporary, progress)
-    return run_outputs.finish(args, report, audit)
+                _write(args, temporary, approver)
+    return run_outputs.finish(args.write, report, audit, args.format)
 
 
-def _expose(args: AlterArguments) -> int:
+def _expose(args: AlterArguments) -> Result:
     """The same for the quota that makes every client visible, which depends on those of the cluster."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyResult
 
-    chosen = exposing.Exposing(args)
-    with run_outputs.audited(args, "alter") as audit, PatientProgress(args) as progress:
-        with _findings_printed(args):
-            target = _target(args)
-        audit.about(target.spec, source=lambda: target.source, trusted=target.trusted)
-        report = _alter(args, chosen.request, target, progress)
-    code = run_outputs.finish(args, report, audit)
-    if report.result in (ApplyResult.DONE, ApplyResult.PARTIAL):
-        chosen.tell_undo()
-    return code
+    entity = args.entity
+    if any((entity.entity_name, entity.entity_names, entity.entity_defaults, args.add, args.delete, args.length)):
+        raise UsageError(
+            "--expose-clients chooses the entity and its values: without options of Entity, --add, --delete and --for"
+        )
+    chosen = Exposing(args.keys)
+    with run_outputs.audited(args.write, "alter", args.format) as audit, PatientProgress() as progress:
+        approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
+        target = _target(args)
+        audit.about(target.spec, args.connection.access(), source=lambda: target.source, trusted=target.trusted)
+        report = _alter(args, chosen.request, target, approver)
+    result = run_outputs.finish(args.write, report, audit, args.format)
+    if args.write.validate_only or report.result not in (ApplyResult.DONE, ApplyResult.PARTIAL):
+        return result
+    return replace(result, notes=chosen.undo_notes(args.paths, args.connection))
 
 
 def _target(args: AlterArguments) -> AlterTarget:
     from reconciler.workflows import load_target
 
-    return load_target(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
-
-
-@contextlib.contextmanager
-def _findings_printed(args: AlterArguments) -> Iterator[None]:
-    """Print the findings of manifests that stop the run."""
-    try:
-        yield
-    except ManifestError as error:
-        output.print_findings(args, error.findings, to_stdout=True)
-        raise
+    return load_target(args.paths, cluster=args.connection.cluster, trusted_ref=args.trusted_ref)
 
 
 def _temporary(args: AlterArguments, request: AlterRequest, target: AlterTarget) -> TemporaryValues | None:
@@ -136,15 +122,15 @@ def _temporary(args: AlterArguments, request: AlterRequest, target: AlterTarget)
     return temporary_values(request, target, until=SystemClock().now() + parse_length(args.length))
 
 
-def _write(args: AlterArguments, temporary: TemporaryValues, progress: PatientProgress) -> None:
+def _write(args: AlterArguments, temporary: TemporaryValues, approver: writing.Approver) -> None:
     """Change the manifests, right before the cluster: a value there without its expiry would stay."""
     from reconciler.workflows import require_unchanged, write_revisions
 
-    if args.validate_only:
+    if args.write.validate_only:
         return
     require_unchanged(temporary.revisions)
     write_revisions(temporary.revisions)
-    with progress.silent():
+    with approver.progress.silent():
         for note in temporary.notes:
             output.tell(f"note: {note}")
 
@@ -152,7 +138,7 @@ def _write(args: AlterArguments, temporary: TemporaryValues, progress: PatientPr
 def _request(args: AlterArguments) -> AlterRequest:
     from reconciler.workflows import make_alter_request
 
-    entity = entity_options.entity_of(args)
+    entity = entity_options.entity_of(args.entity)
     if entity is None:
         raise UsageError("name an entity: --name TYPE=NAME, --names TYPE=NAME,..., --defaults TYPE,...")
     return make_alter_request(entity, add=_added(args), delete=_deleted(args))
@@ -193,40 +179,30 @@ def _listed(texts: tuple[str, ...], option: str) -> Iterator[str]:
 def _warnings(args: AlterArguments, request: AlterRequest) -> Iterator[str]:
     from reconciler.workflows import name_warnings
 
-    yield from entity_options.literal_default_warnings(args)
+    yield from entity_options.literal_default_warnings(args.entity)
     yield from (f"{text} [{rule}]" for rule, text in name_warnings(request.entity) if rule != "literal-default-name")
-
-
-def _approval(args: AlterArguments) -> Approval:
-    from reconciler.apply import ApplySettings
-    from reconciler.workflows import Approval
-
-    return Approval(
-        accepted=tuple(args.accept),
-        expected_digest=args.expect_digest,
-        settings=writing.interruptible(ApplySettings(validate_only=args.validate_only)),
-    )
 
 
 def _alter(
     args: AlterArguments,
     request: Callable[[QuotaCluster, AlterTarget], AlterRequest],
     target: AlterTarget,
-    progress: PatientProgress,
+    approver: writing.Approver,
     before_write: Callable[[], None] = lambda: None,
 ) -> ApplyReport:
-    from reconciler.workflows import SystemClock, alter_entity, open_cluster
+    from reconciler.workflows import Approval, SystemClock, alter_entity, open_cluster
 
-    approval = _approval(args)
+    write = args.write
+    approval = Approval(accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings())
 
     def confirm(plan: Plan) -> bool:
-        confirmed = writing.confirm(args, plan, progress)
+        confirmed = approver.confirm(plan)
         if confirmed:
             before_write()
         return confirmed
 
-    progress.step("connecting to the cluster")
-    cluster = open_cluster(target.spec, options.access(args), trusted=target.trusted)
+    approver.progress.step("connecting to the cluster")
+    cluster = open_cluster(target.spec, args.connection.access(), trusted=target.trusted)
     with writing.given_back(cluster):
         return alter_entity(
             cluster,
@@ -234,17 +210,17 @@ def _alter(
             approval,
             target=target,
             confirm=confirm,
-            preview=lambda plan: _preview(args, plan, progress),
+            preview=lambda plan: _preview(write, plan, approver),
             clock=SystemClock(),
-            progress=progress,
+            progress=approver.progress,
         )
 
 
-def _preview(args: AlterArguments, plan: Plan, progress: PatientProgress) -> None:
+def _preview(write: writing.WritingOptions, plan: Plan, approver: writing.Approver) -> None:
     """The plan where no person will be asked about it; of a plan that is not going to be written, what there is to know."""
-    if args.validate_only and plan.changes:
-        writing.preview(args, plan, progress)
+    if write.validate_only and plan.changes:
+        approver.preview(plan)
     elif not plan.changes or plan.tripped:
-        with progress.silent():
+        with approver.progress.silent():
             for note in plan.notes:
                 output.tell(f"note: {note}")

@@ -176,7 +176,7 @@ def run(args: BacktestArguments) -> int:
         verdict_rows=_verdict_rows(args),
     )
     manifests = ManifestFiles(intent) if args.propose and intent is not None else None
-    current, progress = _read_current(args, intent), output.StderrProgress(args, every_s=30.0)
+    current, progress = _read_current(args, intent), output.StderrProgress(every_s=30.0)
     if situation is not None:
         report = run_situation(replace(situation, settings=settings), intent, current, chosen, progress=progress)
     else:
@@ -310,7 +310,7 @@ def _propose(args: BacktestArguments, manifests: ManifestFiles, report: Backtest
     if not args.dry_run:
         write_revisions(revisions)
     stream = sys.stdout if args.format == "text" else sys.stderr
-    output.print_lines(args, proposal_lines(proposals, written=not args.dry_run), stream)
+    output.print_lines(proposal_lines(proposals, written=not args.dry_run), stream)
     output.print_text(revision_diff(revisions), stream)
 
 
@@ -322,7 +322,7 @@ def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
     return int(args.plots)
 
 
-FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "summary", "code-quality", "junit")
+FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "summary")
 _OF_FINDINGS: Final = frozenset({"github", "sarif", "code-quality", "junit"})
 
 

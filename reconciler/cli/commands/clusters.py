@@ -1,13 +1,16 @@
-"""``kafka-quotas clusters``: list the clusters, and those that a change affects, for the matrix of a pipeline."""
+"""``kafka-quotas tool clusters``: the clusters of the manifests, and which of them a change is about.
+
+Nothing is read of any cluster. A pipeline makes a job for each from this list.
+"""
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli.declaration import option
+from reconciler.cli.option_groups import PATHS, TRUSTED_REF, format_option, out_option
+from reconciler.cli.results import OutFile, Result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,64 +23,40 @@ _FORMATS: Final = ("text", "json", "outputs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClustersArguments(OutputArguments):
-    """The command line of ``clusters``."""
+class ClustersArguments:
+    """The command line of ``tool clusters``."""
 
-    paths: tuple[str, ...]
-    cluster: tuple[str, ...]
-    changed_since: str | None
-    trusted_ref: str | None
-    out: tuple[str, ...]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``clusters``."""
-    options.add_path_argument(parser)
-    cluster = options.section(parser, "Cluster")
-    cluster.add_argument("--cluster", action="append", default=[], metavar="NAME", help="list this cluster only (repeatable)")
-    options.section(parser, "Git").add_argument(
+    paths: tuple[str, ...] = PATHS
+    cluster: tuple[str, ...] = option("--cluster", section="Cluster", metavar="NAME", help="list this cluster only (repeatable)")
+    changed_since: str | None = option(
         "--changed-since",
+        section="Git",
         metavar="REF",
         help="compare with this git reference, with {cluster} for the name of each cluster, such as "
         "refs/kafka-quotas/baseline/{cluster}",
     )
-    options.add_trusted_ref_option(parser)
-    options.add_output_options(parser, formats=_FORMATS, out=True)
+    trusted_ref: str | None = TRUSTED_REF
+    format: str = format_option(_FORMATS)
+    out: tuple[OutFile, ...] = out_option(_FORMATS)
 
 
-def parse(namespace: argparse.Namespace) -> ClustersArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(ClustersArguments, namespace)
-
-
-def run(args: ClustersArguments) -> int:
-    """Print the clusters; 0, also when nothing changed."""
-    from reconciler.files import write_whole
+def run(args: ClustersArguments) -> Result:
+    """The clusters; exit 0, also when nothing changed."""
     from reconciler.workflows import find_changed_clusters
 
-    files = output.parse_out(args.out, formats=_FORMATS)
     changed_clusters = find_changed_clusters(
         args.paths, since=args.changed_since, trusted_ref=args.trusted_ref, only=args.cluster
     )
-    for name, path in files:
-        write_whole(path, [_as(name, changed_clusters, args)])
-    output.print_result(
-        args,
+    return Result(
+        view=lambda: _lines(changed_clusters, args),
         document=lambda: _document(changed_clusters),
-        lines=lambda: _lines(changed_clusters, args),
-        other=lambda name: _as(name, changed_clusters, args),
+        forms={"outputs": lambda: _outputs(changed_clusters)},
     )
-    return exit_codes.DONE
 
 
-def _as(name: str, changed_clusters: Sequence[ChangedCluster], args: ClustersArguments) -> str:
-    from reconciler.formats import canonical_bytes, document_text
-    from reconciler.render import plain
+def _outputs(changed_clusters: Sequence[ChangedCluster]) -> str:
+    from reconciler.formats import canonical_bytes
 
-    if name == "json":
-        return document_text(_document(changed_clusters))
-    if name == "text":
-        return plain(_lines(changed_clusters, args))
     to_do: list[Json] = [{"cluster": cluster.name, "slug": cluster.slug} for cluster in changed_clusters if cluster.to_do]
     untrusted = sum(not cluster.trusted for cluster in changed_clusters)
     return f"count={len(to_do)}\nuntrusted={untrusted}\nmatrix={canonical_bytes(to_do).decode()}\n"

@@ -110,7 +110,7 @@ def run(args: CompactArguments) -> int:
             store_option=None,
         ),
     )
-    result = compact_traffic(chosen, progress=output.StderrProgress(args, every_s=30.0))
+    result = compact_traffic(chosen, progress=output.StderrProgress(every_s=30.0))
     folder = args.folder
     output.print_result(args, document=lambda: _document(result), lines=lambda: _lines(result, folder))
     return exit_codes.DONE
@@ -153,7 +153,7 @@ def _run_days(args: CompactArguments, out: str) -> int:
     )
     if args.match or args.http_config or args.known_clients:
         raise UsageError("--match, --http-config and --known-clients are for --traffic prometheus+http(s)://HOST only")
-    result = compact_into_lake(chosen, progress=output.StderrProgress(args, every_s=30.0))
+    result = compact_into_lake(chosen, progress=output.StderrProgress(every_s=30.0))
     output.print_result(args, document=lambda: _days_document(result), lines=lambda: _days_lines(result, out))
     return exit_codes.INTERRUPTED if result.signal == signal.SIGINT else exit_codes.DONE
 

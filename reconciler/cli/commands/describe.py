@@ -2,61 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reconciler.cli import entity_options, exit_codes, options, output
-from reconciler.cli.arguments import ClusterArguments, typed
-from reconciler.errors import OutputError
+from reconciler.cli import entity_options, option_groups, output
+from reconciler.cli.declaration import group
+from reconciler.cli.results import Result
 
 if TYPE_CHECKING:
     from reconciler.model import CurrentState, Entity, Selector, ValueExpiry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeArguments(ClusterArguments):
+class DescribeArguments:
     """The command line of ``describe``."""
 
-    current: str | None
-    entity_name: tuple[str, ...]
-    entity_names: tuple[str, ...]
-    entity_defaults: tuple[str, ...]
-    entity_any: tuple[str, ...]
-    entity_named: tuple[str, ...]
-    entity_prefix: tuple[str, ...]
-    entity_strict: bool
+    paths: tuple[str, ...] = option_groups.connection_paths()
+    entities: entity_options.FilterOptions = group(entity_options.FilterOptions)
+    connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
+    current: str | None = option_groups.current()
+    format: str = option_groups.format_option(("auto", "table", "text", "json", "yaml", "csv"))
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``describe``."""
-    options.add_connection_path_argument(parser)
-    entity_options.add_entity_options(parser)
-    entity_options.add_filter_options(parser)
-    options.add_cluster_options(parser)
-    options.add_current_option(parser, "read this snapshot instead of the live cluster")
-    options.add_output_options(parser, formats=("auto", "table", "text", "json", "yaml", "csv"))
-
-
-def parse(namespace: argparse.Namespace) -> DescribeArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(DescribeArguments, namespace)
-
-
-def run(args: DescribeArguments) -> int:
-    """Read, filter, print."""
+def run(args: DescribeArguments) -> Result:
+    """Read and filter."""
     from reconciler.workflows import check_cluster_id, cluster_to_read, describe_cluster, quota_reader, stored_rule_notes
 
-    options.check_one_state(args, args.current)
-    query = entity_options.selector_of(args)
-    for warning in entity_options.literal_default_warnings(args):
+    access = args.connection.access(args.current)
+    query = entity_options.selector_of(args.entities)
+    for warning in entity_options.literal_default_warnings(args.entities):
         output.tell(f"warning: {warning}")
-    spec, loaded = cluster_to_read(args.paths, args.cluster)
-    with quota_reader(spec, options.access(args, current=args.current)) as reader:
+    spec, loaded = cluster_to_read(args.paths, args.connection.cluster)
+    with quota_reader(spec, access) as reader:
         state = describe_cluster(reader, query)
-        if not args.quiet:
+        if not output.is_quiet():
             state = replace(state, notes=(*state.notes, *stored_rule_notes(state, reader, spec)))
     check_cluster_id(spec, state.cluster)
     if spec.name is not None:
@@ -67,23 +48,21 @@ def run(args: DescribeArguments) -> int:
 
         expiries = live_expiries(loaded.desired(spec), state)
     is_table = args.format == "table" or (args.format == "auto" and sys.stdout.isatty())
-    _say_what_else(args, state, {} if is_table else expiries)
+    _say_what_else(state, {} if is_table else expiries)
     if is_table:
-        _print_table(args, state, expiries)
-        return exit_codes.DONE
-    try:
-        sys.stdout.writelines(_pieces(args, state, query))
-        sys.stdout.flush()
-    except OSError as error:
-        raise OutputError(f"cannot print the result: {error.strerror}") from error
-    return exit_codes.DONE
+        from reconciler.render import state_table
+
+        if state.entities:
+            output.print_lines([state_table(state, expiries)])
+        return Result()
+    return Result(forms={args.format: lambda: _pieces(args.format, state, query)})
 
 
-def _say_what_else(args: DescribeArguments, state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> None:
+def _say_what_else(state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> None:
     """What is not part of the result, and should be known."""
     for node in state.unreadable:
         output.tell(f"warning: {node.message}")
-    if not args.quiet:
+    if not output.is_quiet():
         for note in state.notes:
             output.tell(f"note: {note}")
         if expiries:
@@ -95,30 +74,23 @@ def _say_what_else(args: DescribeArguments, state: CurrentState, expiries: Mappi
             output.tell("no entity matches")
 
 
-def _print_table(args: DescribeArguments, state: CurrentState, expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> None:
-    from reconciler.render import state_table
-
-    if state.entities:
-        output.print_lines(args, [state_table(state, expiries)])
-
-
-def _pieces(args: DescribeArguments, state: CurrentState, query: Selector) -> Iterator[str]:
+def _pieces(form: str, state: CurrentState, query: Selector) -> Iterator[str]:
     """The result in the form that is wanted; only that one's module is loaded."""
-    if args.format == "json":
+    if form == "json":
         from reconciler.documents import selector_to_json, snapshot_chunks
 
         return snapshot_chunks(state, selected=selector_to_json(query) or None)
-    if args.format == "yaml":
+    if form == "yaml":
         from reconciler.manifest import entries_document
 
         return entries_document(state, introduction=_introduction(state))
-    if args.format == "csv":
+    if form == "csv":
         from reconciler.render import state_as_csv
 
         return state_as_csv(state)
     from reconciler.render import state_as_text
 
-    return state_as_text(state, color=output.wants_color(args.color, sys.stdout))
+    return state_as_text(state, color=output.wants_color(sys.stdout))
 
 
 def _introduction(state: CurrentState) -> str:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import ClusterArguments, typed
+from reconciler.cli import option_groups, output
+from reconciler.cli.declaration import group, option
+from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,46 +18,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportArguments(ClusterArguments):
+class ExportArguments:
     """The command line of ``export``."""
 
-    folder: str | None
-    overwrite: bool
-    snapshot: str | None
-    split_by: str | None
-    owner: tuple[str, ...]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``export``."""
-    options.add_connection_path_argument(parser)
-    options.add_folder_option(parser, text="write a Cluster manifest and its quotas into this folder")
-    parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
-    parser.add_argument("--snapshot", metavar="FILE", help="write a snapshot for plan --current and backtest --current")
-    parser.add_argument(
+    paths: tuple[str, ...] = option_groups.connection_paths()
+    folder: Path | None = option("--folder", metavar="DIR", help="write a Cluster manifest and its quotas into this folder")
+    overwrite: bool = option("--overwrite", help="write also into a folder that is not empty")
+    snapshot: Path | None = option(
+        "--snapshot", metavar="FILE", help="write a snapshot for plan --current and backtest --current"
+    )
+    split_by: str | None = option(
         "--split-by",
         choices=("owner", "prefix"),
         metavar="WHAT",
         help="write a folder for each owner of the Repository manifest (owner), or for each prefix of names (prefix)",
     )
-    parser.add_argument(
-        "--owner",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="with --split-by: write only entities of this owner (repeatable)",
+    owner: tuple[str, ...] = option(
+        "--owner", metavar="NAME", help="with --split-by: write only entities of this owner (repeatable)"
     )
-    options.add_cluster_options(parser)
-    options.add_output_options(parser)
+    connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
+    format: str = option_groups.format_option()
 
 
-def parse(namespace: argparse.Namespace) -> ExportArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(ExportArguments, namespace)
-
-
-def run(args: ExportArguments) -> int:
-    """Read the cluster, write the files, print what was done."""
+def run(args: ExportArguments) -> Result:
+    """Read the cluster, and write the files."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json
     from reconciler.resolution import callback_notes
@@ -76,7 +59,7 @@ def run(args: ExportArguments) -> int:
     if args.folder is None and args.snapshot is None:
         msg = "name an output: --folder DIR for manifests, --snapshot FILE for a snapshot"
         raise UsageError(msg)
-    folder = Path(args.folder) if args.folder is not None else None
+    folder = args.folder
     if folder is not None:
         require_free(folder, overwrite=args.overwrite)
     if (args.split_by and folder is None) or (args.owner and not args.split_by):
@@ -85,19 +68,19 @@ def run(args: ExportArguments) -> int:
     if args.split_by:
         by = SplitBy(args.split_by)
         split = Split(by=by, owners=owners_to_split(args.paths) if by is SplitBy.OWNER else {}, only=args.owner)
-    spec = cluster_to_export(args.paths, args.cluster)
+    spec = cluster_to_export(args.paths, args.connection.cluster)
     connection = None
     if folder is not None:
         connection = connection_to_write(
             spec,
             folder=folder,
-            bootstrap_server=args.bootstrap_server,
-            zookeeper=args.zookeeper,
-            command_config=args.command_config,
+            bootstrap_server=args.connection.bootstrap_server,
+            zookeeper=args.connection.zookeeper,
+            command_config=args.connection.command_config,
         )
-    with PatientProgress(args) as progress:
+    with PatientProgress() as progress:
         progress.step("connecting to the cluster")
-        with contextlib.closing(open_cluster(spec, options.access(args))) as cluster:
+        with contextlib.closing(open_cluster(spec, args.connection.access())) as cluster:
             progress.step("reading the cluster's quotas")
             result = export_cluster(
                 cluster,
@@ -105,19 +88,18 @@ def run(args: ExportArguments) -> int:
                 folder=folder,
                 overwrite=args.overwrite,
                 split=split,
-                snapshot=Path(args.snapshot) if args.snapshot is not None else None,
+                snapshot=args.snapshot,
                 connection=connection,
             )
     for note in (*callback_notes(result.state.cluster), *result.state.notes):
         output.tell(note)
     findings = result.export.findings if result.export else ()
     counts = {"files": _files(result), "clusters": 1, "entities": len(result.state.entities)}
-    if args.format == "text" and findings:
-        from reconciler.render import findings_lines
-
-        output.print_lines(args, findings_lines(findings), sys.stderr)
-    output.print_result(args, document=lambda: findings_to_json(findings, counts), lines=lambda: _lines(result))
-    return exit_codes.DONE
+    return Result(
+        beside=findings if args.format == "text" else (),
+        view=lambda: _lines(result),
+        document=lambda: findings_to_json(findings, counts),
+    )
 
 
 def _files(result: ExportResult) -> int:

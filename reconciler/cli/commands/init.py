@@ -2,89 +2,68 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import reconciler
-from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli import option_groups, output
+from reconciler.cli.declaration import argument, group, option
+from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Connection, CurrentState
     from reconciler.render import Line
-    from reconciler.workflows import Made, Workflows
+    from reconciler.workflows import Access, Made, Workflows
 
 _FORGES: Final = ("github", "gitlab", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InitArguments(OutputArguments):
+class InitArguments:
     """The command line of ``init``."""
 
-    folder: str
-    bootstrap_server: str | None
-    zookeeper: str | None
-    command_config: str | None
-    current: str | None
-    name: str | None
-    ci: str
-    workflows: str | None
-    overwrite: bool
-    adopt: bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``init``."""
-    parser.add_argument("folder", nargs="?", default=".", metavar="DIR", help="the new repository [default: .]")
-    parser.add_argument("--name", metavar="NAME", help="use this name for the cluster in the manifests [default: its id]")
-    parser.add_argument(
+    folder: str = argument("DIR", nargs="?", default=".", help="the new repository [default: .]")
+    name: str | None = option("--name", metavar="NAME", help="use this name for the cluster in the manifests [default: its id]")
+    ci: str = option(
         "--ci",
         choices=_FORGES,
         default="github",
         metavar="FORGE",
-        help=f"write pipelines for {', '.join(_FORGES[:-1])} or {_FORGES[-1]} [default: %(default)s]",
+        help=f"write pipelines for {', '.join(_FORGES[:-1])} or {_FORGES[-1]} [default: github]",
     )
-    parser.add_argument(
+    workflows: str | None = option(
         "--workflows",
         metavar="OWNER/NAME@COMMIT",
         help="let pipelines take kafka-quotas from this repository on github.com [default: what pip recorded, or a placeholder]",
     )
-    parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
-    parser.add_argument(
-        "--adopt",
-        action="store_true",
-        help="make an owner with a folder for each prefix of names on the cluster, and isolate owners",
+    overwrite: bool = option("--overwrite", help="write also into a folder that is not empty")
+    adopt: bool = option(
+        "--adopt", help="make an owner with a folder for each prefix of names on the cluster, and isolate owners"
     )
-    options.add_connection_options(parser)
-    options.add_current_option(parser, "begin with the quotas of this snapshot instead of a live cluster")
-    options.add_output_options(parser)
+    place: option_groups.AddressOptions = group(option_groups.AddressOptions)
+    current: str | None = option_groups.current("begin with the quotas of this snapshot instead of a live cluster")
+    format: str = option_groups.format_option()
 
 
-def parse(namespace: argparse.Namespace) -> InitArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(InitArguments, namespace)
-
-
-def run(args: InitArguments) -> int:
-    """Write the files, print which and what to do next."""
+def run(args: InitArguments) -> Result:
+    """Write the files."""
     from reconciler.workflows import Setting, make_repository, parse_workflows, require_room
 
-    options.check_one_state(args, args.current)
-    if args.command_config and not args.bootstrap_server and not args.zookeeper:
+    access = args.place.access(args.current)
+    if args.place.command_config and not args.place.named:
         raise UsageError("--command-config needs --bootstrap-server or --zookeeper")
     workflows = parse_workflows(args.workflows) if args.workflows else _own_workflows(args)
     if args.workflows and args.ci == "none":
         raise UsageError("--workflows names the repository and commit that pipelines take kafka-quotas from. Pass --ci, too")
     folder = Path(args.folder)
     require_room(folder, overwrite=args.overwrite)
-    state = _state(args)
+    state = _state(args, access)
     if args.name is not None and state is None:
         raise UsageError("--name names the cluster of --bootstrap-server, --zookeeper or --current. Give one")
     if args.adopt and state is None:
@@ -97,12 +76,8 @@ def run(args: InitArguments) -> int:
         connection=_connection(args, folder),
         adopt=args.adopt,
     )
-    if made.export is not None and made.export.findings and args.format == "text":
-        from reconciler.render import findings_lines
-
-        output.print_lines(args, findings_lines(made.export.findings), sys.stderr)
-    output.print_result(args, document=lambda: _document(args, made), lines=lambda: _lines(args, made))
-    return exit_codes.DONE
+    findings = made.export.findings if made.export is not None and args.format == "text" else ()
+    return Result(beside=findings, view=lambda: _lines(args, made), document=lambda: _document(args, made))
 
 
 def _own_workflows(args: InitArguments) -> Workflows | None:
@@ -123,19 +98,17 @@ def _own_workflows(args: InitArguments) -> Workflows | None:
     return None
 
 
-def _state(args: InitArguments) -> CurrentState | None:
-    import dataclasses
-
+def _state(args: InitArguments, access: Access) -> CurrentState | None:
     from reconciler.cli.progress import PatientProgress
     from reconciler.model import ClusterSpec, ForeignText
     from reconciler.workflows import open_cluster, snapshot_reader
 
     if args.current:
         state = snapshot_reader(args.current).current_state()
-    elif args.bootstrap_server or args.zookeeper:
-        with PatientProgress(args) as progress:
+    elif args.place.named:
+        with PatientProgress() as progress:
             progress.step("reading the cluster's quotas")
-            with contextlib.closing(open_cluster(ClusterSpec(), options.access(args))) as cluster:
+            with contextlib.closing(open_cluster(ClusterSpec(), access)) as cluster:
                 state = cluster.current_state()
     else:
         return None
@@ -154,14 +127,17 @@ def _connection(args: InitArguments, folder: Path) -> Connection | None:
 
     # The properties are those of whoever makes the repository; a pipeline has its own.
     return connection_to_write(
-        ClusterSpec(), folder=folder / CLUSTER_FOLDER, bootstrap_server=args.bootstrap_server, zookeeper=args.zookeeper
+        ClusterSpec(),
+        folder=folder / CLUSTER_FOLDER,
+        bootstrap_server=args.place.bootstrap_server,
+        zookeeper=args.place.zookeeper,
     )
 
 
 def _next(args: InitArguments, made: Made) -> list[str]:
     folder = shlex.quote(args.folder)
     cluster = shlex.quote(made.clusters[-1])
-    how = f" --command-config {shlex.quote(args.command_config)}" if args.command_config else ""
+    how = f" --command-config {shlex.quote(args.place.command_config)}" if args.place.command_config else ""
     plan = f"kafka-quotas plan {folder} --cluster={cluster}{how}"
     if args.current:
         plan += f" --current {shlex.quote(args.current)}"

@@ -2,142 +2,119 @@
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import every_cluster, exit_codes, options, output, renderings
-from reconciler.cli.arguments import ClusterArguments, typed
-from reconciler.errors import ManifestError, UsageError
+from reconciler.cli import exit_codes, option_groups
+from reconciler.cli.baseline_option import BaselineSource, baseline_option
+from reconciler.cli.declaration import group, option
+from reconciler.cli.every_cluster import ChosenClusters, Wanted, changed_since, result_for
+from reconciler.cli.renderings import PLAN_FORMATS, result_of_plan
+from reconciler.cli.results import OutFile, Result
+from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reconciler.cli.progress import PatientProgress
     from reconciler.model import Plan
     from reconciler.ports import Progress
-    from reconciler.workflows import Extras, GivenBaseline, Intent, References
+    from reconciler.workflows import Extras, GivenBaseline, Intent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanArguments(ClusterArguments):
-    """The command line of ``plan``."""
+class PlanViewOptions:
+    """What a plan shows beside its changes, and what checks them."""
 
-    all_clusters: bool
-    parallel: int
-    changed_since: str | None
-    owner: tuple[str, ...]
-    current: str | None
-    trusted_ref: str | None
-    base: str | None
-    baseline: str | None
-    server_check: str | None
-    show_effects: bool
-    known_clients: str | None
-    accept: tuple[str, ...]
-    fail_on: str
-    show_unmanaged: bool
-    detailed_exitcode: bool
-    out: tuple[str, ...]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``plan``."""
-    options.add_path_argument(parser)
-    parser.add_argument("--show-effects", action="store_true", help="show which known clients move to another limit")
-    parser.add_argument(
+    show_effects: bool = option("--show-effects", help="show which known clients move to another limit")
+    known_clients: Path | None = option(
         "--known-clients", metavar="FILE", help="with --show-effects: add these clients, JSON lines of user and client-id"
     )
-    parser.add_argument("--show-unmanaged", action="store_true", help="list entities that no manifest declares and apply keeps")
-    options.add_owner_option(parser, "plan")
-    safety = options.section(parser, "Safety")
-    safety.add_argument(
+    show_unmanaged: bool = option("--show-unmanaged", help="list entities that no manifest declares and apply keeps")
+    server_check: str | None = option(
         "--server-check",
+        section="Safety",
         choices=("cluster", "sandbox"),
         metavar="WHERE",
         help="let a broker check the changes without writing: cluster (needs AlterConfigs there) or sandbox (a local Kafka)",
     )
-    options.add_accept_option(parser)
-    options.add_fail_on_option(parser)
-    options.add_trusted_ref_option(parser)
-    options.add_base_option(parser)
-    options.add_baseline_option(parser)
-    options.add_cluster_options(parser)
-    options.add_all_clusters_option(parser, "plan")
-    options.add_parallel_option(parser)
-    options.add_changed_since_option(parser, "plan")
-    options.add_current_option(parser, "compare with this snapshot instead of the live cluster")
-    options.add_detailed_exitcode_option(parser, "exit 2 when there are changes")
-    options.add_output_options(parser, formats=renderings.PLAN_FORMATS, out=True)
 
 
-def parse(namespace: argparse.Namespace) -> PlanArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(PlanArguments, namespace)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanArguments:
+    """The command line of ``plan``."""
+
+    paths: tuple[str, ...] = option_groups.PATHS
+    views: PlanViewOptions = group(PlanViewOptions)
+    owner: tuple[str, ...] = option_groups.owners("plan")
+    accept: tuple[str, ...] = option_groups.ACCEPT
+    fail_on: str = option_groups.FAIL_ON
+    trusted_ref: str | None = option_groups.TRUSTED_REF
+    base: str | None = option_groups.BASE
+    baseline: str | None = baseline_option()
+    clusters: ChosenClusters = group(ChosenClusters, all_clusters="plan every cluster (not with --cluster)")
+    changed_since: str | None = changed_since("plan")
+    current: str | None = option_groups.current("compare with this snapshot instead of the live cluster")
+    detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 when there are changes")
+    format: str = option_groups.format_option(PLAN_FORMATS)
+    out: tuple[OutFile, ...] = option_groups.out_option(PLAN_FORMATS)
 
 
-def run(args: PlanArguments) -> int:
-    """Plan and print; 0, or 2 for changes with ``--detailed-exitcode``, or 1 for findings that stop it."""
+def run(args: PlanArguments) -> Result:
+    """Plan; exit 2 for changes with ``--detailed-exitcode``, and 1 for findings that stop it."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.model import Severity
     from reconciler.policy import check_guard_ids
-    from reconciler.workflows import References, load_intent, stop_on
+    from reconciler.workflows import References
 
     check_guard_ids(args.accept)
-    files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
-    options.check_one_state(args, args.current)
-    options.check_all_clusters(
-        all_clusters=args.all_clusters,
-        cluster=args.cluster,
-        bootstrap_server=args.bootstrap_server,
-        zookeeper=args.zookeeper,
-        current=args.current,
-    )
-    options.check_changed_since(all_clusters=args.all_clusters, since=args.changed_since)
+    args.clusters.check(current=args.current, since=args.changed_since)
+    args.clusters.access(args.current)
     extras = _extras(args)
-    references = References(trusted=args.trusted_ref, base=args.base)
-    with PatientProgress(args) as progress:
+    wanted = Wanted(
+        paths=args.paths,
+        choice=args.clusters,
+        references=References(trusted=args.trusted_ref, base=args.base),
+        fail_on=args.fail_on,
+        owners=args.owner,
+        changed_since=args.changed_since,
+    )
+    with PatientProgress() as progress:
         progress.step("reading the manifests")
-        try:
-            if args.all_clusters:
-                return _every(args, extras, references, files, progress)
-            intent = load_intent(
-                args.paths,
-                cluster=args.cluster,
-                fail_on=Severity(args.fail_on),
-                references=references,
-                by_owner=True,
-                owners=args.owner,
-            )
-            given = options.baseline(args.baseline, args.paths, intent.trusted)
-        except ManifestError as error:
-            if not args.all_clusters:
-                output.write_findings(files, error.findings)
-            output.print_findings(args, error.findings, to_stdout=True)
-            raise
-        plan = _plan(args, intent, given, extras, progress)
-    output.print_findings(args, plan.findings, to_stdout=False)
-    output.print_plan(args, plan, files)
-    stop_on((*plan.findings, *plan.owner_errors), Severity(args.fail_on))
-    return exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
+        baseline = BaselineSource(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
+
+        def plan(intent: Intent) -> Result:
+            given = baseline.given(intent.trusted)
+            return _result(args, _plan(args, intent, given, extras, progress))
+
+        return result_for(wanted, plan, args.format, args.out)
+
+
+def _result(args: PlanArguments, plan: Plan) -> Result:
+    from reconciler.model import Severity
+    from reconciler.workflows import stop_on
+
+    limit, findings = Severity(args.fail_on), (*plan.findings, *plan.owner_errors)
+    code = exit_codes.DIFFERENCES if args.detailed_exitcode and plan.changes else exit_codes.DONE
+    if any(finding.severity.at_least(limit) for finding in findings):
+        code = exit_codes.NOT_DONE
+    made = result_of_plan(plan)
+    return dataclasses.replace(made, exit=code, beside=plan.findings, then=lambda: stop_on(findings, limit))
 
 
 def _extras(args: PlanArguments) -> Extras:
     """What the command line wants. Raises ``UsageError``."""
     from reconciler.workflows import Checker, Extras
 
-    if args.known_clients and not args.show_effects:
-        msg = "--known-clients needs --show-effects"
-        raise UsageError(msg)
-    if args.server_check == Checker.CLUSTER and args.current:
+    views = args.views
+    if views.known_clients and not views.show_effects:
+        raise UsageError("--known-clients needs --show-effects")
+    if views.server_check == Checker.CLUSTER and args.current:
         msg = "--server-check=cluster asks the live cluster and --current reads a file. --server-check=sandbox works with both"
         raise UsageError(msg)
     return Extras(
-        server_check=Checker(args.server_check) if args.server_check else None,
-        show_unmanaged=args.show_unmanaged,
-        show_effects=args.show_effects,
-        known_clients=Path(args.known_clients) if args.known_clients else None,
+        server_check=Checker(views.server_check) if views.server_check else None,
+        show_unmanaged=views.show_unmanaged,
+        show_effects=views.show_effects,
+        known_clients=views.known_clients,
     )
 
 
@@ -145,37 +122,7 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, extr
     from reconciler.model import display_name
     from reconciler.workflows import SystemClock, make_plan, quota_reader
 
-    access = options.access(args, current=args.current)
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
     progress.step(f"reading the quotas of {name}")
-    with quota_reader(intent.spec, access, trusted=intent.trusted) as source:
+    with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as source:
         return make_plan(intent, source, accepted=args.accept, clock=SystemClock(), given=given, extras=extras, progress=progress)
-
-
-def _every(
-    args: PlanArguments,
-    extras: Extras,
-    references: References,
-    files: Sequence[tuple[str, Path]],
-    progress: PatientProgress,
-) -> int:
-    from reconciler.documents import plan_to_json
-    from reconciler.model import ClusterFailure, Severity
-    from reconciler.render import plan_view
-    from reconciler.workflows import for_every, load_every_intent, only_changed
-
-    every_cluster.check_formats(args, files)
-    fail_on = Severity(args.fail_on)
-    intents = load_every_intent(args.paths, fail_on=fail_on, references=references, by_owner=True, owners=args.owner)
-    intents = only_changed(intents, args.paths, since=args.changed_since, trusted_ref=args.trusted_ref)
-    given = options.baseline(args.baseline, args.paths, None, all_clusters=True)
-    plans = for_every(
-        intents, lambda intent: _plan(args, intent, given, extras, progress), parallel=options.check_parallel(args.parallel)
-    )
-    with progress.silent():
-        every_cluster.print_every(args, plans, document=plan_to_json, lines=lambda plan: plan_view(plan).lines, files=files)
-    made = [plan for plan in plans if not isinstance(plan, ClusterFailure)]
-    stopped = any(finding.severity.at_least(fail_on) for plan in made for finding in (*plan.findings, *plan.owner_errors))
-    return every_cluster.exit_code(
-        plans, differs=lambda plan: bool(plan.changes), detailed=args.detailed_exitcode, stopped=stopped
-    )

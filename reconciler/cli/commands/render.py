@@ -1,55 +1,40 @@
-"""``kafka-quotas render``: a saved plan, or the report of an apply, in another form, without manifests and without a cluster."""
+"""``kafka-quotas tool render``: a saved plan, or the report of an apply, in another form, without manifests or a cluster."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output, renderings
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli import output, renderings
+from reconciler.cli.declaration import argument
+from reconciler.cli.option_groups import format_option, out_option
+from reconciler.cli.results import OutFile, Result
 
 if TYPE_CHECKING:
     from reconciler.model import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RenderArguments(OutputArguments):
-    """The command line of ``render``."""
+class RenderArguments:
+    """The command line of ``tool render``."""
 
-    plan: str
-    out: tuple[str, ...]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``render``."""
-    parser.add_argument(
-        "plan",
-        metavar="PLAN",
-        help="a saved plan (plan --out json=FILE), - for standard input, or with --format summary the JSON of apply",
+    plan: str = argument(
+        "PLAN", help="a saved plan (plan --out json=FILE), - for standard input, or with --format summary the JSON of apply"
     )
-    options.add_output_options(parser, formats=renderings.PLAN_FORMATS, out=True)
+    format: str = format_option(renderings.PLAN_FORMATS)
+    out: tuple[OutFile, ...] = out_option(renderings.PLAN_FORMATS)
 
 
-def parse(namespace: argparse.Namespace) -> RenderArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(RenderArguments, namespace)
-
-
-def run(args: RenderArguments) -> int:
-    """Read, check and print the plan; 0, or 1 for a file that is not a plan or was changed by hand."""
-    files = output.parse_out(args.out, formats=renderings.PLAN_FORMATS)
-    if args.format == "summary" and not files and args.plan != "-":
+def run(args: RenderArguments) -> Result:
+    """Read and check the plan; exit 1 for a file that is not a plan or was changed by hand."""
+    if args.format == "summary" and not args.out and args.plan != "-":
         text = output.read_file(Path(args.plan))
         if _is_report(text):
-            output.print_text(_summary_of_report(text, args.plan), sys.stdout)
-            return exit_codes.DONE
-    plan = _read(args.plan)
-    output.print_plan(args, plan, files)
-    return exit_codes.DONE
+            return Result(forms={"summary": lambda: _summary_of_report(text, args.plan)})
+    return renderings.result_of_plan(_read(args.plan))
 
 
 def _is_report(text: str) -> bool:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli import entity_options, exit_codes, options, output
-from reconciler.cli.arguments import ClusterArguments, OutputArguments, typed
-from reconciler.errors import FileAccessError, ManifestError, OutputError, UsageError
+from reconciler.cli import entity_options, exit_codes, option_groups, output
+from reconciler.cli.declaration import group, option
+from reconciler.cli.results import Result
+from reconciler.errors import FileAccessError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import Entity
@@ -24,102 +24,72 @@ _STATES: Final = "current (the cluster, or the snapshot of --current), cluster, 
 _MEMBERS: Final = 10
 
 
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ArgumentTypeError(f"{text!r} is not a number of clients")
+    return int(text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResolveArguments(ClusterArguments):
-    """The command line of ``resolve``."""
+class AnswerOptions:
+    """How much of an answer is shown."""
 
-    entity_name: tuple[str, ...]
-    entity_names: tuple[str, ...]
-    entity_defaults: tuple[str, ...]
-    from_file: str | None
-    all: bool
-    current: str | None
-    state: str
-    diff: str | None
-    include_overrides: bool
-    explain: bool
-    members: int | None
-    detailed_exitcode: bool
-    trusted_ref: str | None
-    fail_on: str
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``resolve``."""
-    options.add_connection_path_argument(parser, also=", and the planned quotas")
-    parser.add_argument("--state", default="current", metavar="STATE", help=f"ask {_STATES} [default: %(default)s]")
-    parser.add_argument("--diff", metavar="STATE", help="show only the differences of this state from --state")
-    parser.add_argument(
-        "--include-overrides", action="store_true", help="show also the quotas that a limit overrides, the strongest first"
+    include_overrides: bool = option(
+        "--include-overrides", help="show also the quotas that a limit overrides, the strongest first"
     )
-    parser.add_argument("--explain", action="store_true", help="draw the precedence levels as a ladder, and mark the hit")
-    parser.add_argument(
+    explain: bool = option("--explain", help="draw the precedence levels as a ladder, and mark the hit")
+    members: int | None = option(
         "--members",
         type=_count,
         metavar="N",
         help=f"list at most N other known clients of each quota group [default: {_MEMBERS}, for lists 0]",
     )
-    entity_options.add_entity_options(parser)
-    clients = options.section(parser, "Clients", "instead of one entity")
-    clients.add_argument("--from", dest="from_file", metavar="FILE", help="read entities as JSON lines, or - for standard input")
-    clients.add_argument("--all", action="store_true", help="resolve every entity that the state names")
-    options.add_fail_on_option(parser)
-    options.add_trusted_ref_option(parser)
-    options.add_cluster_options(parser)
-    options.add_current_option(parser, "read this snapshot instead of the live cluster")
-    options.add_detailed_exitcode_option(parser, "with --diff: exit 2 on differences")
-    options.add_output_options(parser, formats=("text", "json", "jsonl"))
 
 
-def parse(namespace: argparse.Namespace) -> ResolveArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(ResolveArguments, namespace)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveArguments:
+    """The command line of ``resolve``."""
+
+    paths: tuple[str, ...] = option_groups.connection_paths(", and the planned quotas")
+    state: str = option("--state", default="current", metavar="STATE", help=f"ask {_STATES} [default: current]")
+    diff: str | None = option("--diff", metavar="STATE", help="show only the differences of this state from --state")
+    answers: AnswerOptions = group(AnswerOptions)
+    entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
+    from_file: str | None = option(
+        "--from", section="Clients", metavar="FILE", help="read entities as JSON lines, or - for standard input"
+    )
+    all: bool = option("--all", section="Clients", help="resolve every entity that the state names")
+    trusted_ref: str | None = option_groups.TRUSTED_REF
+    connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
+    current: str | None = option_groups.current()
+    detailed_exitcode: bool = option_groups.detailed_exitcode("with --diff: exit 2 on differences")
+    format: str = option_groups.format_option(("text", "json", "jsonl"))
 
 
-def run(args: ResolveArguments) -> int:
-    """Read the states, answer, print; 1 when nothing of the answer is known, 2 for differences with ``--detailed-exitcode``."""
-    from reconciler.model import Severity
-    from reconciler.workflows import Sources, Where, check_names
+def run(args: ResolveArguments) -> Result:
+    """Read the states and answer; exit 1 when nothing of the answer is known, 2 for differences with ``--detailed-exitcode``."""
+    from reconciler.workflows import Sources, Where, check_names, difference_between
 
-    single = entity_options.entity_of(args, may_be_empty=("client-id",))
+    single = entity_options.entity_of(args.entity, may_be_empty=("client-id",))
+    if "cluster" in (args.state, args.diff):
+        access = replace(args.connection.access(), current=args.current)
+    else:
+        access = args.connection.access(args.current)
     _check(args, single)
-    for warning in entity_options.literal_default_warnings(args):
+    for warning in entity_options.literal_default_warnings(args.entity):
         output.tell(f"warning: {warning}")
     check_names([args.state, *([] if args.diff is None else [args.diff])])
     clients = _asked(args, single)
-    where = Where(
-        paths=tuple(args.paths),
-        cluster=args.cluster,
-        access=options.access(args, current=args.current),
-        trusted_ref=args.trusted_ref,
-        fail_on=Severity(args.fail_on),
-    )
-    try:
-        return _answer(args, Sources(where), clients)
-    except ManifestError as error:
-        if error.findings:
-            output.print_findings(args, error.findings, to_stdout=args.format != "jsonl")
-        raise
-
-
-def _answer(args: ResolveArguments, sources: Sources, clients: list[AskedClient] | None) -> int:
-    from reconciler.workflows import difference_between
-
+    sources = Sources(Where(paths=args.paths, cluster=args.connection.cluster, access=access, trusted_ref=args.trusted_ref))
     view = sources.view(args.state)
-    other = sources.view(args.diff) if args.diff is not None else None
-    output.print_findings(args, sources.findings, to_stdout=False)
-    if other is not None:
+    if args.diff is not None:
+        other = sources.view(args.diff)
         compared = difference_between(view, other, None if clients is None else [entity for entity, _ in clients])
-        print_comparison(args, compared)
-        if compared.comparison.unknown is not None:
-            return exit_codes.NOT_DONE
-        return exit_codes.DIFFERENCES if args.detailed_exitcode and compared.comparison.clients else exit_codes.DONE
+        return _comparison(args, compared, sources)
     wanted = _wanted(args)
     if clients is not None and args.from_file is None:
-        known = print_one(args, view, clients[0][0], wanted)
-    else:
-        known = print_many(args, view, clients, wanted)
-    return exit_codes.DONE if known else exit_codes.NOT_DONE
+        return _one(args, view, clients[0][0], wanted, sources)
+    return _many(args, view, clients, wanted, sources)
 
 
 def _check(args: ResolveArguments, single: Entity | None) -> None:
@@ -132,15 +102,13 @@ def _check(args: ResolveArguments, single: Entity | None) -> None:
         raise UsageError(
             "name a client: --name user=NAME --name client-id=NAME (or ip=ADDRESS), --from FILE with JSON lines, or --all"
         )
-    if "cluster" not in (args.state, args.diff):
-        options.check_one_state(args, args.current)
     if args.diff is None:
         if args.detailed_exitcode:
             raise UsageError("--detailed-exitcode needs --diff")
         return
-    for option in ("include_overrides", "explain", "members"):
-        if getattr(args, option):
-            raise UsageError(f"--diff and --{option.replace('_', '-')} exclude each other")
+    for name in ("include_overrides", "explain", "members"):
+        if getattr(args.answers, name):
+            raise UsageError(f"--diff and --{name.replace('_', '-')} exclude each other")
     if args.format == "jsonl":
         raise UsageError("--diff prints text or json")
 
@@ -162,34 +130,21 @@ def _asked(args: ResolveArguments, single: Entity | None) -> list[AskedClient] |
 def _wanted(args: ResolveArguments) -> ResolveOptions:
     from reconciler.resolution import ResolveOptions
 
-    members = args.members
+    answers = args.answers
+    members = answers.members
     if members is None:
         members = 0 if args.all or args.from_file is not None else _MEMBERS
-    return ResolveOptions(include_overrides=args.include_overrides, explain=args.explain, members=members)
+    return ResolveOptions(include_overrides=answers.include_overrides, explain=answers.explain, members=members)
 
 
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
-
-
-_AT_ONCE: Final = 1_000
-"""Clients whose text is written together."""
-
-
-def print_one(args: OutputArguments, view: QuotaView, entity: Entity, wanted: ResolveOptions) -> bool:
-    """Print the answer for one entity; false when nothing of it is known."""
+def _one(args: ResolveArguments, view: QuotaView, entity: Entity, wanted: ResolveOptions, sources: Sources) -> Result:
+    """The answer for one entity."""
+    from reconciler.documents import resolution_to_json
     from reconciler.workflows import is_unknown, notes_about
 
     answers = view.answers()
     resolution = answers.answer(entity, wanted)
-    notes = notes_about(resolution, answers)
-    if args.format == "jsonl":
-        _write(_json_lines(answers, [(entity, resolution.client)], wanted, _Seen()))
-        _notes_aside(args, (*view.notes, *notes))
-        return not is_unknown(resolution)
+    notes = (*view.notes, *notes_about(resolution, answers))
 
     def lines() -> Iterator[Block]:
         from reconciler.render import ladders_of, line, note_lines, resolution_lines, view_title
@@ -199,39 +154,64 @@ def print_one(args: OutputArguments, view: QuotaView, entity: Entity, wanted: Re
         yield from resolution_lines(resolution, every_key=True)
         yield line()
         yield from ladders_of((resolution,))
-        yield from note_lines((*view.notes, *notes))
+        yield from note_lines(notes)
 
-    from reconciler.documents import resolution_to_json
+    return Result(
+        exit=exit_codes.NOT_DONE if is_unknown(resolution) else exit_codes.DONE,
+        beside=sources.findings,
+        view=lines,
+        document=lambda: resolution_to_json(view, resolution, notes_about(resolution, answers)),
+        forms={"jsonl": lambda: _json_lines(answers, [(entity, resolution.client)], wanted, _Seen())},
+        notes=_notes_aside(args, notes),
+    )
 
-    output.print_result(args, document=lambda: resolution_to_json(view, resolution, notes), lines=lambda: tuple(lines()))
-    return not is_unknown(resolution)
 
-
-def print_many(args: OutputArguments, view: QuotaView, asked: list[AskedClient] | None, wanted: ResolveOptions) -> bool:
-    """Print the answers for these entities, or for every one that the state names; false when nothing of any is known."""
-    answers = view.answers()
-    seen = _Seen()
+def _many(
+    args: ResolveArguments, view: QuotaView, asked: list[AskedClient] | None, wanted: ResolveOptions, sources: Sources
+) -> Result:
+    """The answers for these entities, or for every one that the state names, made while they are printed."""
+    answers, seen = view.answers(), _Seen()
     questions = asked if asked is not None else answers.known_clients()
-    if args.format == "text":
-        _print_text(args, view, (answers.answer(entity, wanted) for entity, _ in questions), seen)
-        return seen.anything_known
-    lines = _json_lines(answers, questions, wanted, seen)
-    if args.format == "json":
+
+    def lines() -> Iterator[Block]:
+        from reconciler.render import line, note_lines, resolution_lines, view_title
+
+        yield line(f"In {view_title(view)}:")
+        for entity, _ in questions:
+            resolution = answers.answer(entity, wanted)
+            seen(resolution)
+            yield line()
+            yield from resolution_lines(resolution, every_key=False)
+        if notes := tuple(note_lines(view.notes)):
+            yield line()
+            yield from notes
+
+    def document() -> Iterable[str]:
         from reconciler.documents import answer_list_chunks
 
-        lines = answer_list_chunks(view, lines)
-    _write(lines)
-    if args.format == "jsonl":
-        _notes_aside(args, view.notes)
-    return seen.anything_known
+        return answer_list_chunks(view, _json_lines(answers, questions, wanted, seen))
+
+    return Result(
+        exit=lambda: exit_codes.DONE if seen.anything_known else exit_codes.NOT_DONE,
+        beside=sources.findings,
+        view=lines,
+        forms={"json": document, "jsonl": lambda: _json_lines(answers, questions, wanted, seen)},
+        notes=_notes_aside(args, view.notes),
+    )
 
 
-def print_comparison(args: OutputArguments, compared: ViewComparison) -> None:
-    """Print two states compared."""
+def _comparison(args: ResolveArguments, compared: ViewComparison, sources: Sources) -> Result:
+    """Two states compared."""
     from reconciler.documents import comparison_to_json
     from reconciler.render import comparison_lines
 
-    output.print_result(args, document=lambda: comparison_to_json(compared), lines=lambda: comparison_lines(compared))
+    code = exit_codes.DIFFERENCES if args.detailed_exitcode and compared.comparison.clients else exit_codes.DONE
+    return Result(
+        exit=code if compared.comparison.unknown is None else exit_codes.NOT_DONE,
+        beside=sources.findings,
+        view=lambda: comparison_lines(compared),
+        document=lambda: comparison_to_json(compared),
+    )
 
 
 class _Seen:
@@ -259,32 +239,6 @@ def _json_lines(answers: EffectiveQuotas, asked: Iterable[AskedClient], wanted: 
     return answer_json_lines(answers, asked, wanted, seen=seen)
 
 
-def _print_text(args: OutputArguments, view: QuotaView, resolutions: Iterator[Resolution], seen: _Seen) -> None:
-    from reconciler.render import line, note_lines, resolution_lines, view_title
-
-    try:
-        output.print_lines(args, [line(f"In {view_title(view)}:")])
-        while part := tuple(itertools.islice(resolutions, _AT_ONCE)):
-            for resolution in part:
-                seen(resolution)
-            lines = [text_line for resolution in part for text_line in (line(), *resolution_lines(resolution, every_key=False))]
-            output.print_lines(args, lines)
-        notes = tuple(note_lines(view.notes))
-        output.print_lines(args, (line(), *notes) if notes else ())
-    except OSError as error:
-        raise OutputError(f"cannot print the result: {error.strerror}") from error
-
-
-def _write(pieces: Iterable[str]) -> None:
-    try:
-        sys.stdout.writelines(pieces)
-        sys.stdout.flush()
-    except OSError as error:
-        raise OutputError(f"cannot print the result: {error.strerror}") from error
-
-
-def _notes_aside(args: OutputArguments, notes: Iterable[str]) -> None:
+def _notes_aside(args: ResolveArguments, notes: Iterable[str]) -> tuple[str, ...]:
     """What JSON lines have no place for."""
-    if not args.quiet:
-        for note in notes:
-            output.tell(f"note: {note}")
+    return tuple(f"note: {note}" for note in notes) if args.format == "jsonl" and not output.is_quiet() else ()

@@ -2,93 +2,75 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import options, output, run_outputs, writing
-from reconciler.cli.arguments import LongRunArguments, typed
-from reconciler.errors import ManifestError
+from reconciler.cli import option_groups, output, run_outputs, writing
+from reconciler.cli.declaration import argument, group
+from reconciler.cli.results import Result
 
 if TYPE_CHECKING:
-    from reconciler.cli.progress import PatientProgress
     from reconciler.model import ApplyReport
-    from reconciler.workflows import Approval, Undoing
+    from reconciler.workflows import Access, Approval, Undoing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevertArguments(LongRunArguments):
+class RevertArguments:
     """The command line of ``revert``."""
 
-    reported: str
+    reported: str = argument("REPORT", help="the report of the run to revert (apply --report FILE)")
+    paths: tuple[str, ...] = option_groups.connection_paths(" and the limits of a write")
+    write: writing.LongWritingOptions = group(writing.LongWritingOptions)
+    trusted_ref: str | None = option_groups.TRUSTED_REF
+    connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
+    format: str = option_groups.format_option()
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``revert``."""
-    parser.add_argument("reported", metavar="REPORT", help="the report of the run to revert (apply --report FILE)")
-    options.add_connection_path_argument(parser, also=" and the limits of a write")
-    writing.add_long_run_options(parser)
-    writing.add_writing_options(parser)
-    options.add_trusted_ref_option(parser)
-    options.add_cluster_options(parser)
-    options.add_output_options(parser)
-
-
-def parse(namespace: argparse.Namespace) -> RevertArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(RevertArguments, namespace)
-
-
-def run(args: RevertArguments) -> int:
+def run(args: RevertArguments) -> Result:
     """Plan the way back, write it, print its report; the exit code states whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import load_undoing
 
-    check_guard_ids(args.accept)
-    with run_outputs.audited(args, "revert") as audit, PatientProgress(args) as progress:
-        approval = _approval(args)
-        try:
-            undoing = load_undoing(
-                output.read_file(Path(args.reported)),
-                file=args.reported,
-                paths=args.paths,
-                cluster=args.cluster,
-                trusted_ref=args.trusted_ref,
-            )
-        except ManifestError as error:
-            output.print_findings(args, error.findings, to_stdout=True)
-            raise
-        audit.about(undoing.spec, source=lambda: undoing.source, trusted=undoing.trusted)
-        report = _revert(args, undoing, approval, progress)
-    return run_outputs.finish(args, report, audit)
+    check_guard_ids(args.write.accept)
+    access = args.connection.access()
+    with run_outputs.audited(args.write, "revert", args.format) as audit, PatientProgress() as progress:
+        approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
+        approval = _approval(args.write)
+        undoing = load_undoing(
+            output.read_file(Path(args.reported)),
+            file=args.reported,
+            paths=args.paths,
+            cluster=args.connection.cluster,
+            trusted_ref=args.trusted_ref,
+        )
+        audit.about(undoing.spec, access, source=lambda: undoing.source, trusted=undoing.trusted)
+        progress.step("connecting to the cluster")
+        report = _revert(undoing, access, approval, approver)
+    return run_outputs.finish(args.write, report, audit, args.format)
 
 
-def _revert(args: RevertArguments, undoing: Undoing, approval: Approval, progress: PatientProgress) -> ApplyReport:
+def _approval(write: writing.LongWritingOptions) -> Approval:
+    from reconciler.workflows import Approval
+
+    return Approval(
+        accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings(), step_down=write.steps()
+    )
+
+
+def _revert(undoing: Undoing, access: Access, approval: Approval, approver: writing.Approver) -> ApplyReport:
     from reconciler.workflows import SystemClock, open_cluster, revert_report
 
-    progress.step("connecting to the cluster")
-    cluster = open_cluster(undoing.spec, options.access(args), trusted=undoing.trusted)
+    cluster = open_cluster(undoing.spec, access, trusted=undoing.trusted)
     with writing.given_back(cluster):
         return revert_report(
             undoing,
             cluster,
             approval,
-            confirm=lambda plan: writing.confirm(args, plan, progress),
-            preview=lambda plan: writing.preview(args, plan, progress),
-            on_refusal=lambda plan: writing.show_refused(args, plan, progress),
+            confirm=approver.confirm,
+            preview=approver.preview,
+            on_refusal=approver.show_refused,
             clock=SystemClock(),
-            progress=progress,
+            progress=approver.progress,
         )
-
-
-def _approval(args: RevertArguments) -> Approval:
-    from reconciler.workflows import Approval
-
-    return Approval(
-        accepted=tuple(args.accept),
-        expected_digest=args.expect_digest,
-        settings=writing.settings(args),
-        step_down=writing.step_down(args),
-    )

@@ -2,126 +2,105 @@
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from reconciler.cli import every_cluster, exit_codes, options, output, renderings
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli import exit_codes, option_groups, output
+from reconciler.cli.declaration import option
+from reconciler.cli.every_cluster import check_formats, combined
+from reconciler.cli.renderings import VALIDATE_FORMATS, forms_of_findings
+from reconciler.cli.results import OutFile, Result, lines_of
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from reconciler.formats import Json
     from reconciler.model import Span
+    from reconciler.render import Block
     from reconciler.workflows import Validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateArguments(OutputArguments):
+class ValidateArguments:
     """The command line of ``validate``."""
 
-    paths: tuple[str, ...]
-    cluster: str | None
-    all_clusters: bool
-    trusted_ref: str | None
-    fail_on: str
-    all_findings: bool
-    out: tuple[str, ...]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``validate``."""
-    options.add_path_argument(parser)
-    options.add_fail_on_option(parser)
-    options.add_trusted_ref_option(parser)
-    options.add_cluster_option(parser, "check for this Cluster manifest only [default: for every one]")
-    options.add_all_clusters_option(parser, "check")
-    options.section(parser, "Output").add_argument(
-        "--all-findings", action="store_true", help="print every finding as text [default: the first 20 of a rule, and a count]"
+    paths: tuple[str, ...] = option_groups.PATHS
+    fail_on: str = option_groups.FAIL_ON
+    trusted_ref: str | None = option_groups.TRUSTED_REF
+    cluster: str | None = option(
+        "--cluster", section="Cluster", metavar="NAME", help="check for this Cluster manifest only [default: for every one]"
     )
-    options.add_output_options(parser, formats=renderings.VALIDATE_FORMATS, out=True)
+    all_clusters: bool = option(
+        "--all-clusters", section="Cluster", help="check every cluster, each by itself (not with --cluster)"
+    )
+    all_findings: bool = option(
+        "--all-findings", section="Output", help="print every finding as text [default: the first 20 of a rule, and a count]"
+    )
+    format: str = option_groups.format_option(VALIDATE_FORMATS)
+    out: tuple[OutFile, ...] = option_groups.out_option(VALIDATE_FORMATS)
 
 
-def parse(namespace: argparse.Namespace) -> ValidateArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(ValidateArguments, namespace)
-
-
-def run(args: ValidateArguments) -> int:
-    """Print findings; 0, or 1 when one is at or above ``--fail-on``."""
+def run(args: ValidateArguments) -> Result:
+    """Check; exit 1 when a finding is at or above ``--fail-on``."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.documents import findings_to_json
     from reconciler.model import Severity
-    from reconciler.render import validation_lines
-    from reconciler.workflows import stop_on, validate_manifests
+    from reconciler.workflows import stop_on, validate_every, validate_manifests
 
-    files = output.parse_out(args.out, formats=renderings.VALIDATE_FORMATS)
-    options.check_all_clusters(all_clusters=args.all_clusters, cluster=args.cluster)
     if args.all_clusters:
-        return _every(args, files)
-    with PatientProgress(args) as progress:
+        if args.cluster is not None:
+            raise UsageError("--all-clusters and --cluster exclude each other")
+        check_formats(args.format, args.out)
+    with PatientProgress() as progress:
         progress.step("reading the manifests")
-        checked = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+        if args.all_clusters:
+            every = validate_every(args.paths, trusted_ref=args.trusted_ref)
+            result = combined([_of_cluster(args, name, checked) for name, checked in every])
+            findings = [finding for _, checked in every for finding in checked.findings]
+        else:
+            validation = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
+            result, findings = _result(args, validation), [*validation.findings]
+    output.note_findings_printed()
+    return dataclasses.replace(result, then=lambda: stop_on(findings, Severity(args.fail_on)))
+
+
+def _result(args: ValidateArguments, checked: Validation) -> Result:
+    from reconciler.documents import findings_to_json
+    from reconciler.render import validation_lines
+
     counts, width = _counts(checked), output.text_width(sys.stdout)
-    output.write_findings(files, checked.findings, sources=lambda: _sources(args, checked))
-    output.print_result(
-        args,
+
+    def lines() -> Sequence[Block]:
+        sources = _sources(args, checked)
+        return validation_lines(checked.findings, **counts, sources=sources, width=width, every=args.all_findings)
+
+    return Result(
+        exit=exit_codes.DONE,
+        view=lines,
         document=lambda: findings_to_json(checked.findings, counts),
-        lines=lambda: validation_lines(
-            checked.findings, **counts, sources=_sources(args, checked), width=width, every=args.all_findings
-        ),
-        other=lambda name: renderings.findings_as(name, checked.findings),
+        findings=lambda: checked.findings,
+        forms=forms_of_findings(checked.findings),
     )
-    output.note_findings_printed()
-    stop_on(checked.findings, Severity(args.fail_on))
-    return exit_codes.DONE
 
 
-def _every(args: ValidateArguments, files: Sequence[tuple[str, Path]]) -> int:
-    from reconciler.cli.progress import PatientProgress
-    from reconciler.documents import clusters_to_json, findings_to_json
-    from reconciler.model import Severity, display_name
-    from reconciler.render import Style, join_parts, line, validation_lines
-    from reconciler.workflows import stop_on, validate_every
+def _of_cluster(args: ValidateArguments, name: str, checked: Validation) -> Result:
+    from reconciler.model import display_name
+    from reconciler.render import Style, line
 
-    if files:
-        raise UsageError("--all-clusters and --out exclude each other. Without --all-clusters every cluster is checked, too")
-    every_cluster.check_formats(args)
-    with PatientProgress(args) as progress:
-        progress.step("reading the manifests")
-        checked = validate_every(args.paths, trusted_ref=args.trusted_ref)
+    whole = _result(args, checked)
+    assert whole.view is not None
+    assert whole.document is not None
+    view, document = whole.view, whole.document
 
-    width = output.text_width(sys.stdout)
+    def named() -> Json:
+        made = document()
+        assert isinstance(made, dict)
+        return {**made, "cluster": name}
 
-    def document(name: str, validation: Validation) -> Json:
-        return {**findings_to_json(validation.findings, _counts(validation)), "cluster": name}
-
-    output.print_result(
-        args,
-        document=lambda: clusters_to_json(document(name, validation) for name, validation in checked),
-        lines=lambda: join_parts(
-            [
-                (
-                    line((f"Cluster {display_name(name)}", Style.STRONG)),
-                    *validation_lines(
-                        validation.findings,
-                        **_counts(validation),
-                        sources=_sources(args, validation),
-                        width=width,
-                        every=args.all_findings,
-                    ),
-                )
-                for name, validation in checked
-            ]
-        ),
+    return dataclasses.replace(
+        whole, view=lambda: (line((f"Cluster {display_name(name)}", Style.STRONG)), *lines_of(view())), document=named
     )
-    output.note_findings_printed()
-    stop_on([finding for _, validation in checked for finding in validation.findings], Severity(args.fail_on))
-    return exit_codes.DONE
 
 
 def _sources(args: ValidateArguments, checked: Validation) -> Mapping[Span, str]:

@@ -59,7 +59,7 @@ def run(args: ImportArguments) -> int:
     from reconciler.documents import findings_to_json
     from reconciler.features.importing.conversion import import_files
 
-    with PatientProgress(args) as progress:
+    with PatientProgress() as progress:
         progress.step(f"reading the files of {args.tool}")
         result = import_files(args.tool, args.files, folder=Path(args.folder), overwrite=args.overwrite, partial=args.partial)
     counts = {

@@ -147,7 +147,7 @@ def run(args: RulesArguments) -> int:
         sys.stdout.flush()
     except OSError as error:
         raise OutputError(f"cannot print the result: {error.strerror}") from error
-    if not args.quiet:
+    if not output.is_quiet():
         _print_notes(rules)
     return exit_codes.DONE
 

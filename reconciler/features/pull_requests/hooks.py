@@ -14,8 +14,8 @@ COMMANDS: Final = (
         module="reconciler.features.pull_requests.command",
     ),
     Command(
-        name="verify-ref",
-        group=CommandGroup.REVIEW,
+        name="tool verify-ref",
+        group=CommandGroup.REFERENCE,
         summary="Ask GitHub which run stored a git reference",
         module="reconciler.features.pull_requests.verify_command",
     ),
@@ -34,17 +34,20 @@ EXAMPLES: Final = (
         ),
     ),
     (
-        "verify-ref",
+        "tool verify-ref",
         CommandExamples(
             page="ci.md",
             lines=(
                 (
                     "Verify a stored snapshot, and write it to a file",
-                    "verify-ref refs/kafka-quotas/snapshot/prod --branch refs/heads/main --workflow apply.yml --snapshot a.json",
+                    (
+                        "tool verify-ref refs/kafka-quotas/snapshot/prod --branch refs/heads/main --workflow apply.yml "
+                        "--snapshot a.json"
+                    ),
                 ),
                 (
                     "Verify a baseline",
-                    "verify-ref refs/kafka-quotas/baseline/prod --branch refs/heads/main --workflow apply.yml",
+                    "tool verify-ref refs/kafka-quotas/baseline/prod --branch refs/heads/main --workflow apply.yml",
                 ),
             ),
         ),

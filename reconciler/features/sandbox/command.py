@@ -2,88 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli import exit_codes, output
+from reconciler.cli.declaration import argument, group, option
+from reconciler.cli.option_groups import format_option
+from reconciler.cli.results import Result
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
 from reconciler.model import display_name, escaped
 from reconciler.render import Line, Style, line
 
 if TYPE_CHECKING:
     from reconciler.features.sandbox import Sandbox, SandboxSpec, Status
 
-_ACTIONS: Final = {
-    "start": (
-        "Start a Kafka in the background",
-        "Start a Kafka that runs in the background until 'sandbox stop'. Print its address when it runs already.",
-    ),
-    "status": ("Print addresses and log files", "Print where the Kafka runs. Exit 0 when it runs, else 1."),
-    "stop": ("Stop the Kafka", "Stop the Kafka of 'sandbox start'. A temporary folder is deleted, one of --folder stays."),
-    "run": (
-        "Run a command beside a Kafka",
-        "Start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code.",
-    ),
-    "demo": (
-        "Run every step: validate, plan, backtest, apply",
-        "Start a Kafka, show every step from manifests to drift with real clients, and stop the Kafka.",
-    ),
-}
-"""Each action with its summary and its description."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxArguments(OutputArguments):
-    """The command line of ``sandbox``."""
+class KafkaOptions:
+    """Which Kafka runs, and what it records."""
 
-    action: str
-    nodes: int = 1
-    kafka_version: str = ""
-    zookeeper: bool = False
-    chroot: str = ""
-    user: tuple[str, ...] = ()
-    request_log: bool = False
-    record: bool = False
-    groups: bool = False
-    folder: Path | None = None
-    program: tuple[str, ...] = ()
-    seconds: float = 0.0
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """``start``, ``status``, ``stop``, ``run`` and ``demo``, with their options."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", prog=parser.prog, title="Actions")
-    for name, (summary, description) in _ACTIONS.items():
-        action = actions.add_parser(name, help=summary, description=description, add_help=False)
-        if name in ("start", "run"):
-            _add_spec_options(action)
-        if name == "start":
-            action.add_argument(
-                "--folder", type=Path, metavar="DIR", help="keep data and logs here [default: a temporary folder]"
-            )
-        if name == "demo":
-            action.add_argument(
-                "--seconds",
-                type=float,
-                default=20.0,
-                metavar="S",
-                help="let the clients send for this time [default: %(default)g]",
-            )
-        options.add_output_options(action, formats=("text", "json") if name in ("start", "status") else ("text",))
-        if name == "run":
-            action.add_argument("program", nargs="+", metavar="COMMAND", help="the command and its arguments, after --")
-    options.add_help_option(parser)
-
-
-def _add_spec_options(parser: argparse.ArgumentParser) -> None:
-    from reconciler.features.sandbox import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
-
-    parser.add_argument(
-        "--nodes", type=int, default=1, choices=(1, 3), metavar="N", help="start 1 or 3 nodes [default: %(default)s]"
-    )
-    parser.add_argument(
+    nodes: int = option("--nodes", default=1, choices=(1, 3), metavar="N", help="start 1 or 3 nodes [default: 1]")
+    kafka_version: str = option(
         "--kafka-version",
         default="",
         choices=KAFKA_VERSIONS,
@@ -91,71 +31,116 @@ def _add_spec_options(parser: argparse.ArgumentParser) -> None:
         help=f"run {', '.join(KAFKA_VERSIONS[:-1])} or {KAFKA_VERSIONS[-1]} [default: {DEFAULT_KAFKA_VERSION}, with --zookeeper "
         f"{ZOOKEEPER_VERSIONS[0]}]",
     )
-    parser.add_argument(
+    zookeeper: bool = option(
         "--zookeeper",
-        action="store_true",
         help=f"keep the metadata in ZooKeeper, as clusters up to 3.9 can, only with {' or '.join(ZOOKEEPER_VERSIONS)}",
     )
-    parser.add_argument("--chroot", default="", metavar="/PATH", help="with --zookeeper: put all nodes below this one")
-    parser.add_argument(
-        "--user", action="append", default=[], metavar="NAME", help="create a user who can log in (SASL/PLAIN) (repeatable)"
-    )
-    parser.add_argument("--request-log", action="store_true", help="log every request, as backtest reads it")
-    parser.add_argument(
-        "--record", action="store_true", help="record each client's traffic by second with the recorder. Needs a JDK"
-    )
-    parser.add_argument("--groups", action="store_true", help="run brokers with the plugin of groups. Needs a JDK")
+    chroot: str = option("--chroot", default="", metavar="/PATH", help="with --zookeeper: put all nodes below this one")
+    user: tuple[str, ...] = option("--user", metavar="NAME", help="create a user who can log in (SASL/PLAIN) (repeatable)")
+    request_log: bool = option("--request-log", help="log every request, as backtest reads it")
+    record: bool = option("--record", help="record each client's traffic by second with the recorder. Needs a JDK")
+    groups: bool = option("--groups", help="run brokers with the plugin of groups. Needs a JDK")
+
+    def spec(self) -> SandboxSpec:
+        """The Kafka that these options describe. Raises ``UsageError``."""
+        from reconciler.features.sandbox.runs import sandbox_spec
+
+        return sandbox_spec(
+            kafka_version=self.kafka_version,
+            nodes=self.nodes,
+            users=self.user,
+            request_log=self.request_log,
+            record=self.record,
+            groups=self.groups,
+            zookeeper=self.zookeeper,
+            chroot=self.chroot,
+        )
 
 
-def parse(namespace: argparse.Namespace) -> SandboxArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(SandboxArguments, namespace)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartArguments:
+    """The command line of ``sandbox start``."""
+
+    kafka: KafkaOptions = group(KafkaOptions)
+    folder: Path | None = option("--folder", metavar="DIR", help="keep data and logs here [default: a temporary folder]")
+    format: str = format_option()
 
 
-def run(args: SandboxArguments) -> int:
-    """Run one of the five actions. The exit code is 0; ``status`` and ``run`` document theirs."""
-    actions = {"start": _start, "status": _status, "stop": _stop, "run": _run, "demo": _demo}
-    return actions[args.action](args)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusArguments:
+    """The command line of ``sandbox status``."""
+
+    format: str = format_option()
 
 
-def _start(args: SandboxArguments) -> int:
-    from reconciler.features.sandbox import sandbox_status, start_sandbox, status_to_json
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopArguments:
+    """The command line of ``sandbox stop``."""
 
-    _, started = start_sandbox(_spec(args), folder=args.folder, progress=output.StderrProgress(args))
-    status = sandbox_status()
-    if not started and not args.quiet:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunBesideArguments:
+    """The command line of ``sandbox run``."""
+
+    kafka: KafkaOptions = group(KafkaOptions)
+    program: tuple[str, ...] = argument("COMMAND", nargs="+", help="the command and its arguments, after --")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoArguments:
+    """The command line of ``sandbox demo``."""
+
+    seconds: float = option("--seconds", default=20.0, metavar="S", help="let the clients send for this time [default: 20]")
+
+
+def start(args: StartArguments) -> Result:
+    """Start one in the background, unless it runs already."""
+    from reconciler.features.sandbox import sandbox_status, start_sandbox
+
+    _, started = start_sandbox(args.kafka.spec(), folder=args.folder, progress=output.StderrProgress())
+    if not started and not output.is_quiet():
         output.tell("a sandbox of this kind is running already")
-    output.print_result(args, document=lambda: status_to_json(status), lines=lambda: status_lines(status))
-    return exit_codes.DONE
+    return _result(sandbox_status(), exit_codes.DONE)
 
 
-def _status(args: SandboxArguments) -> int:
-    from reconciler.features.sandbox import Condition, sandbox_status, status_to_json
+def status(args: StatusArguments) -> Result:
+    """Where it runs; exit 1 when it does not."""
+    from reconciler.features.sandbox import Condition, sandbox_status
 
-    status = sandbox_status()
-    output.print_result(args, document=lambda: status_to_json(status), lines=lambda: status_lines(status))
-    return exit_codes.DONE if status.condition is Condition.RUNNING else exit_codes.NOT_DONE
+    del args
+    state = sandbox_status()
+    return _result(state, exit_codes.DONE if state.condition is Condition.RUNNING else exit_codes.NOT_DONE)
 
 
-def _stop(args: SandboxArguments) -> int:
+def _result(status: Status, code: int) -> Result:
+    from reconciler.features.sandbox import status_to_json
+
+    return Result(exit=code, view=lambda: status_lines(status), document=lambda: status_to_json(status))
+
+
+def stop(args: StopArguments) -> Result:
+    """Stop it."""
     from reconciler.features.sandbox import stop_sandbox
 
-    output.print_lines(args, stopped_lines(stop_sandbox()))
-    return exit_codes.DONE
+    del args
+    before = stop_sandbox()
+    return Result(view=lambda: stopped_lines(before))
 
 
-def _run(args: SandboxArguments) -> int:
+def run_beside(args: RunBesideArguments) -> Result:
+    """Run a command beside one; the exit code is the command's."""
     from reconciler.features.sandbox.runs import run_in_sandbox
 
-    command = args.program[1:] if args.program[0] == "--" else args.program
-    return run_in_sandbox(_spec(args), command, progress=output.StderrProgress(args))
+    program = args.program[1:] if args.program[0] == "--" else args.program
+    return Result(exit=run_in_sandbox(args.kafka.spec(), program, progress=output.StderrProgress()))
 
 
-def _demo(args: SandboxArguments) -> int:
+def demo(args: DemoArguments) -> Result:
+    """Show every step with real clients."""
     from reconciler.features.sandbox.demo import Screen, run_demo
 
     def show(*lines: Line) -> None:
-        output.print_lines(args, lines)
+        output.print_lines(lines)
 
     run_demo(
         Screen(
@@ -165,24 +150,9 @@ def _demo(args: SandboxArguments) -> int:
             command=lambda text: show(line(), line((f"$ {text}", Style.CREATE))),
         ),
         seconds=args.seconds,
-        progress=output.StderrProgress(args),
+        progress=output.StderrProgress(),
     )
-    return exit_codes.DONE
-
-
-def _spec(args: SandboxArguments) -> SandboxSpec:
-    from reconciler.features.sandbox.runs import sandbox_spec
-
-    return sandbox_spec(
-        kafka_version=args.kafka_version,
-        nodes=args.nodes,
-        users=args.user,
-        request_log=args.request_log,
-        record=args.record,
-        groups=args.groups,
-        zookeeper=args.zookeeper,
-        chroot=args.chroot,
-    )
+    return Result()
 
 
 def status_lines(status: Status) -> list[Line]:

@@ -6,12 +6,43 @@ from typing import Final
 
 from reconciler.hooks import Command, CommandExamples, CommandGroup
 
+_MODULE: Final = "reconciler.features.sandbox.command"
 COMMANDS: Final = (
+    Command(name="sandbox", group=CommandGroup.START, summary="Run a local Kafka, or every step on one"),
     Command(
-        name="sandbox",
+        name="sandbox start",
         group=CommandGroup.START,
-        summary="Run a local Kafka, or every step on one",
-        module="reconciler.features.sandbox.command",
+        summary="Start a Kafka in the background",
+        description="Start a Kafka that runs in the background until 'sandbox stop'. Print its address when it runs already.",
+        module=f"{_MODULE}:start",
+    ),
+    Command(
+        name="sandbox status",
+        group=CommandGroup.START,
+        summary="Print addresses and log files",
+        description="Print where the Kafka runs. Exit 0 when it runs, else 1.",
+        module=f"{_MODULE}:status",
+    ),
+    Command(
+        name="sandbox stop",
+        group=CommandGroup.START,
+        summary="Stop the Kafka",
+        description="Stop the Kafka of 'sandbox start'. A temporary folder is deleted, one of --folder stays.",
+        module=f"{_MODULE}:stop",
+    ),
+    Command(
+        name="sandbox run",
+        group=CommandGroup.START,
+        summary="Run a command beside a Kafka",
+        description="Start a Kafka, run COMMAND with BOOTSTRAP_SERVER set, stop the Kafka, and exit with COMMAND's exit code.",
+        module=f"{_MODULE}:run_beside",
+    ),
+    Command(
+        name="sandbox demo",
+        group=CommandGroup.START,
+        summary="Run every step: validate, plan, backtest, apply",
+        description="Start a Kafka, show every step from manifests to drift with real clients, and stop the Kafka.",
+        module=f"{_MODULE}:demo",
     ),
 )
 

@@ -69,7 +69,7 @@ def comment(folder: Path, github: GitHubServer | str, *arguments: str, **more: s
 
 
 def rendered(folder: Path, name: str = "plan.json") -> str:
-    assert invoke("render", name, "--out", "markdown=body.md", cwd=folder).code == 0
+    assert invoke("tool", "render", name, "--out", "markdown=body.md", cwd=folder).code == 0
     return "body.md"
 
 

@@ -112,7 +112,7 @@ def test_a_cluster_that_is_down_or_refused_does_not_stop_the_others(folder: Path
 def test_sighup_asks_each_cluster_for_a_pass(folder: Path, tmp_path: Path, clean_kafka: Sandbox) -> None:
     for name in ("east", "west"):
         declare(folder, name, clean_kafka.bootstrap_servers, clusterId=clean_kafka.cluster_id)
-    with running(folder, tmp_path / "log", *FAST, "--parallel", "1") as service:
+    with running(folder, tmp_path / "log", *FAST) as service:
         service.until(lambda: len(service.results()) >= 2)
         counts = [len(results(service, name)) for name in ("east", "west")]
         service.process.send_signal(signal.SIGHUP)
@@ -125,7 +125,6 @@ def test_sighup_asks_each_cluster_for_a_pass(folder: Path, tmp_path: Path, clean
     [
         (("--cluster", "east"), "--all-clusters and --cluster exclude each other"),
         (("--apply", "--report", "nowhere"), "--report names a folder that exists"),
-        (("--parallel", "0"), "--parallel takes a number from 1"),
         ((), "--all-clusters needs a Cluster manifest"),
     ],
 )

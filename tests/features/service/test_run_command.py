@@ -167,7 +167,6 @@ def test_a_second_one_on_the_same_port_ends_at_once_and_ctrl_c_ends_the_first(no
         (("--cluster", "prd"), "no manifest declares cluster"),
         (("--bootstrap-server", "b1:x"), "b1:x"),
         (("--interval", "0"), "--interval takes seconds"),
-        (("--jitter", "2"), "--jitter takes a share"),
         (("--port", "70000"), "--port takes a number"),
         (("--audit", "file"), "without --apply"),
         (("--accept", "prune"), "unknown option '--accept'"),

@@ -5,37 +5,37 @@ import dataclasses
 import importlib
 import types
 import typing
+from collections.abc import Iterator
 
 import pytest
 
-from reconciler.cli.main import build_parser
-from reconciler.cli.registry import commands
+from reconciler.cli.declaration import Option, OptionGroup, read
+from reconciler.cli.main import build_parser, work_of
+from reconciler.cli.registry import actions_of, commands, find_command
+
+
+def module_of(name: str) -> types.ModuleType:
+    command = find_command(name)
+    assert command is not None
+    return importlib.import_module(command.module.partition(":")[0])
+
 
 LEAST = {
     "revert": ("report.json",),
-    "render": ("plan.json",),
-    "verify-ref": ("refs/x", "--branch", "refs/heads/main", "--workflow", "a.yml"),
     "import": ("--from", "jikkou", "file.yaml"),
-    "backtest": ("--traffic", "logs"),
-    "doctor": ("--traffic", "logs"),
-    "headroom": ("--traffic", "logs"),
     "compact": ("--traffic", "logs", "--folder", "cells"),
     "record": ("--traffic", "1=metrics+http://b1:7071/metrics", "--folder", "history"),
-    "schema": ("Cluster",),
-    "completion": ("bash",),
+    "sandbox run": ("--", "true"),
+    "tool render": ("plan.json",),
+    "tool verify-ref": ("refs/x", "--branch", "refs/heads/main", "--workflow", "a.yml"),
+    "tool check-traffic": ("--traffic", "lake"),
+    "tool schema": ("Cluster",),
+    "tool completion": ("bash",),
 }
 """Arguments that a command cannot do without."""
-LINES = [
-    *((name, *LEAST.get(name, ())) for name in commands() if name not in ("sandbox", "traffic")),
-    *(("sandbox", action) for action in ("start", "status", "stop", "demo")),
-    ("sandbox", "run", "--", "true"),
-    ("traffic", "check", "--traffic", "lake"),
-]
-NO_OPTIONS_OF_THEIR_OWN = {"help", "command", "verbose", "verbose_before", "log_format", "without_python_workers", "given_token"}
-
-
-def module_of(command: str) -> types.ModuleType:
-    return importlib.import_module(commands()[command].module)
+EVERY = [name for one in commands() for name in ([f"{one} {action}" for action in actions_of(one)] or [one])]
+NAMES = [name for name in EVERY if not hasattr(module_of(name), "parse")]
+NO_OPTIONS_OF_THEIR_OWN = {"command", "action", "verbose", "verbose_before", "color", "quiet", "log_format"}
 
 
 def fits(value: object, kind: typing.Any) -> bool:
@@ -43,40 +43,49 @@ def fits(value: object, kind: typing.Any) -> bool:
     if origin in (types.UnionType, typing.Union):
         return any(fits(value, one) for one in arguments)
     if origin is tuple:
-        return isinstance(value, tuple) and all(isinstance(one, arguments[0]) for one in value)
+        return isinstance(value, tuple) and all(fits(one, arguments[0]) for one in value)
+    if dataclasses.is_dataclass(kind):
+        assert isinstance(kind, type)
+        return isinstance(value, kind) and wrong_fields(value) == {}
     return type(value) is kind or isinstance(value, kind)
 
 
-def types_of(kind: type) -> dict[str, typing.Any]:
-    return typing.get_type_hints(kind)
+def wrong_fields(parsed: object) -> dict[str, object]:
+    kinds = typing.get_type_hints(type(parsed))
+    return {name: getattr(parsed, name) for name, kind in kinds.items() if not fits(getattr(parsed, name), kind)}
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(line[:2]))
-def test_every_field_has_the_type_that_it_says(line: tuple[str, ...]) -> None:
-    parsed = module_of(line[0]).parse(build_parser(line[0]).parse_args(list(line)))
-
-    wrong = {
-        name: getattr(parsed, name) for name, kind in types_of(type(parsed)).items() if not fits(getattr(parsed, name), kind)
-    }
-    assert wrong == {}
+def options_of(kind: type) -> Iterator[str]:
+    for field in dataclasses.fields(kind):
+        assert isinstance(field.default, OptionGroup | Option), field.name
+        yield from options_of(field.default.kind) if isinstance(field.default, OptionGroup) else [field.name]
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(line[:2]))
-def test_every_option_is_a_field(line: tuple[str, ...]) -> None:
-    namespace = build_parser(line[0]).parse_args(list(line))
-    parsed = module_of(line[0]).parse(namespace)
+def parsed_by(name: str) -> tuple[argparse.Namespace, type]:
+    command = find_command(name)
+    assert command is not None
+    words = name.split()
+    return build_parser(words[0]).parse_args([*words, *LEAST.get(name, ())]), work_of(command)[1]
 
-    known = {field.name for field in dataclasses.fields(parsed)}
-    assert set(vars(namespace)) - known <= NO_OPTIONS_OF_THEIR_OWN
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_has_the_type_that_it_says(name: str) -> None:
+    namespace, kind = parsed_by(name)
+
+    assert wrong_fields(read(kind, namespace)) == {}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_field_declares_one_option_of_its_own_name(name: str) -> None:
+    namespace, kind = parsed_by(name)
+
+    names = list(options_of(kind))
+    assert len(names) == len(set(names))
+    assert vars(namespace).keys() - set(names) <= NO_OPTIONS_OF_THEIR_OWN
 
 
 def test_arguments_cannot_be_changed() -> None:
-    parsed = module_of("plan").parse(build_parser("plan").parse_args(["plan"]))
+    namespace, kind = parsed_by("explain")
 
     with pytest.raises(dataclasses.FrozenInstanceError):
-        parsed.paths = ("elsewhere",)
-
-
-def test_an_option_that_is_missing_is_an_error_and_not_none() -> None:
-    with pytest.raises(TypeError, match="paths"):
-        module_of("plan").parse(argparse.Namespace(format="text"))
+        setattr(read(kind, namespace), "id", "elsewhere")  # noqa: B010 - mypy knows that no field can be set

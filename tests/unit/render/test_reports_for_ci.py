@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import jsonschema
 import pytest
 
-from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, SUMMARY_BUDGET, drift_as, findings_as, plan_as
+from reconciler.cli.renderings import SUMMARY_BUDGET, forms_of_findings, list_of_findings
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune
 from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
@@ -173,9 +173,8 @@ def test_no_name_breaks_a_report(name: str) -> None:
     )
     suite = suite_of(render_junit(found, name=name))
     assert len(suite) == 1
-    jsonschema.validate(json.loads(findings_as("code-quality", found)), CODE_QUALITY)
+    jsonschema.validate(json.loads(list_of_findings("code-quality", found)), CODE_QUALITY)
     changed = drift(drifted(name))
-    assert len(suite_of(drift_as("junit", changed))) == 2
     page = by_github(view_markdown(drift_view(changed), budget=SUMMARY_BUDGET))
     assert page.elements.count("tr") == 2
     assert all(re.fullmatch(r"[a-z_]+=[\w.:,-]*", line) for line in drift_outputs(changed).splitlines())
@@ -219,20 +218,9 @@ def test_a_summary_lists_the_first_undeclared_entities_and_counts_the_rest() -> 
     assert "2,010 unmanaged" in text
 
 
-@pytest.mark.parametrize("name", PLAN_FORMATS)
-def test_a_plan_and_findings_can_be_had_in_every_format(name: str) -> None:
-    assert plan_as(name, plan(findings=(finding(),)))
-    assert findings_as(name, (finding(),))
-
-
-@pytest.mark.parametrize("name", DRIFT_FORMATS)
-def test_drift_can_be_had_in_every_format(name: str) -> None:
-    assert "producer_byte_rate" in drift_as(name, drift(drifted("a"))) or name == "outputs"
-
-
 @pytest.mark.bulk
 def test_a_summary_of_very_many_findings_keeps_to_its_size_and_counts_the_rest() -> None:
-    text = findings_as("summary", [finding(line=line, message="words " * 30) for line in range(1, 9001)])
+    text = forms_of_findings([finding(line=line, message="words " * 30) for line in range(1, 9001)])["summary"]()
     assert 900_000 < len(text.encode()) <= SUMMARY_BUDGET
     left_out = int(re.findall(r"comment: ([\d,]+) of 9,000 findings", text)[0].replace(",", ""))
     assert text.count("some-rule") == 9000 - left_out

@@ -96,7 +96,7 @@ def _examine_everything(args: DoctorArguments) -> int:
     if len(paths) == 1 and cluster is None and not Path(paths[0]).exists():
         paths, cluster = (".",), paths[0]
     request = CheckupRequest(paths=paths, cluster=cluster, access=options.access(args))
-    checkup = examine_everything(request, progress=output.StderrProgress(args))
+    checkup = examine_everything(request, progress=output.StderrProgress())
     output.print_result(args, document=lambda: checkup_to_json(checkup), lines=lambda: checkup_lines(checkup))
     return exit_codes.NOT_DONE if checkup.has_failed else exit_codes.DONE
 
@@ -139,7 +139,7 @@ def _examine_traffic(args: DoctorArguments) -> int:
         log_timezone=args.log_timezone,
         max_unreadable=args.max_unreadable,
     )
-    health = examine_traffic(request, now=now, progress=output.StderrProgress(args))
+    health = examine_traffic(request, now=now, progress=output.StderrProgress())
     output.print_result(args, document=lambda: traffic_health_to_json(health), lines=lambda: traffic_health_lines(health))
     limit = Severity(args.fail_on)
     return exit_codes.NOT_DONE if any(finding.severity.at_least(limit) for finding in health.findings) else exit_codes.DONE

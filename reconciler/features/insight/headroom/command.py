@@ -141,7 +141,7 @@ def run(args: HeadroomArguments) -> int:
         raise
     try:
         if args.watch and can_refresh():
-            watch_screen(args, _drawings(args, reader), interval_s=args.interval or _INTERVAL_S)
+            watch_screen(_drawings(args, reader), interval_s=args.interval or _INTERVAL_S)
         headroom = reader.read()
     finally:
         reader.close()

@@ -111,7 +111,7 @@ def _read(args: ReportArguments) -> Overview:
         trusted_ref=args.trusted_ref,
         fail_on=Severity(args.fail_on),
     )
-    with PatientProgress(args) as progress:
+    with PatientProgress() as progress:
         progress.step("reading the manifests")
         trusted = read_trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
         recorded = read_report_inputs(args.audit, args.backtest, args.headroom, trusted=trusted)

@@ -107,7 +107,7 @@ def run(args: WhyArguments) -> int:
 
     options.check_one_state(args, args.current)
     try:
-        report = explain_incident(_request(args), progress=output.StderrProgress(args))
+        report = explain_incident(_request(args), progress=output.StderrProgress())
     except ManifestError as error:
         if error.findings:
             output.print_findings(args, error.findings, to_stdout=True)

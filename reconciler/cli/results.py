@@ -1,0 +1,170 @@
+"""What a command returns, and the one place that prints it: in the format of ``--format``, and in those of ``--out``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from reconciler.cli import exit_codes, output
+from reconciler.errors import UsageError
+
+if TYPE_CHECKING:
+    from reconciler.formats import Json
+    from reconciler.model import Finding
+    from reconciler.render import Block, View
+
+_PAGES: Final = ("markdown", "summary", "html")
+OutFile = tuple[str, str]
+"""A format and a file of ``--out``."""
+
+LISTS: Final = ("github", "sarif", "code-quality", "junit")
+"""The formats that are lists of findings, for tools that annotate lines."""
+
+
+def _no_findings() -> Sequence[Finding]:
+    return ()
+
+
+def _nothing() -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A result in the forms that the command has, each made only when it is wanted, and the exit code."""
+
+    exit: int | Callable[[], int] = exit_codes.DONE
+    """A function, where printing decides."""
+
+    view: Callable[[], View | Iterable[Block]] | None = None
+    """What people read, in a terminal and on pages."""
+
+    document: Callable[[], Json] | None = None
+    """The JSON."""
+
+    findings: Callable[[], Sequence[Finding]] = _no_findings
+    """What lists of findings have: SARIF, annotations, Code Quality, JUnit."""
+
+    forms: Mapping[str, Callable[[], str | Iterable[str]]] = field(default_factory=dict)
+    """Every other format by its name."""
+
+    beside: Sequence[Finding] = ()
+    """Findings that are printed on stderr, above the result."""
+
+    notes: Sequence[str] = ()
+    """Lines on stderr, below the result."""
+
+    then: Callable[[], None] = _nothing
+    """What is done once it is printed. An error of it decides the exit code."""
+
+
+def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
+    """Write the files of ``--out``, print the result as ``form``, and return the exit code.
+
+    Raises ``FileAccessError``, ``OutputError`` when stdout takes no more, and what ``Result.then`` raises.
+    """
+    from reconciler.files import write_whole
+
+    for name, place in files:
+        if _has(result, name):
+            made = _pieces(result, name)
+            write_whole(Path(place), [made] if isinstance(made, str) else made)
+    output.print_findings_beside(result.beside)
+    if form == "text" and result.view is not None:
+        output.print_lines(lines_of(result.view()))
+    elif _has(result, form):
+        output.print_pieces(_pieces(result, form))
+    for note in result.notes:
+        output.tell(note)
+    result.then()
+    return result.exit if isinstance(result.exit, int) else result.exit()
+
+
+def show_findings(findings: Sequence[Finding], form: str, files: Sequence[OutFile]) -> None:
+    """Print findings in place of a result; on stderr, where the format has no form of them."""
+    from reconciler.cli.renderings import forms_of_findings
+    from reconciler.documents import findings_to_json
+    from reconciler.render import findings_lines
+
+    output.note_findings_printed()
+    result = Result(
+        view=lambda: findings_lines(findings),
+        document=lambda: findings_to_json(findings),
+        findings=lambda: findings,
+        forms=forms_of_findings(findings),
+    )
+    if form == "text" or _has(result, form):
+        show(result, form, files)
+    else:
+        output.print_lines(findings_lines(findings), sys.stderr)
+
+
+def _page(form: str, view: View | Iterable[Block]) -> str:
+    from reconciler.cli.renderings import SUMMARY_BUDGET, repository_links
+    from reconciler.render import View, view_html, view_markdown
+
+    if not isinstance(view, View):
+        raise TypeError(f"plain lines have no form {form}")
+    links = repository_links(os.environ.get("GITHUB_SHA"))
+    if form == "html":
+        return view_html(view, links)
+    return view_markdown(view, links=links) if form == "markdown" else view_markdown(view, links=links, budget=SUMMARY_BUDGET)
+
+
+def parse_out_file(text: str, formats: Sequence[str]) -> OutFile:
+    """One ``--out``. Raises ``UsageError``."""
+    name, _, file = text.partition("=")
+    if not file or name not in formats:
+        raise UsageError(_not_a_form(text, formats))
+    return name, file
+
+
+def _has(result: Result, form: str) -> bool:
+    own = {"text": result.view, "json": result.document, **result.forms}
+    return own.get(form) is not None or form in LISTS or (form in _PAGES and result.view is not None)
+
+
+def lines_of(view: View | Iterable[Block]) -> Iterable[Block]:
+    """What a terminal shows of a view."""
+    from reconciler.render import View
+
+    return view.lines if isinstance(view, View) else view
+
+
+def _pieces(result: Result, form: str) -> str | Iterable[str]:
+    if form in result.forms:
+        return result.forms[form]()
+    if form == "json" and result.document is not None:
+        from reconciler.formats import document_text
+
+        return document_text(result.document())
+    if form == "text" and result.view is not None:
+        from reconciler.render import plain
+
+        return plain(lines_of(result.view()))
+    if form in _PAGES and result.view is not None:
+        return _page(form, result.view())
+    from reconciler.cli.renderings import list_of_findings
+
+    return list_of_findings(form, result.findings())
+
+
+def _not_a_form(spec: str, formats: Sequence[str]) -> str:
+    name, equals, file = spec.partition("=")
+    if not equals:
+        wrong, example = "names no format", f"{_format_of(Path(spec), formats)}={spec}"
+    elif name not in formats:
+        wrong, example = f"names the unknown format {name!r}", f"{_format_of(Path(file), formats)}={file or 'FILE'}"
+    else:
+        wrong, example = "names no file", f"{name}=FILE"
+    return f"--out {spec!r} {wrong}. Write --out FORMAT=FILE, such as {example}, with FORMAT one of {', '.join(formats)}"
+
+
+def _format_of(file: Path, formats: Sequence[str]) -> str:
+    """The format that the end of a file's name suggests."""
+    wanted = {".md": "markdown", ".xml": "junit", ".txt": "text", ".htm": "html"}.get(file.suffix, file.suffix.removeprefix("."))
+    return wanted if wanted in formats else next(name for name in formats if name != "text")
