@@ -209,18 +209,15 @@ def cluster_findings(documents: Sequence[ClientQuotasDocument], clusters: Sequen
             findings.append(finding("duplicate-cluster", message, cluster.span, related=[related]))
     specs = [cluster.spec for cluster in clusters]
     for document in documents:
-        findings += _choice_findings(document.clusters, by_name, specs)
-        for entry in document.entries:
-            for override in entry.overrides:
-                findings += _choice_findings(override.clusters, by_name, specs)
+        choices = [override.clusters for entry in document.entries for override in entry.overrides]
+        for choice in choices if document.clusters is None else (document.clusters, *choices):
+            findings += _choice_findings(choice, by_name, specs)
     return tuple(findings)
 
 
 def _choice_findings(
-    choice: ClusterChoice | None, by_name: dict[str, ClusterDocument], specs: Sequence[ClusterSpec]
+    choice: ClusterChoice, by_name: dict[str, ClusterDocument], specs: Sequence[ClusterSpec]
 ) -> Iterable[Finding]:
-    if choice is None:
-        return
     for name, span in choice.names:
         if name not in by_name:
             hint = did_you_mean(name, by_name) if by_name else ". No Cluster manifest was read"

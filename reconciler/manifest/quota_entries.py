@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from reconciler.formats import ValueRefusedError, no_limit_advice, parse_value
 from reconciler.manifest.collector import Collector, mapping, scalar, text
@@ -59,9 +59,9 @@ def client_quotas(root: YamlMapping, out: Collector) -> ClientQuotasDocument:
         name=text(metadata, "name"),
         owner=owner,
         owner_span=out.span(written) if written is not None else None,
-        clusters=cluster_choice(spec.items.get("clusters") if spec else None, out),
+        clusters=cluster_choice(spec.items["clusters"], out) if spec and "clusters" in spec.items else None,
         entries=tuple(entry for node in items for entry in _entries(node, owner, out)),
-        groups=tuple(_groups(mapping(spec, "groups"), owner, out)),
+        groups=tuple(_groups(spec.items["groups"], owner, out)) if spec and "groups" in spec.items else (),
     )
 
 
@@ -81,45 +81,60 @@ def _entries(node: YamlNode, owner: str | None, out: Collector) -> Iterator[Quot
     """An entry for each entity that ``match`` names, all with the same values."""
     if not isinstance(node, YamlMapping):
         return
-    match = node.items.get("match")
+    items = node.items
+    match = items.get("match")
     if not isinstance(match, YamlMapping):
         return
-    entities = list(_entities(match, out))
+    entities = _entities(match, out)
     first = entities[0][0] if entities else None
-    written = parse_quotas(node.items.get("quotas"), first, out, nullable=False)
-    quotas, units, expiring = split_written(written)
-    overrides = tuple(_overrides(node.items.get("overrides"), first, out))
-    profile, note = profile_choice(node, out), text(node, "note")
-    _require_values(node, "this entry", out)
+    values = _entry_values(items.get("quotas"), first, out)
+    overrides = tuple(_overrides(items["overrides"], first, out)) if "overrides" in items else ()
+    profile = profile_choice(node, out) if "profile" in items else None
+    note = text(node, "note") if "note" in items else None
+    if profile is None:
+        _require_values(node, "this entry", out)
     for entity, source in entities:
-        declared = DesiredEntity(
-            entity=entity, quotas=quotas, source=source, owner=owner, note=note, units=units, expiring=expiring
-        )
+        declared = DesiredEntity(entity=entity, source=source, owner=owner, note=note, **values)
         yield QuotaEntry(declared=declared, profile=profile, overrides=overrides)
 
 
-def _entities(match: YamlMapping, out: Collector) -> Iterator[tuple[Entity, Span]]:
+def _entry_values(node: YamlNode | None, entity: Entity | None, out: Collector) -> dict[str, Any]:
+    """The values of an entry or a group, by the field of ``DesiredEntity`` that has values of their kind."""
+    written = dict(parse_quotas(node, entity, out, nullable=False))
+    if all(value.__class__ is DesiredQuota for value in written.values()):
+        return {"quotas": written}
+    kinds = {"quotas": DesiredQuota, "units": UnitQuota, "expiring": ExpiringQuota}
+    return {field: {key: value for key, value in written.items() if isinstance(value, kind)} for field, kind in kinds.items()}
+
+
+def _entities(match: YamlMapping, out: Collector) -> list[tuple[Entity, Span]]:
     """The entities with their places: one, or with lists of names one a combination. None when Kafka has no such entity."""
     names = {entity_type: _listed_names(entity_type, node, out) for entity_type, node in match.items.items()}
     if len(match.items) > 1 and _IP in match.items:
         out.add("illegal-entity", "an ip cannot be combined with a user or a client-id. Make two entries of it", match)
-        return
+        return []
     if not names or not all(names.values()):
-        return
+        return []
+    lists = [number for number, node in enumerate(match.items.values()) if isinstance(node, YamlSequence)]
+    if not lists:
+        return [(Entity.of({entity_type: listed[0][0] for entity_type, listed in names.items()}), out.span(match))]
     count = math.prod(map(len, names.values()))
     if count > MOST_ENTITIES:
         message = f"this entry names {count:,} entities, more than {MOST_ENTITIES:,}. Make several entries of it"
         out.add("too-many-entities", message, match)
-        return
-    lists = [number for number, node in enumerate(match.items.values()) if isinstance(node, YamlSequence)]
-    for combination in itertools.product(*names.values()):
-        entity = Entity.of({entity_type: name for entity_type, (name, _) in zip(names, combination, strict=True)})
-        yield entity, out.span(combination[lists[-1]][1] if lists else match)
+        return []
+    return [
+        (
+            Entity.of({entity_type: name for entity_type, (name, _) in zip(names, combination, strict=True)}),
+            out.span(combination[lists[-1]][1]),
+        )
+        for combination in itertools.product(*names.values())
+    ]
 
 
-def _groups(node: YamlMapping | None, owner: str | None, out: Collector) -> Iterator[QuotaGroup]:
-    for name, group in node.items.items() if node is not None else ():
-        if node is None or not isinstance(group, YamlMapping):
+def _groups(node: YamlNode, owner: str | None, out: Collector) -> Iterator[QuotaGroup]:
+    for name, group in node.items.items() if isinstance(node, YamlMapping) else ():
+        if not isinstance(node, YamlMapping) or not isinstance(group, YamlMapping):
             continue
         line, column = node.keys[name]
         source = Span(file=out.file, line=line, column=column)
@@ -132,12 +147,10 @@ def _groups(node: YamlMapping | None, owner: str | None, out: Collector) -> Iter
         if not members:
             out.add("missing-field", "this group has neither users nor client-ids", source)
             continue
-        quotas, units, expiring = split_written(parse_quotas(group.items.get("quotas"), None, out, nullable=False))
         entity = reserved_entity(GroupLimit(group=name))
         note = text(group, "note")
-        limits = DesiredEntity(
-            entity=entity, quotas=quotas, units=units, expiring=expiring, source=source, owner=owner, note=note
-        )
+        values = _entry_values(group.items.get("quotas"), None, out)
+        limits = DesiredEntity(entity=entity, source=source, owner=owner, note=note, **values)
         yield QuotaGroup(name=name, members=members, limits=limits)
 
 
@@ -159,21 +172,15 @@ _MEMBERS: Final = {
 def _listed_names(entity_type: str, node: YamlNode, out: Collector) -> list[tuple[EntityName, YamlNode]]:
     """The names of one type, all of them checked. None when the schema refused one, and reports it."""
     listed = node.items if isinstance(node, YamlSequence) else [node]
-    names = [(name, item) for item in listed if entity_type in _TYPES and (name := _name(item))]
-    for name, item in names:
-        if name is not DEFAULT:
-            for rule_id, message in name_problems(entity_type, name):
+    names: list[tuple[EntityName, YamlNode]] = []
+    for item in listed if entity_type in _TYPES else ():
+        if isinstance(item, YamlScalar) and item.data is not None and item.text:
+            names.append((item.text, item))
+            for rule_id, message in name_problems(entity_type, item.text):
                 out.add(rule_id, message, item)
+        elif isinstance(item, YamlMapping) and item.data == {"default": True}:
+            names.append((DEFAULT, item))
     return names if len(names) == len(listed) else []
-
-
-def _name(node: YamlNode) -> EntityName | None:
-    """The name, or ``None`` for what the schema has refused."""
-    if isinstance(node, YamlScalar):
-        return None if node.data is None else node.text
-    if isinstance(node, YamlMapping) and node.data == {"default": True}:
-        return DEFAULT
-    return None
 
 
 def profile_choice(node: YamlMapping, out: Collector) -> ProfileChoice | None:
@@ -212,37 +219,23 @@ def parse_quotas(
                 missing = f"{key} has no value, and null drops a key only in overrides and profiles. {no_limit_advice(key)}"
                 out.add("value-missing", missing, value, entity=entity, key=name)
             yield key, None
-        elif (quota := _written(key, value, entity, out)) is not None:
-            yield key, quota
+        elif isinstance(value, YamlScalar):
+            if (quota := quota_value(key, value, entity, out)) is not None:
+                yield key, quota
+        elif (written := _written(key, value, entity, out)) is not None:
+            yield key, written
 
 
-def _written(key: QuotaKey, node: YamlScalar | YamlMapping, entity: Entity | None, out: Collector) -> WrittenQuota | None:
-    if isinstance(node, YamlMapping) and not node.items.keys().isdisjoint(FIELDS):
-        return expiring_quota(key, node, entity, out, lambda side: _settled(key, side, entity, out))
-    return _settled(key, node, entity, out)
+def _written(key: QuotaKey, node: YamlMapping, entity: Entity | None, out: Collector) -> WrittenQuota | None:
+    if node.items.keys().isdisjoint(FIELDS):
+        return unit_quota(key, node, entity, out)
+    return expiring_quota(key, node, entity, out, lambda side: _settled(key, side, entity, out))
 
 
 def _settled(key: QuotaKey, node: YamlNode, entity: Entity | None, out: Collector) -> DesiredQuota | UnitQuota | None:
     if isinstance(node, YamlMapping):
         return unit_quota(key, node, entity, out)
     return quota_value(key, node, entity, out) if isinstance(node, YamlScalar) else None
-
-
-def split_written(
-    written: Iterable[tuple[QuotaKey, WrittenQuota | None]],
-) -> tuple[dict[QuotaKey, DesiredQuota], dict[QuotaKey, UnitQuota], dict[QuotaKey, ExpiringQuota]]:
-    """Numbers, values that are computed for a cluster, and values that expire; without the keys that are dropped."""
-    quotas: dict[QuotaKey, DesiredQuota] = {}
-    units: dict[QuotaKey, UnitQuota] = {}
-    expiring: dict[QuotaKey, ExpiringQuota] = {}
-    for key, value in written:
-        if value.__class__ is DesiredQuota:
-            quotas[key] = value
-        elif isinstance(value, UnitQuota):
-            units[key] = value
-        elif isinstance(value, ExpiringQuota):
-            expiring[key] = value
-    return quotas, units, expiring
 
 
 def quota_value(key: QuotaKey, node: YamlScalar, entity: Entity | None, out: Collector) -> DesiredQuota | None:

@@ -121,8 +121,8 @@ def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
                 source=quota.source,
                 profile=quota.profile,
                 unit=quota.unit,
-                brokers_before=brokers_of_part(quota.unit, before),
-                expiry=expiry_of(wanted, key),
+                brokers_before=None if quota.unit is None else brokers_of_part(quota.unit, before),
+                expiry=expiry_of(wanted, key) if wanted.expiries else None,
             )
     declared = {key.value for key in wanted.quotas}
     for name, value in live.items():
@@ -134,7 +134,7 @@ def _key_changes(wanted: DesiredEntity, live: Quotas) -> Iterator[KeyChange]:
                 after=None,
                 reason=Reason.KEY_NOT_IN_MANIFEST,
                 source=wanted.source if expiry is None else expiry.source,
-                expiry=expiry_of(wanted, QuotaKey(name)),
+                expiry=None if expiry is None else expiry.of_value,
             )
 
 

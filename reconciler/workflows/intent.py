@@ -99,14 +99,14 @@ def load_intent(
     cluster is meant, ``GitError`` for a reference that cannot be read, and ``UntrustedError`` for a cluster that the trusted
     one does not have.
     """
-    seen = ReadReferences() if references == NO_REFERENCES else read_references(references, paths)
-    loaded = load_manifests(paths, trust=seen.trust, at=at)
+    seen = None if references == NO_REFERENCES else read_references(references, paths)
+    loaded = load_manifests(paths, trust=None if seen is None else seen.trust, at=at)
     return intent_of(loaded, seen, paths, cluster=cluster, fail_on=fail_on, by_owner=by_owner, owners=owners)
 
 
 def intent_of(
     loaded: LoadedManifests,
-    seen: ReadReferences,
+    seen: ReadReferences | None,
     paths: Sequence[str],
     *,
     cluster: str | None,
@@ -123,7 +123,8 @@ def intent_of(
         if scope.chosen is not None or chosen_cluster(loaded, cluster).safety.isolate is Isolation.OWNER:
             loaded, errors = sound_manifests(loaded, cluster, fail_on)
             scope = replace(scope, errors=errors)
-    stop_on_reading(loaded, cluster, fail_on)
+    if loaded.findings:
+        stop_on_reading(loaded, cluster, fail_on)
     spec, desired, findings = desired_for(loaded, cluster)
     if any(finding.severity.at_least(fail_on) for finding in findings):
         stop_on((*loaded.findings, *findings, *lint_offline(loaded, spec, desired)), fail_on)
@@ -134,9 +135,9 @@ def intent_of(
         paths=tuple(paths),
         loaded=loaded,
         fail_on=fail_on,
-        notes=(*seen.notes(loaded, spec), *desired.notes),
-        before=seen.before(spec),
-        trusted=seen.trusted,
+        notes=(*(seen.notes(loaded, spec) if seen is not None else ()), *desired.notes),
+        before=None if seen is None else seen.before(spec),
+        trusted=None if seen is None else seen.trusted,
         scope=scope,
     )
 

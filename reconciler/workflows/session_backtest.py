@@ -14,7 +14,6 @@ from reconciler.workflows.backtest import BacktestOptions, Proposal, apply_rules
 from reconciler.workflows.connect import read_state, snapshot_reader
 from reconciler.workflows.intent import intent_of, load_intent, with_lint
 from reconciler.workflows.load import load_manifest_text, stop_on
-from reconciler.workflows.references import ReadReferences
 from reconciler.workflows.traffic_inputs import read_trusted_mapping
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _proposal(request: SessionRequest) -> Proposal:
     else:
         loaded = load_manifest_text(request.text, name=TEXT_NAME)
         stop_on(loaded.findings)
-        intent = intent_of(loaded, ReadReferences(), (), cluster=request.cluster, fail_on=Severity.ERROR)
+        intent = intent_of(loaded, None, (), cluster=request.cluster, fail_on=Severity.ERROR)
     current = None if request.current is None else read_state(intent.spec, snapshot_reader(request.current))
     return proposal_of(with_lint(intent), current)
 

@@ -279,6 +279,6 @@ GROUPS: Final = Stage(
     applies=lambda manifests, _: any(document.groups for document in manifests.documents), run=_declare, notes=group_notes
 )
 PLUGIN_TOTALS: Final = Stage(
-    applies=lambda manifests, entities: _has_plugin(manifests.cluster) and any(d.units for d in entities.values()),
+    applies=lambda manifests, entities: any(d.units for d in entities.values()) and _has_plugin(manifests.cluster),
     run=_declare_totals,
 )
