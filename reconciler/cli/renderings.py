@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from reconciler.model import Finding, Plan
     from reconciler.render import RepoPaths, RepositoryLinks
 
-FINDINGS_FORMATS: Final = ("text", "json", "github", "sarif")
 PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "summary", "outputs")
 VALIDATE_FORMATS: Final = (*PLAN_FORMATS, "code-quality", "junit")
 DRIFT_FORMATS: Final = ("text", "json", "github", "sarif", "summary", "outputs")

@@ -2,59 +2,44 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output, renderings
-from reconciler.cli.arguments import OutputArguments, typed
+from reconciler.cli import exit_codes
+from reconciler.cli.declaration import argument, option
+from reconciler.cli.option_groups import format_option
+from reconciler.cli.results import Result
 
 if TYPE_CHECKING:
     from reconciler.features.importing.conversion import ImportSummary
     from reconciler.render import Line
 
 _TOOLS = ("jikkou", "strimzi", "terraform")
-_FOLDER = "quotas"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportArguments(OutputArguments):
+class ImportArguments:
     """The command line of ``import``."""
 
-    files: tuple[str, ...]
-    tool: str
-    folder: str
-    overwrite: bool
-    partial: bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``import``."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="files of that tool, or folders with such files")
-    parser.add_argument(
+    files: tuple[str, ...] = argument("FILE", nargs="+", help="files of that tool, or folders with such files")
+    tool: str = option(
         "--from",
-        dest="tool",
         required=True,
         choices=_TOOLS,
         metavar="TOOL",
         help=f"read the files of {', '.join(_TOOLS)}. For every other tool, use export",
     )
-    options.add_folder_option(parser, default=_FOLDER, text=f"write the manifests into this folder [default: {_FOLDER}]")
-    parser.add_argument("--overwrite", action="store_true", help="write also into a folder that is not empty")
-    parser.add_argument(
-        "--partial", action="store_true", help="write the convertible quotas [default: write nothing when one is not]"
+    folder: str = option(
+        "--folder", default="quotas", metavar="DIR", help="write the manifests into this folder [default: quotas]"
     )
-    options.add_output_options(parser, formats=renderings.FINDINGS_FORMATS)
+    overwrite: bool = option("--overwrite", help="write also into a folder that is not empty")
+    partial: bool = option("--partial", help="write the convertible quotas [default: write nothing when one is not]")
+    format: str = format_option(("text", "json", "github", "sarif"))
 
 
-def parse(namespace: argparse.Namespace) -> ImportArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(ImportArguments, namespace)
-
-
-def run(args: ImportArguments) -> int:
-    """Print findings and what was written; 1 when nothing was."""
+def run(args: ImportArguments) -> Result:
+    """Convert; exit 1 when nothing was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.documents import findings_to_json
     from reconciler.features.importing.conversion import import_files
@@ -67,13 +52,12 @@ def run(args: ImportArguments) -> int:
         "clusters": result.clusters if result.written else 0,
         "entities": result.entities if result.written else 0,
     }
-    output.print_result(
-        args,
+    return Result(
+        exit=exit_codes.DONE if result.written else exit_codes.NOT_DONE,
+        view=lambda: _lines(result, args.folder, partial=args.partial),
         document=lambda: findings_to_json(result.findings, counts),
-        lines=lambda: _lines(result, args.folder, partial=args.partial),
-        other=lambda name: renderings.findings_as(name, result.findings),
+        findings=lambda: result.findings,
     )
-    return exit_codes.DONE if result.written else exit_codes.NOT_DONE
 
 
 def _lines(result: ImportSummary, folder: str, *, partial: bool) -> list[Line]:
