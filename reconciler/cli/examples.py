@@ -15,16 +15,6 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
             ("Show the changes that apply would make", "plan quotas --cluster prod"),
         ),
     ),
-    "init": CommandExamples(
-        page="ci.md",
-        lines=(
-            ("Create an empty repository without pipelines", "init quotas --ci none"),
-            (
-                "Begin with the quotas of a live cluster, for GitLab",
-                "init quotas --ci gitlab --bootstrap-server b1:9092 --command-config client.properties --name prod",
-            ),
-        ),
-    ),
     "export": CommandExamples(
         page="operators.md",
         lines=(

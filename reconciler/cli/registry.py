@@ -10,12 +10,6 @@ from reconciler.hooks import Command, CommandGroup, added
 
 CORE: Final = (
     Command(
-        name="init",
-        group=CommandGroup.START,
-        summary="Create a repository of manifests and CI workflows",
-        module="reconciler.cli.commands.init",
-    ),
-    Command(
         name="export",
         group=CommandGroup.START,
         summary="Write a live cluster's quotas as manifests or a snapshot",

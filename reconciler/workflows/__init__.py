@@ -75,8 +75,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.expose import EXPOSED_KEYS, exposing_request, exposure_notes, require_exposable
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, repository_around, source_of
-    from reconciler.workflows.init import CLUSTER_FOLDER, Made, Setting, Workflows, make_repository, parse_workflows, require_room
-    from reconciler.workflows.installation import installed_from
     from reconciler.workflows.intent import Intent, OwnerScope, load_intent, with_lint
     from reconciler.workflows.load import (
         LoadedManifests,

@@ -16,7 +16,7 @@ from tests.support import raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import snapshot
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 TEMPLATE = ROOT / "examples" / "gitops-repository"
 SCHEMA = json.loads((ROOT / "schemas/init.v1.schema.json").read_text(encoding="utf-8"))
 COMMIT = "0123456789" * 4

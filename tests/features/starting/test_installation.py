@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.workflows.installation import Installation, installed_from
+from reconciler.features.starting.installation import Installation, installed_from
 
 COMMIT = "0123456789" * 4
 GITHUB = Installation(repository="acme/kafka-quotas", commit=COMMIT)

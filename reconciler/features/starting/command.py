@@ -16,10 +16,11 @@ from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
+    from reconciler.features.starting.repository import Made, Workflows
     from reconciler.formats import Json
     from reconciler.model import Connection, CurrentState
     from reconciler.render import Line
-    from reconciler.workflows import Access, Made, Workflows
+    from reconciler.workflows import Access
 
 _FORGES: Final = ("github", "gitlab", "none")
 
@@ -53,7 +54,7 @@ class InitArguments:
 
 def run(args: InitArguments) -> Result:
     """Write the files."""
-    from reconciler.workflows import Setting, make_repository, parse_workflows, require_room
+    from reconciler.features.starting.repository import Setting, make_repository, parse_workflows, require_room
 
     access = args.place.access(args.current)
     if args.place.command_config and not args.place.named:
@@ -82,8 +83,9 @@ def run(args: InitArguments) -> Result:
 
 def _own_workflows(args: InitArguments) -> Workflows | None:
     """Those of the commit that runs here, if it came from GitHub: pipelines then install what was tried."""
+    from reconciler.features.starting.installation import installed_from
+    from reconciler.features.starting.repository import Workflows
     from reconciler.model import escaped
-    from reconciler.workflows import Workflows, installed_from
 
     installation = installed_from()
     if args.ci == "none":
@@ -122,8 +124,9 @@ def _state(args: InitArguments, access: Access) -> CurrentState | None:
 
 
 def _connection(args: InitArguments, folder: Path) -> Connection | None:
+    from reconciler.features.starting.repository import CLUSTER_FOLDER
     from reconciler.model import ClusterSpec
-    from reconciler.workflows import CLUSTER_FOLDER, connection_to_write
+    from reconciler.workflows import connection_to_write
 
     # The properties are those of whoever makes the repository; a pipeline has its own.
     return connection_to_write(

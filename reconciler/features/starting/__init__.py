@@ -1,0 +1,1 @@
+"""A new repository of manifests, with its pipelines."""
