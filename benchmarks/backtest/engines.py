@@ -55,7 +55,7 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
     ``recording``: a folder, or the address of one, which Spark's own reader reads.
     """
     from reconciler.model.entity import DEFAULT, Entity
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
     from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.traffic_files import Reading, find_traffic
 

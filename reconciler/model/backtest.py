@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import enum
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from reconciler.model.entity import Entity
@@ -107,6 +108,16 @@ class CapacityUse:
     unlimited: int
     """Buckets without a limit, which are not in the sums."""
 
+    def joined(self, other: Self) -> Self:
+        """With other buckets of the same broker and key."""
+        return replace(
+            self,
+            before=None if self.before is other.before is None else (self.before or 0.0) + (other.before or 0.0),
+            after=self.after + other.after,
+            buckets=self.buckets + other.buckets,
+            unlimited=self.unlimited + other.unlimited,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedBucket:
@@ -184,12 +195,16 @@ class GroupCounts:
     @classmethod
     def of(cls, verdicts: Sequence[BucketVerdict]) -> Self:
         """Of all rows, worst first."""
-        groups = worst_of_buckets(verdicts)
+        groups = Counter((group.changed, group.verdict) for group in worst_of_buckets(verdicts))
+        return cls.of_groups(groups, rows=len(verdicts))
+
+    @classmethod
+    def of_groups(cls, groups: Mapping[tuple[bool, Verdict], int], *, rows: int) -> Self:
+        """``groups``: how many there are, by whether the change touches them and the verdict of the worst row."""
         changed, unchanged = (
-            {verdict: sum(group.verdict is verdict and group.changed is is_changed for group in groups) for verdict in Verdict}
-            for is_changed in (True, False)
+            {verdict: groups.get((is_changed, verdict), 0) for verdict in Verdict} for is_changed in (True, False)
         )
-        return cls(changed=changed, unchanged=unchanged, rows=len(verdicts))
+        return cls(changed=changed, unchanged=unchanged, rows=rows)
 
     @property
     def groups(self) -> int:

@@ -63,7 +63,8 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest, recorded_coverage
+    from reconciler.traffic.backtest import Backtest
+    from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
     from reconciler.traffic.contract_checks import check_contract
     from reconciler.traffic.incident import (
         GroupTimeline,
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.metric_targets import MetricTargets, ScrapeTarget
     from reconciler.traffic.moved_traffic import move_traffic
     from reconciler.traffic.opened_traffic import open_traffic
+    from reconciler.traffic.provenance import recorded_coverage
     from reconciler.traffic.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
     from reconciler.traffic.relocation import TrafficMoves
     from reconciler.traffic.seconds.compact import Compaction, SourceFile

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.model import BacktestReport, BucketVerdict, RateSeries
-from reconciler.traffic.backtest import Backtest, BacktestRequest
+from reconciler.traffic.backtest import Backtest
+from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.by_seconds import Grid
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
@@ -195,7 +196,7 @@ def between(recorded: TrafficSource, start: datetime.datetime, end: datetime.dat
 
 def _window_of(question: BacktestRequest) -> datetime.timedelta:
     """How far back requests count in a sampled rate, at most."""
-    window = question.window
+    window = question.broker.window
     return datetime.timedelta(milliseconds=window.expiry_ms + window.sample_ms)
 
 

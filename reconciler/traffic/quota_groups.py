@@ -8,11 +8,13 @@ from typing import Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import timed_event
-from reconciler.model import BucketVerdict, Form, Verdict
+from reconciler.model import BucketVerdict, Form, Provenance, Verdict
+from reconciler.traffic.backtest_request import BacktestRequest
+from reconciler.traffic.judging.findings import UnkeptLimits
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series, groups_before
 from reconciler.traffic.judging.mutations import targets_of_account
 from reconciler.traffic.judging.uncharged import add_night, unplaced_targets, withhold_clear
-from reconciler.traffic.judging.verdicts import is_changed, request_verdicts, seconds_verdicts
+from reconciler.traffic.judging.verdicts import enrich_verdicts, is_changed, request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
@@ -22,7 +24,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class QuotaGroups:
-    """``grouping``: the groups. ``accounted_twice``: numbers of targets whose traffic another target has, too."""
+    """``grouping``: the groups of ``series``. ``tables``: the quotas before, where they are known, and after."""
 
     def __init__(
         self,
@@ -38,43 +40,45 @@ class QuotaGroups:
         ``undecided``: series of other shards that may be in any group.
         """
         self._source = source
+        self.series = source.series
+        self.tables: Sequence[Tables] = (after,) if before is None else (before, after)
         with timed_event(_log, "clients grouped", clients=len(source.series)) as event:
             self.grouping: Grouping = group_series(source.series, before, after, undecided)
             event |= {"targets": len(self.grouping.targets), "groups": len(self.grouping.groups)}
         self.accounted_twice: frozenset[int] = targets_of_account(self.grouping, of_controller=of_controller)
+        """Numbers of targets whose traffic another target has, too."""
 
     @property
     def reported_targets(self) -> tuple[int, ...]:
         """The numbers of the targets whose traffic is not accounted for in another one."""
         return tuple(number for number in range(len(self.grouping.targets)) if number not in self.accounted_twice)
 
-    def judge(
-        self, window: Window, controller_window: Window, *, exact: bool, unchanged: bool
-    ) -> tuple[Form, dict[int, BucketVerdict]]:
-        """The rows of all targets that were judged, by target.
+    def judge(self, question: BacktestRequest, provenance: Provenance) -> tuple[BucketVerdict, ...]:
+        """The rows of all targets that were judged, worst first. ``provenance``: of all traffic."""
+        unkept = UnkeptLimits.of(self.series, self.grouping, question.broker.window)
+        with timed_event(_log, "traffic judged", level=logging.INFO, form=provenance.form.value) as event:
+            decided = self._decided(question, provenance.form)
+            event["verdicts"] = len(decided)
+        return enrich_verdicts(unkept.verdicts(decided), self.grouping, provenance, question.needs)
 
-        ``exact``: request by request. ``unchanged``: judge limits that stay, too, where only sums of seconds are known.
-        """
-        source, grouping = self._source, self.grouping
-        if exact and not isinstance(source, ReplayJudge):
-            raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
-        everything = isinstance(source, ReplayJudge) or unchanged
+    def _decided(self, question: BacktestRequest, form: Form) -> dict[int, BucketVerdict]:
+        source, grouping, window = self._source, self.grouping, question.broker.window
+        everything = isinstance(source, ReplayJudge) or question.unchanged
         wanted = set(range(len(grouping.groups))) if everything else self._touched()
         mutations = {number for number in wanted if grouping.groups[number].kind is Kind.MUTATION}
-        if isinstance(source, ReplayJudge) and needs_replay(window, exact=exact):
-            form, replayed = Form.EXACT, source.exactly(grouping, window)
+        if form is Form.EXACT and isinstance(source, ReplayJudge):
+            replayed = source.exactly(grouping, window)
             verdicts = request_verdicts(replayed, source.series, grouping, stated=source.states_throttles)
         elif wanted - mutations and not proves(window):
             raise TrafficError(_unproven(window))
         else:
             judged = source.by_seconds(grouping, wanted - mutations, window)
-            form = Form.SECONDS
             verdicts = seconds_verdicts(judged, source.series, grouping, window, stated=source.states_throttles)
         if mutations:
-            verdicts |= source.mutations(grouping, mutations, controller_window)
+            verdicts |= source.mutations(grouping, mutations, question.broker.controller_window)
         verdicts = withhold_clear(verdicts, wanted, source.series, grouping)
         verdicts |= self._of_night(verdicts, window)
-        return form, {target: verdict for target, verdict in verdicts.items() if target not in self.accounted_twice}
+        return {target: verdict for target, verdict in verdicts.items() if target not in self.accounted_twice}
 
     def _of_night(self, verdicts: Mapping[int, BucketVerdict], window: Window) -> dict[int, BucketVerdict]:
         """Those groups that are throttled in the night of a clock change, whichever hour its lines are of."""
@@ -96,9 +100,12 @@ class QuotaGroups:
         return {group for index in changed for group in (index, *groups_before(grouping, index))}
 
 
-def needs_replay(window: Window, *, exact: bool) -> bool:
-    """Whether single requests are judged one by one, where they are known."""
-    return exact or not proves(window)
+def form_of(question: BacktestRequest, *, has_requests: bool) -> Form:
+    """How traffic is judged. ``has_requests``: single requests are known. Raises ``UsageError`` when the question needs them."""
+    if question.exact and not has_requests:
+        raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
+    replays = has_requests and (question.exact or not proves(question.broker.window))
+    return Form.EXACT if replays else Form.SECONDS
 
 
 def _unproven(window: Window) -> str:

@@ -295,11 +295,7 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
         proposed=proposal.proposed,
         declared=proposal.declared,
         sources=proposal.sources,
-        window=model.window,
-        controller_window=model.controller_window,
-        settings_from=model.settings_from,
-        rule=model.rule,
-        version_from=_version_words(options.kafka_version, proposal.kafka_version),
+        broker=replace(model, version_from=_version_words(options.kafka_version, proposal.kafka_version)),
         log_timezone=options.log_timezone,
         exact=options.exact or options.requests is not None,
         unchanged=any(rule.unchanged for rule in proposal.spec.backtest.fail),
@@ -312,10 +308,10 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
 
 def callback_notes(proposal: Proposal, question: BacktestRequest, options: BacktestOptions) -> tuple[Message, ...]:
     """By whose leaders the plugin of groups shares totals, where it has any."""
-    if question.rule.callback_name != GROUP_CALLBACK:
+    if question.broker.rule.callback_name != GROUP_CALLBACK:
         return ()
     version = release(options.kafka_version or proposal.kafka_version)
-    return tuple(leader_notes({**proposal.proposed, **(proposal.current or {})}, question.rule.leaders, version))
+    return tuple(leader_notes({**proposal.proposed, **(proposal.current or {})}, question.broker.rule.leaders, version))
 
 
 def fetch_samples(

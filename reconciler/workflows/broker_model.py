@@ -28,7 +28,7 @@ from reconciler.workflows.callback_leaders import known_leaders
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import BrokerRule, Window
+    from reconciler.traffic import BrokerModel
 
 _MOST: Final = 100_000
 _LONGEST_S: Final = 10_000_000
@@ -49,16 +49,6 @@ class ModelOptions:
     """``MODULE:CLASS``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerModel:
-    """The brokers as the backtest has them. ``settings_from``: where the windows' settings come from, for people."""
-
-    window: Window
-    controller_window: Window
-    settings_from: str
-    rule: BrokerRule
-
-
 def broker_model(
     spec: ClusterSpec,
     options: ModelOptions,
@@ -71,7 +61,7 @@ def broker_model(
 
     Raises ``UsageError`` for an invalid version or number, ``UntrustedError`` or ``QuotaCallbackError`` for the callback.
     """
-    from reconciler.traffic import BrokerRule, Era, Window
+    from reconciler.traffic import BrokerModel, BrokerRule, Era, Window
 
     asked = {
         WINDOW_NUM: options.window_samples,

@@ -76,7 +76,7 @@ def backtest_in_session(spark: Any, request: SessionRequest) -> tuple[BacktestRe
         _require_requests(request, of_requests=recorded.of_requests)
         run = Backtest(recorded, question)
         report = apply_rules(run.report(), proposal)
-        return report, frames_of_report(report, recorded, run, (question.window, question.controller_window))
+        return report, frames_of_report(report, recorded, run, (question.broker.window, question.broker.controller_window))
 
 
 def _require_requests(request: SessionRequest, *, of_requests: bool) -> None:

@@ -128,7 +128,7 @@ def run_situation(
         today = current.entities if current is not None else _proposal(None, intent, None, change.before).proposed
         proposal = replace(then, current=today, notes=(*then.notes, *notes), brokers=())
         question = replace(backtest_request(proposal, options), unchanged=True)
-        standing = backtest_request(replace(proposal, leaders=about.leaders), options).rule
+        standing = backtest_request(replace(proposal, leaders=about.leaders), options).broker
         proposal = replace(proposal, notes=(*proposal.notes, *callback_notes(proposal, question, options)))
         moves = TrafficMoves(
             shares=change.shares,
@@ -169,7 +169,7 @@ def run_situation(
             loads=tuple(_loads(recorded, moved, change)),
             landed=landed[:_SHOWN_CLIENTS],
             landed_in_all=len(landed),
-            today=_today(report, run, recorded, replace(question, rule=standing), moved),
+            today=_today(report, run, recorded, replace(question, broker=standing), moved),
             at_once=_standings(at_once, texts),
             after_apply=_standings(after_apply if at_once is not None else None, texts),
         )

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.logs import event_data
 from reconciler.model import DEFAULT, VERDICTS_SCHEMA, BacktestReport, Entity
-from reconciler.traffic.backtest import Backtest, BacktestRequest
+from reconciler.traffic import Backtest, BacktestRequest
 from reconciler.traffic.opened_traffic import open_traffic
 from reconciler.traffic.shards.replays import ROOM
 from reconciler.traffic.spark_versions import collect_table

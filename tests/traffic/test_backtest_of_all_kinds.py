@@ -72,7 +72,7 @@ def opened(path: Path) -> TrafficSource:
 
 
 def report_of(recorded: TrafficSource, *, exact: bool = False, current: bool = True) -> BacktestReport:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
 
     question = BacktestRequest(current=CURRENT if current else None, proposed=PROPOSED, declared=PROPOSED, exact=exact)
     return Backtest(recorded, question).report()
@@ -206,7 +206,7 @@ def test_what_was_not_recorded_is_not_cleared(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_every_topic_has_a_line_of_its_own(spark: SparkSession, history: Path) -> None:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
     from reconciler.traffic.request_traffic import RequestTraffic
     from reconciler.traffic.shuffle.on_spark import KeptRows
     from reconciler.traffic.sources.normal_form import IDENTITY_COLUMNS, ROWS
@@ -254,7 +254,7 @@ def thread_times(log: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def test_thread_time_of_a_real_log_is_judged_as_kafka_does(recording: tuple[Path, dict[Entity, dict[str, float]]]) -> None:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
     from reconciler.traffic.kinds import Kind
     from reconciler.traffic.traffic_files import find_traffic
 

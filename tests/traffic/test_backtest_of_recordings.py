@@ -38,7 +38,7 @@ def replayed(
     *,
     spark: SparkSession | None = None,
 ) -> Replay:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
     from reconciler.traffic.traffic_files import find_traffic
 
     question = BacktestRequest(current=current, proposed=proposed, declared=proposed, exact=True)

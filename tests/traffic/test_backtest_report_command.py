@@ -269,7 +269,7 @@ def test_a_changed_quota_without_a_recorded_client_is_inconclusive(folder: Path,
 
 def test_rates_do_not_depend_on_who_computes_them_nor_on_partitions(folder: Path, cells: str, spark: SparkSession) -> None:
     from reconciler.model.entity import Entity
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.seconds.history import SecondsSource
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model import BucketVerdict, Verdict
+from reconciler.model import CLIENT_KEYS, BucketVerdict, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.judged_quotas import unused_quotas
+from reconciler.traffic.judging.judged_quotas import unused_quotas, used_quotas
 from reconciler.traffic.kinds import Kind
 from tests.support.local_traffic import open_here
 
@@ -105,14 +105,14 @@ def test_a_change_is_of_an_undecided_client_when_it_is_about_a_quota_that_may_be
 
 def test_a_quota_that_an_unnamed_client_may_use_is_not_called_unused() -> None:
     quotas = {ALICE: {PRODUCE: 5.0}, ALICE_APP: {PRODUCE: 9.0}, Entity.of({"user": "bob"}): {PRODUCE: 1.0}}
-    unused = unused_quotas(series(("alice", None)), quotas, quotas)
+    unused = unused_quotas(used_quotas(series(("alice", None)), quotas, Resolver.by_key(quotas, CLIENT_KEYS)), quotas)
     assert [u.entity for u in unused] == [Entity.of({"user": "bob"})]
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["requests", "seconds", "cells"])
 def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: str, tmp_path: Path) -> None:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.normal_form import COLUMNS

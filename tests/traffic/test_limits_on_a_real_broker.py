@@ -66,7 +66,7 @@ class Client:
 
     def backtest(self, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""
-        from reconciler.traffic.backtest import Backtest, BacktestRequest
+        from reconciler.traffic import Backtest, BacktestRequest
         from reconciler.traffic.traffic_files import find_traffic
 
         proposed = {self.entity: dict(quotas)}

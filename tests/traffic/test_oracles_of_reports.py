@@ -55,7 +55,7 @@ FLOWS = (
 
 def report(recorded: TrafficSource, *, exact: bool = False) -> str:
     """The report as JSON, without the names of its files."""
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
 
     # There are hours of silence in it, which is not the matter here.
     needs = HistoryNeeds(hours=0.0, coverage_percent=0.0)

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import BucketVerdict, Fit, Verdict
+from reconciler.model import BucketVerdict, Fit, QuotaFit, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.text import recommended_text, safe_text
+from reconciler.traffic.judging.finding_parts import hits_of
 from reconciler.traffic.judging.findings import throttle_findings
 from reconciler.traffic.judging.history_gaps import doubts_of
-from reconciler.traffic.judging.recommendations import advice_for, margin_of, quota_fits
+from reconciler.traffic.judging.recommendations import advice_for, margin_of, quota_fits, rows_of_limits
 from tests.support.backtest_reports import altered, provenance, verdict
 
 
@@ -24,6 +25,10 @@ def advised(verdicts: list[BucketVerdict], **history: Any) -> list[BucketVerdict
     """``verdicts`` with their recommendations. ``history``: as ``advice_for`` takes it."""
     advice = advice_for(verdicts, **history)
     return [dataclasses.replace(one, advice=recommended) for one, recommended in zip(verdicts, advice, strict=True)]
+
+
+def fits(verdicts: list[BucketVerdict]) -> tuple[QuotaFit, ...]:
+    return quota_fits(rows_of_limits(verdicts), source="")
 
 
 def used(share: float, **given: object) -> BucketVerdict:
@@ -34,14 +39,14 @@ def used(share: float, **given: object) -> BucketVerdict:
     ("share", "fit"), [(0.81, Fit.NEAR), (1.0, Fit.NEAR), (0.8, None), (0.2, None), (0.19, Fit.LOOSE), (1.01, None)]
 )
 def test_a_quota_is_near_above_four_fifths_and_loose_below_one(share: float, fit: Fit | None) -> None:
-    assert [one.fit for one in quota_fits([used(share)])] == ([fit] if fit else [])
+    assert [one.fit for one in fits([used(share)])] == ([fit] if fit else [])
 
 
 def test_a_quota_is_as_full_as_its_fullest_bucket() -> None:
-    (fit,) = quota_fits([used(0.1, broker=1), used(0.9, broker=2), used(0.3, broker=3)])
+    (fit,) = fits([used(0.1, broker=1), used(0.9, broker=2), used(0.3, broker=3)])
     assert (fit.fit, fit.broker, fit.buckets, fit.share) == (Fit.NEAR, 2, 3, 0.9)
-    assert quota_fits([used(0.9), used(0.9, broker=2, verdict=Verdict.THROTTLED)]) == ()
-    assert quota_fits([used(0.1, limit_after=None), used(0.1, active_seconds=0)]) == ()
+    assert fits([used(0.9), used(0.9, broker=2, verdict=Verdict.THROTTLED)]) == ()
+    assert fits([used(0.1, limit_after=None), used(0.1, active_seconds=0)]) == ()
 
 
 @pytest.mark.parametrize(("days", "margin"), [(0.01, 0.5), (2, 0.5), (4, 0.25), (7, 0.15), (30, 0.15)])
@@ -158,10 +163,10 @@ def test_logged_time_clears_no_limit_and_makes_no_value_safe(source: str, *, dou
         assert ("no value is recommended: a request log lacks" in str(found.advice.reason)) == doubted
         over = dataclasses.replace(found, verdict=Verdict.THROTTLED)
         assert doubt(over) is None, "a throttle that was found stays one"
-        (finding,) = throttle_findings([over])
+        (finding,) = throttle_findings(hits_of([over]), {}, of_requests=True)
         assert ("No safe value is known, because a request log lacks" in str(finding.message)) == doubted
         loose = altered(one, entity=Entity.of({"user": "a"}), limit_after=1e6)
-        assert len(quota_fits([loose], source=source)) == (0 if doubted else 1)
+        assert len(quota_fits(rows_of_limits([loose]), source=source)) == (0 if doubted else 1)
     # A byte rate may be clear above its limit, where the throttle overflows.
     assert doubt(verdict(peak=1e9, limit_after=1.0)) is None
 
@@ -181,5 +186,7 @@ def test_few_seconds_know_no_share_of_one_in_a_thousand_and_censored_ones_only_a
     found = advised([altered(one, censored=True) for one in both], days=10)
     assert {one.advice.safe_p999 for one in found} == {None}
     assert "both are lower bounds" in (found[0].advice.reason or "")
-    (finding,) = throttle_findings([dataclasses.replace(one, verdict=Verdict.THROTTLED) for one in found])
+    (finding,) = throttle_findings(
+        hits_of([dataclasses.replace(one, verdict=Verdict.THROTTLED) for one in found]), {}, of_requests=True
+    )
     assert "is needed, since quotas throttled these clients when they were recorded" in finding.message

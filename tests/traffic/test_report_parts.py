@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import BucketName, Coverage, Regrouped, Verdict
+from reconciler.model import BucketName, BucketVerdict, Coverage, Regrouped, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.finding import Severity
+from reconciler.model.finding import Finding, Severity
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.columns.group_index import KeyIndex
@@ -31,10 +31,17 @@ from reconciler.traffic.judging.by_seconds import (
     points_of,
     rate_series,
 )
-from reconciler.traffic.judging.findings import report_findings, throttle_findings
+from reconciler.traffic.judging.finding_parts import hits_of, reasons_of
+from reconciler.traffic.judging.findings import capacity_findings, reason_findings, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of, may_have_gaps
-from reconciler.traffic.judging.judged_quotas import unjudged_changes, unjudged_findings, unused_quotas
+from reconciler.traffic.judging.judged_quotas import (
+    limiting_entities,
+    unjudged_changes,
+    unjudged_findings,
+    unused_quotas,
+    used_quotas,
+)
 from reconciler.traffic.judging.recommendations import capacity_uses
 from reconciler.traffic.judging.verdicts import regroupings
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
@@ -98,19 +105,19 @@ def test_who_is_unlimited_shares_nothing(before: dict[Entity, float] | None, aft
 
 
 def test_limits_of_the_recorded_buckets_add_up_on_each_broker() -> None:
-    (use,) = capacity_uses(grouped({PAIRS: 4.0}, {Entity.of({"user": "alice"}): 9.0}), {KEY: 100.0})
+    (use,) = capacity_uses(grouped({PAIRS: 4.0}, {Entity.of({"user": "alice"}): 9.0}), {KEY: 100.0}).values()
     assert (use.broker, use.before, use.after, use.buckets, use.unlimited) == (1, 12.0, 9.0, 1, 1)
-    (unknown,) = capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 10.0})
+    (unknown,) = capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 10.0}).values()
     assert (unknown.before, unknown.after) == (None, 18.0)
-    assert capacity_uses(grouped(None, {ANYONE: 9.0}), {"consumer_byte_rate": 10.0}) == ()
+    assert capacity_uses(grouped(None, {ANYONE: 9.0}), {"consumer_byte_rate": 10.0}) == {}
 
 
 def test_a_sum_above_the_capacity_is_a_finding() -> None:
     uses = capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 10.0})
-    (found,) = report_findings((), uses)
+    (found,) = capacity_findings(uses.values())
     assert (found.id, found.severity) == ("limits-above-capacity", "info")
     assert "add up to 18 B/s, 1.8 times its capacity of 10 B/s." in found.message
-    assert list(report_findings((), capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 18.0}))) == []
+    assert list(capacity_findings(capacity_uses(grouped(None, {ANYONE: 9.0}), {KEY: 18.0}).values())) == []
 
 
 def covered(broker: int, start: float, end: float) -> Coverage:
@@ -198,20 +205,24 @@ def test_a_history_that_is_too_short_or_lacks_brokers_clears_nothing() -> None:
 def test_inconclusive_buckets_are_one_finding_a_reason() -> None:
     some = [verdict(user=u, verdict=Verdict.INCONCLUSIVE, reason="a hole") for u in "ab"]
     other = verdict(user="c", verdict=Verdict.INCONCLUSIVE, changed=False, reason="another")
-    (found,) = report_findings([*some, other], ())
+    (found,) = reason_findings(reasons_of([*some, other]))
     assert (found.id, found.severity) == ("history-incomplete", "warning")
     assert found.message == "2 quota groups that this change touches are inconclusive: a hole."
 
 
+def throttled(verdicts: list[BucketVerdict]) -> list[Finding]:
+    return list(throttle_findings(hits_of(verdicts), {}, of_requests=True))
+
+
 def test_what_may_be_throttled_is_told_once_and_only_where_nothing_is_certain() -> None:
     maybe = verdict(verdict=Verdict.POSSIBLE, seconds_possible=7, seconds_over=2, peak=120_000.0)
-    (found,) = throttle_findings([maybe, dataclasses.replace(maybe, broker=2)])
+    (found,) = throttled([maybe, dataclasses.replace(maybe, broker=2)])
     assert (found.id, found.severity) == ("may-throttle", "info")
     assert "may have been throttled while producing, on broker 1 in up to 7 of 4,000 s" in found.message
     assert "--exact decides. 118 KiB/s is safe." in found.message
     certain = dataclasses.replace(maybe, verdict=Verdict.THROTTLED, broker=3)
-    assert [one.id for one in throttle_findings([certain, maybe])] == ["would-throttle"]
-    assert throttle_findings([dataclasses.replace(maybe, changed=False)]) == ()
+    assert [one.id for one in throttled([certain, maybe])] == ["would-throttle"]
+    assert throttled([dataclasses.replace(maybe, changed=False)]) == []
 
 
 def cells(seed: int, seconds: int = 2000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -302,8 +313,10 @@ def unjudged(
     known = clients() if series is None else series
     tables = [{KEY: Resolver(quotas(of), KEY)} for of in (before, after) if of is not None]
     grouping = group_series(known, tables[0] if before is not None else None, tables[-1])
-    unused, kinds = unused_quotas(known, quotas(after), quotas(after)), {one.kind for one in known}
-    found = unjudged_changes(known, grouping, tables, (None if before is None else quotas(before), quotas(after)), unused, kinds)
+    unused = unused_quotas(used_quotas(known, quotas(after), tables[-1]), quotas(after))
+    limiting = limiting_entities(known, grouping, tables, calls_back=False)
+    change = None if before is None else quotas(before), quotas(after)
+    found = unjudged_changes(limiting, change, unused, {one.kind for one in known})
     assert all(one.key == KEY for one in found)
     return [(str(one.entity), one.reason) for one in found]
 
@@ -335,7 +348,8 @@ def test_without_any_traffic_of_its_kind_no_change_is_judged() -> None:
     assert not unjudged({}, {ALICE: 5.0}, clients())
     tables = {"consumer_byte_rate": Resolver({}, "consumer_byte_rate"), KEY: Resolver({}, KEY)}
     grouping = group_series(fetches, tables, tables)
-    (found,) = unjudged_changes(fetches, grouping, (tables, tables), ({}, {ALICE: {KEY: 5.0}}), (), {Kind.FETCH})
+    limiting = limiting_entities(fetches, grouping, (tables, tables), calls_back=False)
+    (found,) = unjudged_changes(limiting, ({}, {ALICE: {KEY: 5.0}}), (), {Kind.FETCH})
     assert (found.entity, found.reason) == (ALICE, NotJudged.NO_TRAFFIC)
     assert found.why == "the history has no produce requests"
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.model import DEFAULT, Entity, Form, Verdict
-from reconciler.traffic.backtest import Backtest, BacktestRequest
+from reconciler.traffic import Backtest, BacktestRequest
 from reconciler.traffic.opened_traffic import open_traffic
 from reconciler.traffic.shards.opening import open_sharded
 from reconciler.traffic.shards.run import ShardedBacktest

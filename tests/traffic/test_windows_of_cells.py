@@ -10,7 +10,7 @@ import pytest
 from reconciler.errors import TrafficError
 from reconciler.model import BucketVerdict, Coverage
 from reconciler.model.entity import Entity
-from reconciler.traffic.backtest import Backtest, BacktestRequest
+from reconciler.traffic import Backtest, BacktestRequest, BrokerModel
 from reconciler.traffic.judging.by_seconds import Lines, Points
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.mean_verdicts import SampleCounts
@@ -62,19 +62,21 @@ class Seconds:
 @pytest.mark.parametrize("window", [Window(samples=1), Window(samples=11, sample_ms=600_000)])
 def test_unproven_windows_are_refused(window: Window) -> None:
     recorded = Seconds()
-    run = Backtest(recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, window=window))
+    run = Backtest(recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, broker=BrokerModel(window=window)))
     with pytest.raises(TrafficError, match="sums of whole seconds prove nothing about"):
         run.report()
     assert recorded.asked == []
 
 
 def test_where_nothing_is_to_be_judged_by_a_window_none_is_refused() -> None:
-    question = BacktestRequest(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, window=Window(samples=1))
+    question = BacktestRequest(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, broker=BrokerModel(window=Window(samples=1)))
     assert Backtest(Seconds(), question).report().verdicts == ()
 
 
 def test_proven_windows_are_judged_by_their_own_bounds() -> None:
     recorded, window = Seconds(), Window(samples=31, sample_ms=2000)
-    report = Backtest(recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, window=window)).report()
+    report = Backtest(
+        recorded, BacktestRequest(current=None, proposed=QUOTAS, declared=QUOTAS, broker=BrokerModel(window=window))
+    ).report()
     assert recorded.asked == [window]
     assert any("31 samples of 2 s" in text for text in report.provenance.assumptions)

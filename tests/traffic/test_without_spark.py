@@ -123,7 +123,7 @@ def found(*paths: Path, mapping: Path | None = None) -> Traffic:
 
 
 def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bool, current: bool) -> tuple[str, list[str]]:
-    from reconciler.traffic.backtest import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest
     from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.traffic_files import Reading
     from reconciler.traffic.traffic_source import Source

@@ -6,14 +6,14 @@ row of all is the worst of the shards' worst.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from reconciler.model import BucketName, BucketVerdict, Entity, Verdict, worst_of_buckets
 from reconciler.traffic.judging.verdicts import worst_first
 
+Key = TypeVar("Key")
 LimitSource: TypeAlias = Entity | BucketName
 """The limits of a quota callback are each bucket's own."""
 
@@ -43,6 +43,16 @@ class Hits:
     is_censored: bool = False
     """Whether quotas throttled clients of it when they were recorded, so that ``safe`` is a lower bound."""
 
+    def joined(self, other: Self) -> Self:
+        """With rows of other quota groups."""
+        return replace(
+            self,
+            worst=min(self.worst, other.worst, key=worst_first),
+            groups=self.groups + other.groups,
+            safe=None if self.safe is None or other.safe is None else max(self.safe, other.safe),
+            is_censored=self.is_censored or other.is_censored,
+        )
+
 
 def hits_of(verdicts: Sequence[BucketVerdict]) -> dict[HitQuota, Hits]:
     """Throttled rows by quota, and possibly throttled rows of quotas that change, in the order of their worst."""
@@ -70,30 +80,16 @@ def _lacks_safe(row: BucketVerdict) -> bool:
     )
 
 
-def join_hits(parts: Iterable[Mapping[HitQuota, Hits]]) -> dict[HitQuota, Hits]:
-    """Hits of parts of the verdicts, no two of which have rows of one quota group."""
-    joined: dict[HitQuota, Hits] = {}
-    for quota, hits in itertools.chain.from_iterable(part.items() for part in parts):
-        known = joined.get(quota)
-        joined[quota] = (
-            hits
-            if known is None
-            else Hits(
-                worst=min(known.worst, hits.worst, key=worst_first),
-                groups=known.groups + hits.groups,
-                safe=None if known.safe is None or hits.safe is None else max(known.safe, hits.safe),
-                is_censored=known.is_censored or hits.is_censored,
-            )
-        )
-    return dict(sorted(joined.items(), key=lambda hit: worst_first(hit[1].worst)))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inconclusive:
     """Rows of changed quota groups that are inconclusive for one reason: the worst, and of how many quota groups there are."""
 
     worst: BucketVerdict
     groups: int
+
+    def joined(self, other: Self) -> Self:
+        """With rows of other quota groups."""
+        return replace(self, worst=min(self.worst, other.worst, key=worst_first), groups=self.groups + other.groups)
 
 
 CENSORED: Final = (
@@ -113,17 +109,6 @@ def reasons_of(verdicts: Iterable[BucketVerdict]) -> dict[str, Inconclusive]:
     return {reason: Inconclusive(worst=rows[0], groups=len(worst_of_buckets(rows))) for reason, rows in reasons.items()}
 
 
-def join_reasons(parts: Iterable[Mapping[str, Inconclusive]]) -> dict[str, Inconclusive]:
-    """Reasons of parts of the verdicts, no two of which have rows of one quota group."""
-    joined: dict[str, Inconclusive] = {}
-    for reason, rows in itertools.chain.from_iterable(part.items() for part in parts):
-        known = joined.get(reason, rows)
-        joined[reason] = Inconclusive(
-            worst=min(known.worst, rows.worst, key=worst_first), groups=rows.groups + (known.groups if known is not rows else 0)
-        )
-    return dict(sorted(joined.items(), key=lambda part: worst_first(part[1].worst)))
-
-
 UnkeptQuota: TypeAlias = tuple[str, LimitSource, str]
 """A finding's id, a quota and its key."""
 
@@ -131,13 +116,17 @@ UnkeptQuota: TypeAlias = tuple[str, LimitSource, str]
 class Unkept(NamedTuple):
     """A row whose limit a broker does not keep, and why."""
 
-    verdict: BucketVerdict
+    worst: BucketVerdict
     words: str
 
+    def joined(self, other: Self) -> Self:
+        """The worse of both."""
+        return min(self, other, key=lambda unkept: worst_first(unkept.worst))
 
-def join_unkept(parts: Iterable[Mapping[UnkeptQuota, Unkept]]) -> dict[UnkeptQuota, Unkept]:
-    """The worst rows of parts of the verdicts."""
-    joined: dict[UnkeptQuota, Unkept] = {}
-    for quota, row in itertools.chain.from_iterable(part.items() for part in parts):
-        joined[quota] = min(joined.get(quota, row), row, key=lambda unkept: worst_first(unkept.verdict))
-    return dict(sorted(joined.items(), key=lambda part: (*worst_first(part[1].verdict), part[0][0])))
+
+Part = TypeVar("Part", Hits, Inconclusive, Unkept)
+
+
+def by_worst(parts: Mapping[Key, Part]) -> list[tuple[Key, Part]]:
+    """In the order of their worst rows."""
+    return sorted(parts.items(), key=lambda item: worst_first(item[1].worst))

@@ -8,7 +8,7 @@ no record and stops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,7 +16,6 @@ from reconciler.model import (
     HISTORY_INCOMPLETE,
     BucketVerdict,
     CapacityUse,
-    Entity,
     Filling,
     Finding,
     Message,
@@ -42,11 +41,11 @@ from reconciler.traffic.judging.finding_parts import (
     Inconclusive,
     Unkept,
     UnkeptQuota,
-    hits_of,
+    by_worst,
     quota_of,
-    reasons_of,
 )
 from reconciler.traffic.judging.grouping import Grouping, Series
+from reconciler.traffic.judging.judged_quotas import Quota
 from reconciler.traffic.judging.recommendations import safe_byte_rate, safe_limit
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import longest_throttle_ratio
@@ -66,44 +65,28 @@ _WHILE: Final = {
 }
 
 
-def throttle_findings(
-    verdicts: Sequence[BucketVerdict], sources: Mapping[tuple[Entity, str], Span] | None = None, *, of_requests: bool = True
-) -> tuple[Finding, ...]:
+def throttle_findings(hits: Mapping[HitQuota, Hits], sources: Mapping[Quota, Span], *, of_requests: bool) -> Iterator[Finding]:
     """A warning for every (entity, key) whose change would have throttled a client; an info where the limit is not what changes.
 
     What a quota callback limits has no entity: there is one for each bucket.
 
     An info, too, for a change that might have throttled a client, when there is none that it would have for certain.
-    ``sources``: where each proposed value is written. The order is that of the verdicts, worst first.
+    ``sources``: where each proposed value is written. Certain ones come first, each kind worst first.
     ``of_requests``: single requests are known, so that --exact decides.
     """
-    return tuple(hit_findings(hits_of(verdicts), sources or {}, of_requests=of_requests))
-
-
-def hit_findings(
-    hits: Mapping[HitQuota, Hits], sources: Mapping[tuple[Entity, str], Span], *, of_requests: bool
-) -> Iterator[Finding]:
-    """As ``throttle_findings``."""
-    for quota, hit in hits.items():
-        if quota.certain:
-            yield Finding(
-                id=WOULD_THROTTLE if quota.changed else ALREADY_OVER,
-                severity=Severity.WARNING if quota.changed else Severity.INFO,
-                message=_message(hit, changed=quota.changed),
-                span=sources.get((entity, quota.key)) if (entity := hit.worst.limits.entity) else None,
-                entity=entity,
-                key=quota.key,
-            )
-    for quota, hit in hits.items():
-        if not quota.certain and quota._replace(certain=True) not in hits:
-            yield Finding(
-                id=MAY_THROTTLE,
-                severity=Severity.INFO,
-                message=_maybe(hit, of_requests=of_requests),
-                span=sources.get((entity, quota.key)) if (entity := hit.worst.limits.entity) else None,
-                entity=entity,
-                key=quota.key,
-            )
+    for quota, hit in sorted(by_worst(hits), key=lambda item: not item[0].certain):
+        if not quota.certain and quota._replace(certain=True) in hits:
+            continue
+        entity = hit.worst.limits.entity
+        message = _message(hit, changed=quota.changed) if quota.certain else _maybe(hit, of_requests=of_requests)
+        yield Finding(
+            id=MAY_THROTTLE if not quota.certain else WOULD_THROTTLE if quota.changed else ALREADY_OVER,
+            severity=Severity.WARNING if quota.certain and quota.changed else Severity.INFO,
+            message=message,
+            span=sources.get((entity, quota.key)) if entity else None,
+            entity=entity,
+            key=quota.key,
+        )
 
 
 def _maybe(hit: Hits, *, of_requests: bool) -> Message:
@@ -225,14 +208,9 @@ def bucket_words(verdict: BucketVerdict) -> Message:
 ABOVE_CAPACITY: Final = "limits-above-capacity"
 
 
-def report_findings(verdicts: Sequence[BucketVerdict], capacity: Sequence[CapacityUse]) -> Iterator[Finding]:
-    """One for each reason why changed quota groups are inconclusive, one for each broker and key above its capacity."""
-    return reason_findings(reasons_of(verdicts), capacity)
-
-
-def reason_findings(reasons: Mapping[str, Inconclusive], capacity: Sequence[CapacityUse]) -> Iterator[Finding]:
-    """As ``report_findings``."""
-    for reason, rows in reasons.items():
+def reason_findings(reasons: Mapping[str, Inconclusive]) -> Iterator[Finding]:
+    """One for each reason why changed quota groups are inconclusive."""
+    for reason, rows in by_worst(reasons):
         count = rows.groups
         what = "1 quota group that this change touches is" if count == 1 else f"{count} quota groups that this change touches are"
         yield Finding(
@@ -242,7 +220,11 @@ def reason_findings(reasons: Mapping[str, Inconclusive], capacity: Sequence[Capa
                 "{what} inconclusive: {reason}.", what=what, reason=rows.worst.reason or reason if count == 1 else reason
             ),
         )
-    for use in capacity:
+
+
+def capacity_findings(uses: Iterable[CapacityUse]) -> Iterator[Finding]:
+    """One for each broker and key above its capacity."""
+    for use in uses:
         if use.after > use.capacity:
             yield Finding(id=ABOVE_CAPACITY, severity=Severity.INFO, message=_above(use), key=use.key)
 
@@ -268,9 +250,9 @@ CONSUMER_STOPS: Final = "consumer-stops"
 _BYTES: Final = frozenset({QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value})
 
 
-def unkept_findings(unkept: Mapping[UnkeptQuota, Unkept], sources: Mapping[tuple[Entity, str], Span]) -> Iterator[Finding]:
+def unkept_findings(unkept: Mapping[UnkeptQuota, Unkept], sources: Mapping[Quota, Span]) -> Iterator[Finding]:
     """One for each quota and way in which it is not kept; a warning where the change sets it."""
-    for (finding_id, _, key), (verdict, words) in unkept.items():
+    for (finding_id, _, key), (verdict, words) in by_worst(unkept):
         entity = verdict.limits.entity
         yield Finding(
             id=finding_id,
@@ -308,17 +290,13 @@ class UnkeptLimits:
         ratio = longest_throttle_ratio(self.window)
         return {target: self._verdict(verdict, self.largest_fetch.get(target), ratio) for target, verdict in judged.items()}
 
-    def findings(
-        self, verdicts: Sequence[BucketVerdict], grouping: Grouping, sources: Mapping[tuple[Entity, str], Span]
-    ) -> Iterator[Finding]:
-        """One for each quota and way in which it is not kept; a warning where the change sets it."""
-        return unkept_findings(self.worst(verdicts, grouping), sources)
-
     def worst(self, verdicts: Sequence[BucketVerdict], grouping: Grouping) -> dict[UnkeptQuota, Unkept]:
         """By quota and way in which it is not kept the first of the verdicts, which are sorted worst first."""
         largest_of = {grouping.targets[target].place: largest for target, largest in self.largest_fetch.items()}
         ratio, unkept = longest_throttle_ratio(self.window), dict[UnkeptQuota, Unkept]()
         for verdict in verdicts:
+            if not verdict.recorded.requests:
+                continue
             stops = self._stop(verdict, largest_of.get(verdict.place))
             for finding_id, words in ((CONSUMER_STOPS, stops), (OVERFLOW, _overflow(verdict, ratio))):
                 if words is not None:

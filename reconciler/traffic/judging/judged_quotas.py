@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from reconciler.model import (
-    CLIENT_KEYS,
     NOT_RECORDED,
     BucketVerdict,
     Entity,
@@ -42,9 +41,7 @@ def rows_of_quotas(series: Sequence[Series], grouping: Grouping, tables: Sequenc
         sides = [target.after, *(grouping.before_of_series[member] for member in target.members)]
         entities = {side.source for side in sides if side is not None and side.source is not None}
         if target.undecided:
-            client = series[target.members[0]]
-            resolvers = [found_table for table in tables if isinstance(found_table := table[key], Resolver)]
-            entities |= {may.entity for table in resolvers for may in table.touches(client.user, client.client_id)}
+            entities |= _candidates(series[target.members[0]], tables)
         for entity in entities:
             rows.setdefault((entity, key), set()).add(place)
     return rows
@@ -61,16 +58,6 @@ def changed_quotas(before: QuotaTable | None, after: QuotaTable) -> set[Quota]:
     }
 
 
-def judged_quotas(
-    changed: Collection[Quota],
-    rows: Mapping[Quota, Collection[RowPlace]],
-    verdicts: Iterable[BucketVerdict],
-    unjudged: Iterable[UnjudgedChange],
-) -> JudgedQuotas:
-    """A quota is judged unless it limits no recorded traffic, or its worst row is inconclusive."""
-    return judged_by_states(changed, states_of_quotas(changed, rows, verdicts), unjudged)
-
-
 def states_of_quotas(
     changed: Collection[Quota], rows: Mapping[Quota, Collection[RowPlace]], verdicts: Iterable[BucketVerdict]
 ) -> dict[Quota, frozenset[Verdict]]:
@@ -81,10 +68,13 @@ def states_of_quotas(
     return {quota: known for quota, known in states.items() if known}
 
 
-def judged_by_states(
+def judged_quotas(
     changed: Collection[Quota], states: Mapping[Quota, frozenset[Verdict]], unjudged: Iterable[UnjudgedChange]
 ) -> JudgedQuotas:
-    """As ``judged_quotas``. ``states``: from ``states_of_quotas``."""
+    """A quota is judged unless it limits no recorded traffic, or its worst row is inconclusive.
+
+    ``states``: from ``states_of_quotas``.
+    """
     without_traffic = {(change.entity, change.key) for change in unjudged}
     unknown = 0
     for quota in changed:
@@ -100,51 +90,53 @@ _MOST_FINDINGS: Final = 50
 """Of one key. The last one counts the rest."""
 
 
+def limiting_entities(
+    series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables], *, calls_back: bool
+) -> dict[Kind, frozenset[Entity]]:
+    """By kind the entities whose quotas limit a series, or may limit one whose client is not known whole.
+
+    Kinds of recorded clients whose entities only a quota callback knows (``calls_back``) are left out.
+    """
+    unknown = {client.kind for client in series if calls_back and client.kind is not Kind.CONNECTION}
+    limiting: dict[Kind, set[Entity]] = {kind: set() for kind in KEY_OF_KIND if kind not in unknown}
+    for client, target, earlier in zip(series, grouping.target_of_series, grouping.before_of_series, strict=True):
+        if client.kind in unknown:
+            continue
+        chosen, entities = grouping.targets[target], limiting[client.kind]
+        if chosen.undecided:
+            entities |= _candidates(client, tables)
+        entities.update(winner.source for winner in (chosen.after, earlier) if winner is not None and winner.source is not None)
+    return {kind: frozenset(entities) for kind, entities in limiting.items()}
+
+
+def _candidates(client: Series, tables: Sequence[Tables]) -> set[Entity]:
+    """The entities whose quotas may limit a client that is known in part; none where a callback decides."""
+    found_tables = (table[client.kind.key] for table in tables)
+    resolvers = (table for table in found_tables if isinstance(table, Resolver))
+    return {may.entity for table in resolvers for may in table.touches(client.user, client.client_id)}
+
+
 def unjudged_changes(
-    series: Sequence[Series],
-    grouping: Grouping,
-    tables: Sequence[Tables],
+    limiting: Mapping[Kind, Collection[Entity]],
     quotas: tuple[QuotaTable | None, QuotaTable],
     unused: Sequence[UnusedQuota],
     kinds: Collection[Kind],
 ) -> tuple[UnjudgedChange, ...]:
     """Each quota that differs between ``quotas`` (before, after) and limits no series on either side, by entity and key.
 
-    ``kinds``: those of all recorded traffic, of metrics too.
-    ``tables``: the same quotas as brokers resolve them; none where a quota callback does. Earlier quotas that are not known
-    count as absent. A key without any quota after the change limits nothing, so its removals are left out. Where a quota
-    callback decides, only changes of kinds without any traffic are returned: which entity a callback takes a limit from is
-    not known.
+    ``limiting``: from ``limiting_entities``. ``kinds``: those of all recorded traffic, of metrics too.
+    Earlier quotas that are not known count as absent. A key without any quota after the change limits nothing, so its removals
+    are left out. Where a quota callback decides, only changes of kinds without any traffic are returned.
     """
-    return changes_without_traffic(lambda kind: _limiting(kind, series, grouping, tables), quotas, unused, kinds)
-
-
-Limiting: TypeAlias = Callable[[Kind], Collection[Entity] | None]
-"""The entities whose quotas limit a series of this kind, or may. ``None``: a quota callback decides."""
-
-
-def limiting_entities(series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables]) -> dict[Kind, frozenset[Entity]]:
-    """By kind the entities of ``Limiting``, where Kafka's own rules decide."""
-    return {kind: frozenset(_limiting(kind, series, grouping, tables) or ()) for kind in KEY_OF_KIND}
-
-
-def changes_without_traffic(
-    limiting_of: Limiting,
-    quotas: tuple[QuotaTable | None, QuotaTable],
-    unused: Sequence[UnusedQuota],
-    kinds: Collection[Kind],
-) -> tuple[UnjudgedChange, ...]:
-    """As ``unjudged_changes``."""
     before, after = quotas[0] or {}, quotas[1]
     overridden = {(quota.entity, quota.key) for quota in unused if quota.reason is UnusedReason.HIDDEN}
     changes = []
     for kind, key in KEY_OF_KIND.items():
         changed = _changed(key, before, after)
-        if not changed or not any(key in values for values in after.values()):
+        if kind not in limiting or not changed or not any(key in values for values in after.values()):
             continue
-        limiting = limiting_of(kind)
         for entity in changed:
-            if limiting is not None and entity not in limiting:
+            if entity not in limiting[kind]:
                 why = NotJudged.OVERRIDDEN if (entity, key.value) in overridden else NotJudged.NO_CLIENT
                 changes.append(
                     UnjudgedChange(
@@ -187,39 +179,15 @@ def _changed(key: QuotaKey, before: QuotaTable, after: QuotaTable) -> tuple[Enti
     return tuple(sorted(differ, key=lambda entity: entity.sort_key))
 
 
-def _limiting(kind: Kind, series: Sequence[Series], grouping: Grouping, tables: Sequence[Tables]) -> set[Entity] | None:
-    """The entities whose quotas limit a series of this kind, or may limit one whose client is not known whole.
-
-    ``None``: a quota callback decides about series of this kind.
-    """
-    if not tables and kind is not Kind.CONNECTION and any(client.kind is kind for client in series):
-        return None
-    limits = [table[kind.key] for table in tables]
-    entities: set[Entity] = set()
-    for client, target, earlier in zip(series, grouping.target_of_series, grouping.before_of_series, strict=True):
-        if client.kind is not kind:
-            continue
-        chosen = grouping.targets[target]
-        if chosen.undecided:
-            resolvers = [table for table in limits if isinstance(table, Resolver)]
-            entities.update(may.entity for table in resolvers for may in table.touches(client.user, client.client_id))
-        entities.update(winner.source for winner in (chosen.after, earlier) if winner is not None and winner.source is not None)
-    return entities
-
-
-def unused_quotas(series: Sequence[Series], declared: QuotaTable, proposed: QuotaTable) -> tuple[UnusedQuota, ...]:
-    """Declared quotas that win for no recorded client, sorted. Those that stronger quotas override have a reason of their own.
-
-    Where the history has nothing at all of what a key limits, but for bytes, nothing is reported of that key.
-    """
-    return unused_by(used_quotas(series, proposed, Resolver.by_key(proposed, CLIENT_KEYS)), declared)
-
-
 class UsedQuotas(NamedTuple):
     """Entities whose quotas of one key win for a recorded client, and those that stronger quotas override for one."""
 
-    winning: frozenset[Entity]
-    hidden: frozenset[Entity]
+    winning: frozenset[Entity] = frozenset()
+    hidden: frozenset[Entity] = frozenset()
+
+    def joined(self, other: Self) -> Self:
+        """With those of other clients."""
+        return self._replace(winning=self.winning | other.winning, hidden=self.hidden | other.hidden)
 
 
 def used_quotas(series: Sequence[Series], proposed: QuotaTable, resolvers: Mapping[str, object]) -> dict[Kind, UsedQuotas]:
@@ -239,13 +207,16 @@ def used_quotas(series: Sequence[Series], proposed: QuotaTable, resolvers: Mappi
     return used
 
 
-def unused_by(used: Mapping[Kind, UsedQuotas], declared: QuotaTable) -> tuple[UnusedQuota, ...]:
-    """As ``unused_quotas``."""
+def unused_quotas(used: Mapping[Kind, UsedQuotas], declared: QuotaTable) -> tuple[UnusedQuota, ...]:
+    """Declared quotas that win for no recorded client, sorted. Those that stronger quotas override have a reason of their own.
+
+    Where the history has nothing at all of what a key limits, but for bytes, nothing is reported of that key.
+    """
     unused = []
     for kind, key in KEY_OF_KIND.items():
         if kind not in used and kind not in BYTES:
             continue
-        winning, hidden = used.get(kind, UsedQuotas(frozenset(), frozenset()))
+        winning, hidden = used.get(kind, UsedQuotas())
         for entity, values in declared.items():
             if key in values and entity not in winning and (EntityType.IP in entity.types) == (kind is Kind.CONNECTION):
                 reason = UnusedReason.HIDDEN if entity in hidden else UnusedReason.NO_CLIENT

@@ -7,11 +7,10 @@ for, and the traffic that moves to the other brokers when one is lost.
 from __future__ import annotations
 
 import decimal
-import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from reconciler.formats import BINARY_UNITS
 from reconciler.model import (
@@ -30,7 +29,7 @@ from reconciler.model import (
 from reconciler.text import amount, length_text
 from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import NO_NETWORK_TIME, lacks_network_time
-from reconciler.traffic.kinds import KEY_OF_KIND, Kind
+from reconciler.traffic.kinds import Kind
 
 DAY_S: Final = 86_400
 ENOUGH_SECONDS: Final = 3000
@@ -207,15 +206,6 @@ LOOSE: Final = 0.2
 """Shares of the limit, as Envoy's and Kubernetes' recommenders have them: near from above the one, loose below the other."""
 
 
-def quota_fits(verdicts: Sequence[BucketVerdict], *, source: str = "") -> tuple[QuotaFit, ...]:
-    """One for each (entity, key) whose fullest bucket is near its limit, or far below; near ones first, the nearest first.
-
-    A bucket is as full as its rate is in 99.9 % of its seconds. Quotas that throttle, or may, are not among them. ``source``: as
-    ``Provenance`` has it.
-    """
-    return fits_from(rows_of_limits(verdicts), source=source)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitedRows:
     """The rows that one (entity, key) limits: how many, whether one is throttled or was when recorded, and the fullest."""
@@ -240,10 +230,13 @@ class LimitedRows:
 
 
 def rows_of_limits(verdicts: Iterable[BucketVerdict]) -> dict[tuple[Entity, str], LimitedRows]:
-    """By (entity, key) the rows that it limits and that have traffic."""
+    """By (entity, key) the rows that it limits and that have traffic.
+
+    Metrics alone do not show how full a group is most of the time.
+    """
     limited: dict[tuple[Entity, str], list[BucketVerdict]] = {}
     for verdict in verdicts:
-        if verdict.limits.entity is not None and verdict.limits.after and verdict.over.active:
+        if verdict.limits.entity is not None and verdict.limits.after and verdict.over.active and verdict.recorded.requests:
             limited.setdefault((verdict.limits.entity, verdict.key), []).append(verdict)
     return {quota: _limited_rows(rows) for quota, rows in limited.items()}
 
@@ -261,17 +254,12 @@ def _limited_rows(rows: Sequence[BucketVerdict]) -> LimitedRows:
     )
 
 
-def join_limited(parts: Iterable[Mapping[tuple[Entity, str], LimitedRows]]) -> dict[tuple[Entity, str], LimitedRows]:
-    """The rows of all parts of the verdicts."""
-    joined: dict[tuple[Entity, str], LimitedRows] = {}
-    for quota, rows in itertools.chain.from_iterable(part.items() for part in parts):
-        known = joined.get(quota)
-        joined[quota] = rows if known is None else known.joined(rows)
-    return joined
+def quota_fits(limited: Mapping[tuple[Entity, str], LimitedRows], *, source: str) -> tuple[QuotaFit, ...]:
+    """One for each (entity, key) whose fullest bucket is near its limit, or far below; near ones first, the nearest first.
 
-
-def fits_from(limited: Mapping[tuple[Entity, str], LimitedRows], *, source: str) -> tuple[QuotaFit, ...]:
-    """As ``quota_fits``."""
+    A bucket is as full as its rate is in 99.9 % of its seconds. Quotas that throttle, or may, are not among them. ``source``: as
+    ``Provenance`` has it.
+    """
     fits = [fit for quota, rows in limited.items() if (fit := _fit(quota, rows, source)) is not None]
     return tuple(sorted(fits, key=lambda f: (f.fit is Fit.LOOSE, -f.share, f.entity.sort_key, f.key)))
 
@@ -299,69 +287,28 @@ def _share(verdict: BucketVerdict) -> float:
     return min(verdict.peak.p999, verdict.peak.rate) / (verdict.limits.after or 1.0)
 
 
-@dataclass(slots=True)
-class _Sum:
-    limits: float = 0.0
-    buckets: int = 0
-    unlimited: int = 0
-
-    def add(self, limit: float | None) -> None:
-        if limit is None:
-            self.unlimited += 1
-        else:
-            self.limits += limit
-            self.buckets += 1
+BrokerKind: TypeAlias = tuple[int, Kind]
 
 
-def capacity_uses(grouping: Grouping, capacity: Mapping[str, float]) -> tuple[CapacityUse, ...]:
-    """For each broker and each key that has a capacity, in order; a bucket counts where it has recorded clients."""
-    return tuple(_uses(grouping, capacity)) if capacity else ()
-
-
-def join_uses(parts: Iterable[Sequence[CapacityUse]]) -> tuple[CapacityUse, ...]:
-    """The uses of quota groups in several parts, added up."""
-    joined: dict[tuple[int, str], CapacityUse] = {}
-    for use in itertools.chain.from_iterable(parts):
-        known = joined.get((use.broker, use.key))
-        joined[use.broker, use.key] = (
-            use
-            if known is None
-            else replace(
-                use,
-                before=None if known.before is use.before is None else (known.before or 0.0) + (use.before or 0.0),
-                after=known.after + use.after,
-                buckets=known.buckets + use.buckets,
-                unlimited=known.unlimited + use.unlimited,
-            )
-        )
-    kind_of = {key.value: kind.value for kind, key in KEY_OF_KIND.items()}
-    return tuple(sorted(joined.values(), key=lambda use: (use.broker, kind_of[use.key])))
-
-
-def _uses(grouping: Grouping, capacity: Mapping[str, float]) -> Iterator[CapacityUse]:
-    after: dict[tuple[int, Kind], _Sum] = {}
-    before: dict[tuple[int, Kind], _Sum] = {}
+def capacity_uses(grouping: Grouping, capacity: Mapping[str, float]) -> dict[BrokerKind, CapacityUse]:
+    """By broker and kind, of each key that has a capacity. A bucket counts where it has recorded clients."""
+    uses: dict[BrokerKind, CapacityUse] = {}
     seen: set[tuple[int, Kind, BucketName]] = set()
     for target in grouping.targets:
-        if target.undecided:
+        place, limit, key = (target.broker, target.kind), target.after.value, target.kind.key.value
+        if target.undecided or key not in capacity:
             continue
-        after.setdefault((target.broker, target.kind), _Sum()).add(target.after.value)
-        for member in target.members:
-            earlier = grouping.before_of_series[member]
-            if earlier is None or (target.broker, target.kind, earlier.bucket) in seen:
-                continue
-            seen.add((target.broker, target.kind, earlier.bucket))
-            before.setdefault((target.broker, target.kind), _Sum()).add(earlier.value)
-    for (broker, kind), limits in sorted(after.items(), key=lambda item: (item[0][0], item[0][1].value)):
-        key = KEY_OF_KIND[kind].value
-        if key in capacity:
-            known = before.get((broker, kind))
-            yield CapacityUse(
-                broker=broker,
-                key=key,
-                capacity=capacity[key],
-                before=known.limits if known else None,
-                after=limits.limits,
-                buckets=limits.buckets,
-                unlimited=limits.unlimited,
-            )
+        earlier = [before for m in target.members if (before := grouping.before_of_series[m]) is not None]
+        new = {before.bucket: before.value or 0.0 for before in earlier if (*place, before.bucket) not in seen}
+        seen |= {(*place, bucket) for bucket in new}
+        use = CapacityUse(
+            broker=target.broker,
+            key=key,
+            capacity=capacity[key],
+            before=sum(new.values()) if earlier else None,
+            after=limit or 0.0,
+            buckets=int(limit is not None),
+            unlimited=int(limit is None),
+        )
+        uses[place] = uses[place].joined(use) if place in uses else use
+    return uses

@@ -187,7 +187,7 @@ def _replay(key: int, blocks: Iterator[pa.RecordBatch], rules: ShardRules, plan:
             require_known(ids, rising)
             yield [pack(np.full(len(milli), group), milli), *columns, order[np.searchsorted(rising, ids)]]
 
-    yield from judge_requests_of(Work.of(grouping.groups, rules.question.window))(pieces())
+    yield from judge_requests_of(Work.of(grouping.groups, rules.question.broker.window))(pieces())
 
 
 def replayed_blocks(

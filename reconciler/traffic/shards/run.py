@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -23,33 +21,22 @@ from reconciler.model import (
     BacktestReport,
     BucketVerdict,
     Form,
-    GroupCounts,
     Provenance,
     Verdict,
 )
-from reconciler.traffic.backtest import BacktestRequest, provenance_of
+from reconciler.traffic.backtest import report_of
+from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.client_seconds import KEYED
 from reconciler.traffic.columns.charged import NEEDED
-from reconciler.traffic.judging.findings import hit_findings, reason_findings, unkept_findings
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.history_gaps import add_gaps, holes_of
-from reconciler.traffic.judging.judged_quotas import (
-    Quota,
-    changed_quotas,
-    changes_without_traffic,
-    judged_by_states,
-    unjudged_findings,
-    unused_by,
-)
 from reconciler.traffic.judging.mutations import smaller_account
-from reconciler.traffic.judging.recommendations import fits_from
-from reconciler.traffic.judging.report_parts import ReportParts
 from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.quota_groups import needs_replay
-from reconciler.traffic.recording_gaps import gap_minutes
+from reconciler.traffic.provenance import provenance_of, recording_holes
+from reconciler.traffic.quota_groups import form_of
+from reconciler.traffic.report_parts import ReportParts
 from reconciler.traffic.second_frames import OF_GROUPS, publish_seconds
 from reconciler.traffic.shards.blocks import ShardSender
 from reconciler.traffic.shards.opening import ShardedTraffic
@@ -110,15 +97,13 @@ class ShardedBacktest:
 
         Raises ``UsageError`` for ``exact`` with sums of seconds.
         """
-        if question.rule.callback is not None:
+        if question.calls_back:
             raise UsageError(
                 "--out parquet= and in_shards judge quota groups on workers, where no quota callback runs: leave one of both out"
             )
-        if question.exact and not traffic.facts_source.of_requests:
-            raise UsageError("--exact needs single requests, and this traffic has sums of seconds: leave --exact out")
         self._traffic, self._question, self._failing = traffic, question, failing
         self._spark = traffic.rows.spark
-        self._exact = traffic.facts_source.of_requests and needs_replay(question.window, exact=question.exact)
+        self._form = form_of(question, has_requests=traffic.facts_source.of_requests)
         self._rules = Shipped(self._spark, question, ShardRules.of)
         log_event(_log, "quotas broadcast", bytes=self._rules.size, entities=len(question.proposed))
         self._advises, self._room = advises, room
@@ -128,42 +113,12 @@ class ShardedBacktest:
 
     def report(self) -> BacktestReport:
         """As ``Backtest.report``, with the worst rows only, and without plots."""
-        question, facts = self._question, self._traffic.facts_source
-        form = Form.EXACT if self._exact else Form.SECONDS
-        holes = holes_of(facts.facts.coverage, facts.minutes(), gap_minutes(facts.facts.gaps))
-
-        def provenance(*, is_unlimited: bool) -> Provenance:
-            whole = provenance_of(question, facts, form, series=self._traffic.series, is_unlimited=is_unlimited)
-            return replace(whole, coverage=add_gaps(whole.coverage, holes))
-
-        self._judge(provenance(is_unlimited=False))
+        question, recorded = self._question, self._traffic.facts_source
+        provenance = provenance_of(question, recorded, self._form, recording_holes(recorded))
+        self._judge(provenance)
         parts = self._parts()
         self._rows = parts.rows
-        unused = unused_by(parts.used, question.declared)
-        quotas = question.current, question.proposed if question.current is not None else question.declared
-        kinds = {client.kind for client in facts.series}
-        unjudged = changes_without_traffic(parts.limiting.get, quotas, unused, kinds)
-        sources = question.sources
-        return BacktestReport(
-            provenance=provenance(is_unlimited=parts.is_unlimited),
-            verdicts=self._worst(),
-            group_counts=GroupCounts(
-                changed={verdict: parts.groups.get((True, verdict), 0) for verdict in Verdict},
-                unchanged={verdict: parts.groups.get((False, verdict), 0) for verdict in Verdict},
-                rows=parts.rows,
-            ),
-            unjudged=unjudged,
-            judged=judged_by_states(self._changed, parts.states, unjudged),
-            unused=unused,
-            findings=(
-                *hit_findings(parts.hits, sources, of_requests=facts.of_requests),
-                *unkept_findings(parts.unkept, sources),
-                *reason_findings(parts.reasons, parts.capacity),
-                *unjudged_findings(unjudged, sources),
-            ),
-            fits=fits_from(parts.limited, source=facts.facts.source),
-            capacity=parts.capacity,
-        )
+        return report_of(question, recorded, provenance, parts, self._worst())
 
     @property
     def rows(self) -> int:
@@ -215,12 +170,6 @@ class ShardedBacktest:
             self._plan.close()
         self._rules.close()
 
-    @cached_property
-    def _changed(self) -> frozenset[Quota]:
-        question = self._question
-        after = question.declared if question.current is None else question.proposed
-        return frozenset(changed_quotas(question.current, after))
-
     @property
     def _clients(self) -> DataFrame:
         return self._traffic.clients.where(F.col("status") == CHARGED)
@@ -231,7 +180,7 @@ class ShardedBacktest:
         busy = min(least_tasks(self._spark), lines // _FEW_ROWS)
         count = max(busy, lines // ROWS_A_PARTITION, traffic.series // _SERIES_A_SHARD, 1)
         shards, large = Shards.of(self._links(), min(count, _MOST_SHARDS)), LargeReplays.none()
-        if self._exact and lines > self._room:
+        if self._form is Form.EXACT and lines > self._room:
             large = find_large(self._clients, self._rules, shards, self._room)
             log_event(_log, "shuffle planned", what="large quota groups", partitions=len(large))
         plan = ShardPlan(
@@ -240,7 +189,6 @@ class ShardedBacktest:
             provenance=provenance,
             undecided=self._undecided(),
             smaller_account=smaller_account(traffic.facts_source.series),
-            changed=self._changed,
             failing=self._failing,
             states_throttles=self._traffic.facts_source.states_throttles,
             advises=self._advises,
@@ -253,7 +201,7 @@ class ShardedBacktest:
         def judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return judge_shards(batches, rules.built(), shipped.built(), of_requests=of_requests)
 
-        met = self._met(exact=self._exact, has_topics=traffic.has_topics)
+        met = self._met(exact=self._form is Form.EXACT, has_topics=traffic.has_topics)
         self._judged = met.mapInArrow(judge, from_arrow_schema(OUT)).persist(StorageLevel.MEMORY_AND_DISK)
 
     def _met(self, *, exact: bool, has_topics: bool) -> DataFrame:
@@ -328,7 +276,7 @@ class ShardedBacktest:
         with logged_stages(_log, self._spark, "shards judged") as event:
             packed = collect_table(self._judged.where(F.col(PARTS).isNotNull()).select(PARTS)).column(0)
             event["results"] = len(packed)
-        return ReportParts.join(PACKED_PARTS.unpack(part.as_py()) for part in packed)
+        return ReportParts.merge(PACKED_PARTS.unpack(part.as_py()) for part in packed)
 
     def _worst(self) -> tuple[BucketVerdict, ...]:
         """The worst rows of the report, and those that fail a rule."""

@@ -10,15 +10,12 @@ import pyarrow as pa
 
 from reconciler.collector import pause_collector
 from reconciler.model import VERDICTS_SCHEMA, BucketVerdict, Provenance, Verdict
-from reconciler.traffic.backtest import BacktestRequest
-from reconciler.traffic.judging.findings import UnkeptLimits
+from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, quota_tables, resolve_series
-from reconciler.traffic.judging.judged_quotas import Quota
-from reconciler.traffic.judging.report_parts import ReportParts
 from reconciler.traffic.judging.sharding import ClientNodes, LargeReplays, Shards, large_groups
-from reconciler.traffic.judging.verdicts import enrich_verdicts
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 from reconciler.traffic.quota_groups import QuotaGroups
+from reconciler.traffic.report_parts import ReportParts
 from reconciler.traffic.shards.blocks import shards_in
 from reconciler.traffic.shards.source import ShardRequests, ShardSeconds
 from reconciler.traffic.shuffle.typed_values import TypedValues
@@ -58,7 +55,7 @@ class ShardRules:
     @classmethod
     def of(cls, question: BacktestRequest) -> ShardRules:
         """Of quotas and what is asked about them."""
-        tables = quota_tables(question.current, question.proposed, question.rule, ())
+        tables = quota_tables(question.current, question.proposed, question.broker.rule, ())
         return cls(question=question, tables=tables, nodes=ClientNodes(*tables))
 
     def is_undecided(self, client: Series) -> bool:
@@ -81,7 +78,6 @@ class ShardPlan:
     provenance: Provenance
     undecided: tuple[Series, ...]
     smaller_account: bool | None
-    changed: frozenset[Quota]
     failing: Failing | None
     advises: bool
     states_throttles: bool
@@ -110,7 +106,7 @@ def judge_shards(
 
 def seconds_of_shards(batches: Iterable[pa.RecordBatch], rules: ShardRules, plan: ShardPlan) -> Iterator[pa.RecordBatch]:
     """``second_frames.OF_GROUPS`` of the shards of a task, whose rows are all sums of whole seconds."""
-    windows = rules.question.window, rules.question.controller_window
+    windows = rules.question.broker.window, rules.question.broker.controller_window
     for blocks in shards_in(batches):
         source = ShardSeconds(blocks, states_throttles=plan.states_throttles)
         groups = _groups_of(source, rules, plan)
@@ -125,23 +121,9 @@ def _groups_of(source: GroupJudge, rules: ShardRules, plan: ShardPlan) -> QuotaG
 @pause_collector()
 def judge_shard(source: GroupJudge, rules: ShardRules, plan: ShardPlan) -> tuple[tuple[BucketVerdict, ...], ReportParts]:
     """The rows of a shard, worst first, and its parts of the report, without means and plots."""
-    question, (before, after) = rules.question, rules.tables
     groups = _groups_of(source, rules, plan)
-    _, decided = groups.judge(question.window, question.controller_window, exact=question.exact, unchanged=question.unchanged)
-    grouping = groups.grouping
-    unkept = UnkeptLimits.of(source.series, grouping, question.window)
-    verdicts = enrich_verdicts(unkept.verdicts(decided), grouping, plan.provenance, question.needs)
-    parts = ReportParts.of(
-        verdicts,
-        unkept,
-        source.series,
-        grouping,
-        (after,) if before is None else (before, after),
-        proposed=question.proposed,
-        changed=plan.changed,
-        capacity=question.capacity,
-    )
-    return verdicts, parts
+    verdicts = groups.judge(rules.question, plan.provenance)
+    return verdicts, ReportParts.of(verdicts, groups, rules.question, {})
 
 
 def _rows_of_shard(verdicts: tuple[BucketVerdict, ...], parts: ReportParts, plan: ShardPlan) -> Iterator[pa.RecordBatch]:

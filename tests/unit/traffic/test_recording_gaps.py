@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import TrafficError
 from reconciler.model import Coverage
-from reconciler.traffic.backtest import Backtest, BacktestRequest
+from reconciler.traffic import Backtest, BacktestRequest
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of
 from reconciler.traffic.opened_traffic import open_traffic
 from reconciler.traffic.recording_gaps import RecordingGap, gap_minutes, read_gaps
