@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.cli.arguments import EntityArguments
-from reconciler.cli.declaration import add_options, option
+from reconciler.cli.declaration import option
 from reconciler.errors import UsageError
 from reconciler.model import DEFAULT, Entity, EntityName, EntityType, MatchKind, Selector, TypeMatch
 from reconciler.resolution import LONGEST_STRING
@@ -72,12 +70,7 @@ class FilterOptions(EntityOptions):
     )
 
 
-def add_entity_options(parser: argparse.ArgumentParser) -> None:
-    """The options of ``EntityOptions``."""
-    add_options(parser, EntityOptions)
-
-
-def entity_of(args: EntityArguments, *, may_be_empty: Collection[str] = ()) -> Entity | None:
+def entity_of(args: EntityOptions, *, may_be_empty: Collection[str] = ()) -> Entity | None:
     """The one entity that ``EntityOptions`` name; ``None`` when none of them was given.
 
     ``may_be_empty``: types whose name may be empty (a client may send no client id, but no quota can be set for that). Raises
@@ -96,7 +89,7 @@ def selector_of(args: FilterOptions) -> Selector:
     return Selector(types=tuple((entity_type, wanted) for _, entity_type, wanted in parts), strict=args.entity_strict)
 
 
-def literal_default_warnings(args: EntityArguments) -> Iterator[str]:
+def literal_default_warnings(args: EntityOptions) -> Iterator[str]:
     """A sentence for each name ``<default>``: it is an ordinary name, and most likely not what was meant."""
     for _, entity_type, wanted in _exact_parts(args):
         if wanted.kind is MatchKind.NAME and wanted.text == _LITERAL_DEFAULT:
@@ -139,7 +132,7 @@ def _parts_in_text(option: str, text: str) -> Iterator[_Part]:
         yield (f"{option} {part}", entity_type, TypeMatch(kind=kind, text=name.replace("\\,", ",")))
 
 
-def _exact_parts(args: EntityArguments) -> Iterator[_Part]:
+def _exact_parts(args: EntityOptions) -> Iterator[_Part]:
     for text in args.entity_name:
         yield _pair("--name", text, MatchKind.NAME)
     for text in args.entity_names:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from reconciler.cli.declaration import option
 from reconciler.cli.entity_options import entity_in_text
-from reconciler.cli.options import section
 from reconciler.errors import UsageError
 from reconciler.text import shown
 
@@ -18,17 +17,14 @@ SET: Final = "--set"
 _FORM: Final = "ENTITY:KEY=VALUE, such as user=alice:producer_byte_rate=5MiB"
 
 
-def add_set_option(parser: argparse.ArgumentParser, *, without: str) -> None:
-    """``--set``. ``without``: what happens where no manifest is given."""
-    section(parser, "Changes").add_argument(
-        SET,
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="ENTITY:KEY=VALUE",
-        help="judge this quota, on top of those of PATH (repeatable). ENTITY is TYPE=NAME,... as in --names, and a TYPE alone is "
-        f"its default, such as user=alice,client-id:producer_byte_rate=5MiB. In a name, write \\, for a comma. {without}",
-    )
+SETTINGS: Final = option(
+    SET,
+    section="Changes",
+    metavar="ENTITY:KEY=VALUE",
+    help="judge this quota, on top of those of PATH (repeatable). ENTITY is TYPE=NAME,... as in --names, and a TYPE alone is its "
+    "default, such as user=alice,client-id:producer_byte_rate=5MiB. In a name, write \\, for a comma. Without PATH, it changes "
+    "the quotas of --current or --bootstrap-server",
+)
 
 
 def parse_settings(texts: Sequence[str]) -> dict[Entity, Mapping[str, float]]:

@@ -71,13 +71,13 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
 
     for name, place in files:
         if _has(result, name):
-            made = _pieces(result, name)
+            made = pieces(result, name)
             write_whole(Path(place), [made] if isinstance(made, str) else made)
     output.print_findings_beside(result.beside)
     if form == "text" and result.view is not None:
         output.print_lines(lines_of(result.view()))
     elif _has(result, form):
-        output.print_pieces(_pieces(result, form))
+        output.print_pieces(pieces(result, form))
     for note in result.notes:
         output.tell(note)
     result.then()
@@ -135,7 +135,8 @@ def lines_of(view: View | Iterable[Block]) -> Iterable[Block]:
     return view.lines if isinstance(view, View) else view
 
 
-def _pieces(result: Result, form: str) -> str | Iterable[str]:
+def pieces(result: Result, form: str) -> str | Iterable[str]:
+    """The result in one of the forms that it has, whole or piece by piece; the text is without colour."""
     if form in result.forms:
         return result.forms[form]()
     if form == "json" and result.document is not None:

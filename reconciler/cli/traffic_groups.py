@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import datetime
 from argparse import ArgumentTypeError
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from reconciler.cli.declaration import option
+
+if TYPE_CHECKING:
+    from reconciler.traffic import Between
+    from reconciler.workflows import BacktestOptions, PrometheusRequest
 
 _REMOTE: Final = "sc://"
 """How an address of Spark Connect begins."""
@@ -125,3 +130,70 @@ class SparkOptions:
     def remote(self) -> str | None:
         """The server of Spark Connect."""
         return self.master if self.master is not None and self.master.startswith(_REMOTE) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How traffic is read: the login and the series of a server, other names of columns, and what may be unreadable."""
+
+    match: tuple[str, ...] = MATCH
+    http_config: Path | None = HTTP_CONFIG
+    traffic_store: Path | None = option(
+        "--traffic-store",
+        section="Traffic",
+        metavar="DIR",
+        help="keep the samples of Prometheus here, so that the next run reads only new ones [default: the user's cache folder]",
+    )
+    known_clients: Path | None = KNOWN_CLIENTS
+    log_timezone: str = LOG_TIMEZONE
+    mapping: Path | None = mapping_option()
+    max_unreadable: float = MAX_UNREADABLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerModelOptions:
+    """The release and the class of the brokers; both override those of the Cluster manifest."""
+
+    kafka_version: str | None = option(
+        "--kafka-version",
+        section="Broker model",
+        metavar="V",
+        help="model this broker release [default: the snapshot's, else 3.8 and newer]",
+    )
+    quota_callback: str | None = option(
+        "--quota-callback",
+        section="Broker model",
+        metavar="MODULE:CLASS",
+        help="import and run this Python class as the brokers' client.quota.callback.class. The class that the Cluster manifest "
+        "names is loaded only with --trusted-ref",
+    )
+
+
+def reading_options(
+    reading: ReadingOptions,
+    spark: SparkOptions,
+    model: BrokerModelOptions,
+    *,
+    traffic: Sequence[str],
+    mapping: Path | None = None,
+    prometheus: PrometheusRequest | None = None,
+    between: Between | None = None,
+) -> BacktestOptions:
+    """How to read ``traffic`` or a server, on which Spark, and the broker that is modelled."""
+    from reconciler.workflows import BacktestOptions
+
+    return BacktestOptions(
+        traffic=tuple(traffic),
+        kafka_version=model.kafka_version,
+        master=spark.own_master,
+        remote=spark.remote,
+        spark_conf=spark.conf,
+        spark_properties=spark.properties_file,
+        log_timezone=reading.log_timezone,
+        mapping=mapping,
+        max_unreadable=reading.max_unreadable,
+        quota_callback=model.quota_callback,
+        prometheus=prometheus,
+        known_clients=reading.known_clients,
+        between=between,
+    )

@@ -12,10 +12,9 @@ from reconciler.cli import options
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
-    from reconciler.cli.arguments import JudgedTrafficArguments
     from reconciler.model import LabelMatcher, MetricServer
     from reconciler.traffic import Between
-    from reconciler.workflows import BacktestOptions, PrometheusRequest
+    from reconciler.workflows import PrometheusRequest
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
@@ -61,28 +60,6 @@ def add_spark_options(parser: argparse.ArgumentParser) -> None:
         help="set this setting of Spark, such as spark.jars.packages (repeatable, secrets belong into --properties-file)",
     )
     group.add_argument("--properties-file", metavar="FILE", help="read settings of Spark from this file, as spark-submit does")
-
-
-def add_broker_model_options(parser: argparse.ArgumentParser) -> None:
-    """The settings and the class of the brokers; all of them override those of the Cluster manifest."""
-    group = options.section(parser, "Broker model")
-    group.add_argument(
-        "--kafka-version", metavar="V", help="model this broker release [default: the snapshot's, else 3.8 and newer]"
-    )
-    group.add_argument("--window-samples", type=int, metavar="N", help="use this quota.window.num [default: 11]")
-    group.add_argument("--window-seconds", type=int, metavar="N", help="use this quota.window.size.seconds [default: 1]")
-    group.add_argument(
-        "--controller-window-samples", type=int, metavar="N", help="use this controller.quota.window.num [default: 11]"
-    )
-    group.add_argument(
-        "--controller-window-seconds", type=int, metavar="N", help="use this controller.quota.window.size.seconds [default: 1]"
-    )
-    group.add_argument(
-        "--quota-callback",
-        metavar="MODULE:CLASS",
-        help="import and run this Python class as the brokers' client.quota.callback.class. The class that the Cluster manifest "
-        "names is loaded only with --trusted-ref",
-    )
 
 
 def share(text: str) -> float:
@@ -155,8 +132,8 @@ def prometheus_request(
     since: datetime.datetime | None,
     until: datetime.datetime | None,
     match: Sequence[str],
-    http_config: str | None,
-    store: str | None,
+    http_config: str | Path | None,
+    store: str | Path | None,
     server: MetricServer | None = None,
     store_option: str | None = "--traffic-store",
 ) -> PrometheusRequest | None:
@@ -188,41 +165,6 @@ def prometheus_request(
         store=Path(store) if store else None,
         http_config=Path(http_config) if http_config else None,
         match=tuple(map(label_matcher, match)),
-    )
-
-
-def backtest_options(
-    args: JudgedTrafficArguments,
-    *,
-    traffic: Sequence[str],
-    mapping: str | None,
-    prometheus: PrometheusRequest | None = None,
-    between: Between | None = None,
-) -> BacktestOptions:
-    """How to read ``traffic`` or a server, on which Spark, and the broker that is modelled."""
-    from reconciler.workflows import BacktestOptions, ModelOptions
-
-    return BacktestOptions(
-        traffic=tuple(traffic),
-        kafka_version=args.kafka_version,
-        master=args.master,
-        remote=args.remote,
-        memory=args.memory,
-        spark_conf=args.conf,
-        spark_properties=Path(args.properties_file) if args.properties_file else None,
-        log_timezone=args.log_timezone,
-        mapping=Path(mapping) if mapping else None,
-        max_unreadable=args.max_unreadable,
-        model=ModelOptions(
-            window_samples=args.window_samples,
-            window_seconds=args.window_seconds,
-            controller_window_samples=args.controller_window_samples,
-            controller_window_seconds=args.controller_window_seconds,
-            quota_callback=args.quota_callback,
-        ),
-        prometheus=prometheus,
-        known_clients=Path(args.known_clients) if args.known_clients else None,
-        between=between,
     )
 
 

@@ -99,16 +99,12 @@ class SessionOptions:
 
     def __post_init__(self) -> None:
         """Refuse early what would fail late, in Java's words."""
-        if self.remote is not None and self.master is not None:
-            raise UsageError("give --master or --remote, not both")
         if self.remote is not None and not re.match(r"sc://[^/]", self.remote):
-            raise UsageError(
-                f"--remote {self.remote}: an address of a Spark Connect server begins with sc://, as sc://host:15002"
-            )
+            raise UsageError(f"--master {self.remote}: write the address of a Spark Connect server as sc://host:15002")
         if self.master is not None and not _MASTER.fullmatch(self.master):
             raise UsageError(
-                f"--master {self.master}: write local[*], local[4], spark://host:7077, yarn, or k8s://https://host:443, "
-                "for a Spark Connect server --remote sc://host:15002"
+                f"--master {self.master}: write local[*], local[4], spark://host:7077, yarn, k8s://https://host:443, or "
+                "sc://host:15002 for a Spark Connect server"
             )
 
     @property

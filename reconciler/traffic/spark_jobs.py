@@ -198,7 +198,7 @@ _KNOWN: Final = {
     r"reading file (?P<what>[^\n]+?)\.(\s|$)[\s\S]*(Unexpected end of input stream|ZipException|incorrect (data|header) check|"
     r"not a gzip file|invalid (block type|stored block|code lengths|distance))": "the compressed file {what} is damaged or cut "
     "short: take it out, or unpack what is left of it with gzip -dc",
-    r"OutOfMemoryError|Container killed .* memory": "Spark ran out of memory: give it more with --memory, or its executors",
+    r"OutOfMemoryError|Container killed .* memory": "Spark ran out of memory: give it more with --conf spark.driver.memory=SIZE",
     r"Cannot run program \"(?P<what>[^\"]+)\"": f"the workers cannot start {{what}}: {_PYTHON}",
     r"Python worker (exited unexpectedly|failed to connect)|(Broken pipe|Connection reset|EOFException)[\s\S]{0,2000}"
     r"org\.apache\.spark\.(api|sql\.execution)\.python\.": "a Python process of a worker ended, perhaps for want of memory",

@@ -74,7 +74,7 @@ def require_remote_packages() -> None:
     """Raise ``MissingDependencyError`` unless what a client of Spark Connect needs beside that can be imported."""
     for module in _REMOTE:
         if not _is_there(module):
-            raise MissingPackageError("--remote needs", module)
+            raise MissingPackageError("--master sc:// needs", module)
 
 
 def _is_there(module: str) -> bool:

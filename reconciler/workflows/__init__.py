@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         set_quotas,
     )
     from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
-    from reconciler.workflows.broker_model import ModelOptions
     from reconciler.workflows.callback_leaders import uses_leaders
     from reconciler.workflows.changed_clusters import PLACEHOLDER, find_changed_clusters
     from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic

@@ -35,7 +35,7 @@ from reconciler.ports import Progress
 from reconciler.resolution import GROUP_CALLBACK
 from reconciler.resolution import callback_notes as quota_class_notes
 from reconciler.text import shown_part
-from reconciler.workflows.broker_model import ModelOptions, broker_model, release
+from reconciler.workflows.broker_model import broker_model, release
 from reconciler.workflows.callback_leaders import leader_notes
 from reconciler.workflows.expiries import judged_notes
 from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
@@ -67,7 +67,8 @@ class BacktestOptions:
     exact: bool = False
     mapping: Path | None = None
     max_unreadable: float = 0.01
-    model: ModelOptions = field(default_factory=ModelOptions)
+    quota_callback: str | None = None
+    """``MODULE:CLASS``, over that of the Cluster manifest."""
     plots: int = 0
     """Of how many buckets, the worst ones, the report has the rate over time: one more look at their traffic."""
     prometheus: PrometheusRequest | None = None
@@ -289,7 +290,13 @@ def backtest_request(proposal: Proposal, options: BacktestOptions) -> BacktestRe
     from reconciler.traffic import BacktestRequest
 
     version = options.kafka_version or proposal.kafka_version
-    model = broker_model(proposal.spec, options.model, version=version, trusted=proposal.trusted, leaders=proposal.leaders)
+    model = broker_model(
+        proposal.spec,
+        version=version,
+        quota_callback=options.quota_callback,
+        trusted=proposal.trusted,
+        leaders=proposal.leaders,
+    )
     return BacktestRequest(
         current=proposal.current,
         proposed=proposal.proposed,

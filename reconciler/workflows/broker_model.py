@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import importlib.machinery
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -37,40 +36,23 @@ _FORGETTING: Final = (4, 2)
 """The first release that forgets a kind of quota when the last of that kind is removed (KAFKA-19282)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelOptions:
-    """What the command line states of the brokers, over what the Cluster manifest states; ``None``: nothing."""
-
-    window_samples: int | None = None
-    window_seconds: int | None = None
-    controller_window_samples: int | None = None
-    controller_window_seconds: int | None = None
-    quota_callback: str | None = None
-    """``MODULE:CLASS``."""
-
-
 def broker_model(
     spec: ClusterSpec,
-    options: ModelOptions,
     *,
     version: str | None,
+    quota_callback: str | None = None,
     trusted: TrustedTree | None = None,
     leaders: LeaderSpread | None = None,
 ) -> BrokerModel:
     """The brokers of a version. ``leaders``: of the cluster's partitions, which the plugin of groups gets.
 
+    ``quota_callback``: ``MODULE:CLASS``, over that of the Cluster manifest.
+
     Raises ``UsageError`` for an invalid version or number, ``UntrustedError`` or ``QuotaCallbackError`` for the callback.
     """
     from reconciler.traffic import BrokerModel, BrokerRule, Era, Window
 
-    asked = {
-        WINDOW_NUM: options.window_samples,
-        WINDOW_SECONDS: options.window_seconds,
-        CONTROLLER_WINDOW_NUM: options.controller_window_samples,
-        CONTROLLER_WINDOW_SECONDS: options.controller_window_seconds,
-    }
-    given = {name: _checked(name, value) for name, value in asked.items() if value is not None}
-    settings = {**BROKER_SETTINGS, **spec.brokers.settings, **given}
+    settings = {**BROKER_SETTINGS, **spec.brokers.settings}
     for number, seconds in ((WINDOW_NUM, WINDOW_SECONDS), (CONTROLLER_WINDOW_NUM, CONTROLLER_WINDOW_SECONDS)):
         if settings[number] * settings[seconds] > _LONGEST_S:
             raise UsageError(
@@ -79,14 +61,14 @@ def broker_model(
     numbers = release(version)
     era = Era.OVERLAPPING if numbers is None or version is None else Era.of_version(version)
     remembers_kinds = None if numbers is None else numbers < _FORGETTING
-    make = chosen_callback(spec, trusted, named=options.quota_callback, remembers_kinds=bool(remembers_kinds))
-    name = options.quota_callback or (spec.brokers.callback.name if spec.brokers.callback else "")
+    make = chosen_callback(spec, trusted, named=quota_callback, remembers_kinds=bool(remembers_kinds))
+    name = quota_callback or (spec.brokers.callback.name if spec.brokers.callback else "")
     return BrokerModel(
         window=Window(samples=settings[WINDOW_NUM], sample_ms=settings[WINDOW_SECONDS] * 1000, era=era),
         controller_window=Window(
             samples=settings[CONTROLLER_WINDOW_NUM], sample_ms=settings[CONTROLLER_WINDOW_SECONDS] * 1000, era=era
         ),
-        settings_from=_words(given=bool(given), written=bool(spec.brokers.settings)),
+        settings_from="the Cluster manifest" if spec.brokers.settings else "Kafka's defaults",
         rule=BrokerRule(
             callback=make,
             callback_name=name,
@@ -105,17 +87,6 @@ def release(version: str | None) -> tuple[int, int] | None:
         return int(parts[0]), int(parts[1]) if len(parts) > 1 else 0
     except ValueError as error:
         raise UsageError(f"--kafka-version {version}: write a release such as 3.9 or 4.3.1") from error
-
-
-def _checked(name: str, value: int) -> int:
-    if not 1 <= value <= _MOST:
-        raise UsageError(f"{name} {value}: give a whole number from 1 to {_MOST}")
-    return value
-
-
-def _words(*, given: bool, written: bool) -> str:
-    sources = [*(["the command line"] if given else []), *(["the Cluster manifest"] if written else [])]
-    return " and ".join(sources) or "Kafka's defaults"
 
 
 def chosen_callback(

@@ -140,7 +140,7 @@ def _follow(
 
 def _require_options(options: DaysOptions) -> None:
     if options.remote is not None:
-        raise UsageError("--out needs the driver of Spark in this process: leave out --remote, and give --master")
+        raise UsageError("--out needs the driver of Spark in this process: give a --master that is not sc://")
     if not options.follow:
         of_streams = {"--once": options.once, "--checkpoint": options.checkpoint, "--consumer-config": options.consumer_config}
         for name, value in of_streams.items():

@@ -74,7 +74,7 @@ def served() -> dict[str, str | None]:
     rows = re.findall(r"^\| (?:`(?P<extra>\w+)`|none) \|[^|]*\|(?P<serves>[^|]*)\|$", text, re.MULTILINE)
     found: dict[str, str | None] = {}
     for extra, serves in rows:
-        for command in re.findall(r"`([a-z -]+)`(?! on GitLab)", serves):
+        for command in re.findall(r"`((?:tool )?[a-z-]+)`(?! on GitLab)", serves):
             assert command not in found, command
             found[command] = extra or None
     return found

@@ -146,7 +146,6 @@ def test_an_addition_that_overrides_a_declared_limit_is_drift_in_every_form(chec
     assert added["keys"][RATE]["overrides"] == {"entity": {"user": "alice"}, "value": 1048576, "level": 3}
     assert (unmanaged["class"], unmanaged["in_scope"]) == ("unmanaged", True)
     assert "::warning title=drift/added::user=alice client-id=loader" in files["github"]
-    assert "| added |" in files["summary"]
     assert "overrides `user=alice` (1 MiB/s)" in files["summary"]
     assert "client-id=stranger" in files["summary"]
     assert [one["ruleId"] for one in json.loads(files["sarif"])["runs"][0]["results"]] == ["drift/added"]

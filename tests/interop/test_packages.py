@@ -99,7 +99,7 @@ def test_a_backtest_on_spark_is_that_of_one_process(version: str, folder: Path) 
     backtest = (folder / "venv/bin/kafka-quotas", "backtest", "quickstart", "--traffic", RECORDING.name, "--format", "json")
 
     here = json.loads(python.run(*backtest, folder=folder).stdout)
-    on_spark = json.loads(python.run(*backtest, "--master", "local[2]", "--memory", "1g", folder=folder).stdout)
+    on_spark = json.loads(python.run(*backtest, "--master", "local[2]", "--conf", "spark.driver.memory=1g", folder=folder).stdout)
 
     assert here["verdicts"]
     assert on_spark["verdicts"] == here["verdicts"]

@@ -14,6 +14,7 @@ from tests.support.measured_totals import KEY, MEASURED, SKEWED, TOTAL, measured
 from tests.support.partition_senders import create_placed_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
+SHORT_WINDOW = {"quota.window.num": 3, "quota.window.size.seconds": 1}
 
 
 def test_the_plugin_keeps_a_total_with_skewed_leaders(tmp_path: Path) -> None:
@@ -22,7 +23,7 @@ def test_the_plugin_keeps_a_total_with_skewed_leaders(tmp_path: Path) -> None:
         create_placed_topic(servers, "skewed", placed(SKEWED))
         callback = {"class": SETTINGS["client.quota.callback.class"]}
         connection = {"bootstrapServers": servers.split(",")}
-        (tmp_path / "prod.yaml").write_text(cluster(connection=connection, quotaCallback=callback))
+        (tmp_path / "prod.yaml").write_text(cluster(connection=connection, quotaCallback=callback, brokerSettings=SHORT_WINDOW))
         names = {"plugin-even": True, "plugin-free": False}
         value = {"proportional": TOTAL, "topics": ["skewed"]}
         (tmp_path / "quotas.yaml").write_text(quotas(({"client-id": list(names)}, {KEY: value})))
@@ -31,7 +32,7 @@ def test_the_plugin_keeps_a_total_with_skewed_leaders(tmp_path: Path) -> None:
         senders = [sender for name, even in names.items() for sender in senders_of(sandbox, name, "skewed", SKEWED, even=even)]
         rates = measured_rates(sandbox, senders)
         logs = [word for node in sandbox.nodes for word in ("--traffic", f"{node.id}={node.request_log_file}")]
-        more = ("--factor", "1.5", "--window-samples", "3", "--window-seconds", "1", "--format", "json")
+        more = ("--factor", "1.5", "--format", "json")
         simulated = invoke("backtest", ".", "--bootstrap-server", servers, *logs, *more, cwd=tmp_path)
         assert simulated.code == 0, simulated.err
     print(table(rates))

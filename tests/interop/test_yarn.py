@@ -35,7 +35,7 @@ MANIFEST = quotas(
 )
 PATIENCE_S = 600
 HERE = ("--master", "local[2]")
-THERE = ("--master", "yarn", "--memory", "1g")
+THERE = ("--master", "yarn", "--conf", "spark.driver.memory=1g")
 POISON = 'raise SystemExit("a module of the working directory ran")\n'
 
 

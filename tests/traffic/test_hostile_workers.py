@@ -59,7 +59,7 @@ def test_what_workers_return_is_data(tmp_path: Path) -> None:
     server.mkdir()
     with connect_server(server, runs=poison) as address:
         done = run(
-            "backtest", "quotas.yaml", "--traffic", "traffic.parquet", "--out", "parquet=rows", "--remote", address,
+            "backtest", "quotas.yaml", "--traffic", "traffic.parquet", "--out", "parquet=rows", "--master", address,
             cwd=tmp_path, env=spark_environment(tmp_path), timeout=PATIENCE_S,
         )  # fmt: skip
 

@@ -13,7 +13,6 @@ from reconciler.model.units import LeaderSpread
 from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.resolution.reserved_users import ProportionalTotal, reserved_entity
 from reconciler.workflows.backtest import BacktestOptions, Proposal, proposal_of_settings, run_backtest
-from reconciler.workflows.broker_model import ModelOptions
 from reconciler.workflows.situations import Situation, run_situation
 from tests.builders import current, user
 from tests.support.recorded_parquet import Flow, write_traffic
@@ -21,7 +20,6 @@ from tests.support.recorded_parquet import Flow, write_traffic
 KEY = "producer_byte_rate"
 LEADERS = LeaderSpread(partitions=((1, 3), (2, 2), (3, 1)), by_topic={"orders": ((1, 1, 1, 2, 2, 3), 6)})
 ALICE = user("alice")
-PLUGIN = ModelOptions(quota_callback=GROUP_CALLBACK)
 
 
 @pytest.fixture
@@ -41,7 +39,7 @@ def proposal(leaders: LeaderSpread | None, version: str = "4.3") -> Proposal:
 
 def judged(history: Path, leaders: LeaderSpread | None, version: str = "4.3") -> BacktestReport:
     changed = replace(proposal(leaders, version), current=None)
-    return run_backtest(changed, BacktestOptions(traffic=(str(history),), model=PLUGIN))
+    return run_backtest(changed, BacktestOptions(traffic=(str(history),), quota_callback=GROUP_CALLBACK))
 
 
 def limits(report: BacktestReport) -> dict[int, float | None]:
@@ -76,7 +74,7 @@ def test_a_lost_brokers_leaders_raise_the_parts_of_the_others(history: Path) -> 
     state = replace(
         current(dict(proposal(None).proposed)), cluster=ClusterIdentity(name=None, id="c1", kafka_version="4.3"), leaders=LEADERS
     )
-    options = BacktestOptions(traffic=(str(history),), model=PLUGIN)
+    options = BacktestOptions(traffic=(str(history),), quota_callback=GROUP_CALLBACK)
     report = run_situation(Situation(without=(1,)), None, state, options)
     # Broker 2 takes over two of the three partitions of broker 1, and broker 3 one: 4 and 2 of 6.
     assert limits(report) == {2: 4000.0, 3: 2000.0}

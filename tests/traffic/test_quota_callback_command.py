@@ -194,24 +194,16 @@ def test_a_class_that_cannot_be_used_is_one_sentence(
 
 
 @pytest.mark.spark
-def test_window_settings_of_the_document_are_overridden_by_options(
-    merged: GitRepository, log: Path, warm_command: Command
-) -> None:
+def test_window_settings_are_those_of_the_cluster_manifest(merged: GitRepository, log: Path, warm_command: Command) -> None:
     text = (EXAMPLE / "cluster.yaml").read_text(encoding="utf-8").partition("  # What the brokers'")[0]
-    merged.write("cluster.yaml", text + ANY_LENGTH + "  brokerSettings: {quota.window.num: 3, quota.window.size.seconds: 5}\n")
+    merged.write("cluster.yaml", text + ANY_LENGTH + "  brokerSettings: {quota.window.num: 3, quota.window.size.seconds: 20}\n")
     merged.write("quotas.yaml", (EXAMPLE / "quotas.yaml").read_text(encoding="utf-8").replace("payments_", "payments_api"))
     merged.commit()
-    done = backtest(merged, log, "--format", "json", "--window-seconds", "20", command=warm_command)
+    done = backtest(merged, log, "--format", "json", command=warm_command)
     assert done.code == 0, done.err
     said = " ".join(done.json()["provenance"]["assumptions"])
     assert "3 samples of 20 s (quota.window.num and quota.window.size.seconds from " in said
-    assert "the command line and the Cluster manifest)" in said
+    assert "the Cluster manifest)" in said
     assert done.json()["provenance"]["form"] == "seconds"
     # 80 kB/s for 40 s in a window of 40 s: nobody is over 100 KiB/s, whatever the default window would say.
     assert {v["verdict"] for v in done.json()["verdicts"]} == {"clear"}
-
-
-def test_a_window_is_a_number_of_samples(merged: GitRepository, log: Path) -> None:
-    done = backtest(merged, log, "--quota-callback", CLASS, "--window-samples", "0")
-    assert (done.code, done.out) == (64, "")
-    assert "quota.window.num 0: give a whole number from 1" in done.err

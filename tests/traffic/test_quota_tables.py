@@ -11,7 +11,7 @@ from reconciler.model.entity import Entity
 from reconciler.traffic.judging.grouping import BrokerRule, Series, group_series, has_unlimited, quota_tables
 from reconciler.traffic.kernels.sampled_rate import Era, Window
 from reconciler.traffic.kinds import Kind
-from reconciler.workflows.broker_model import ModelOptions, broker_model
+from reconciler.workflows.broker_model import broker_model
 from tests.builders import cluster_spec
 
 PRODUCE = "producer_byte_rate"
@@ -42,7 +42,7 @@ def test_who_is_unlimited_moves_where_kinds_are_remembered_and_nobody_else(remem
     ],
 )  # fmt: skip
 def test_the_version_decides(version: str | None, remembers: bool | None, era: Era) -> None:
-    model = broker_model(ClusterSpec(), ModelOptions(), version=version)
+    model = broker_model(ClusterSpec(), version=version)
     assert (model.rule.remembers_kinds, model.window) == (remembers, Window(era=era))
     for quotas, matters in (({}, True), ({APP: {PRODUCE: 5.0}}, False)):
         grouping = group_series(CLIENTS, *quota_tables(None, quotas, model.rule, {1}))
@@ -50,13 +50,12 @@ def test_the_version_decides(version: str | None, remembers: bool | None, era: E
         assert ("removed since they started" in said) == (matters and remembers is not False)
 
 
-def test_options_go_before_the_document_and_that_before_the_defaults() -> None:
+def test_the_manifest_goes_before_the_defaults() -> None:
     spec = cluster_spec(settings={"quota.window.num": 31, "controller.quota.window.size.seconds": 3})
-    model = broker_model(spec, ModelOptions(window_samples=5, controller_window_samples=100), version="3.6")
-    assert model.window == Window(samples=5, sample_ms=1000, era=Era.DROPPING)
-    assert (model.controller_window.samples, model.controller_window.sample_ms) == (100, 3000)
-    assert model.settings_from == "the command line and the Cluster manifest"
-    with pytest.raises(UsageError, match=r"quota.window.size.seconds 0: give a whole number"):
-        broker_model(spec, ModelOptions(window_seconds=0), version=None)
+    model = broker_model(spec, version="3.6")
+    assert model.window == Window(samples=31, sample_ms=1000, era=Era.DROPPING)
+    assert (model.controller_window.samples, model.controller_window.sample_ms) == (11, 3000)
+    assert model.settings_from == "the Cluster manifest"
+    spec = cluster_spec(settings={"quota.window.num": 100_000, "quota.window.size.seconds": 100_000})
     with pytest.raises(UsageError, match=r"quota.window.num times quota.window.size.seconds is 10000000000 s"):
-        broker_model(spec, ModelOptions(window_samples=100_000, window_seconds=100_000), version=None)
+        broker_model(spec, version=None)

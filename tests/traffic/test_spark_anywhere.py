@@ -62,13 +62,13 @@ def cluster_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def standalone(cluster_folder: Path) -> Iterator[tuple[str, ...]]:
     with standalone_cluster(cluster_folder) as master:
-        yield ("--master", master, "--memory", "1g")
+        yield ("--master", master, "--conf", "spark.driver.memory=1g")
 
 
 @pytest.fixture(scope="module")
 def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
     with connect_server(tmp_path_factory.mktemp("connect")) as address:
-        yield ("--remote", address)
+        yield ("--master", address)
 
 
 POISON = """import os, sys
@@ -372,8 +372,7 @@ def wheel(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--remote", "spark://127.0.0.1:1"), "begins with sc://"),
-        (("--master", "sc://127.0.0.1:1"), "--remote sc://host:15002"),
+        (("--master", "sc:///x"), "as sc://host:15002"),
         (("--master", "locl"), "write local[*]"),
     ],
 )
@@ -385,7 +384,7 @@ def test_an_address_of_the_wrong_kind_is_wrong_usage(options: tuple[str, ...], w
 
 
 def test_a_server_that_is_not_there_is_a_sentence(folder: Path) -> None:
-    done = run("backtest", "quotas", "--traffic", LOG, "--remote", "sc://127.0.0.1:1", cwd=folder)
+    done = run("backtest", "quotas", "--traffic", LOG, "--master", "sc://127.0.0.1:1", cwd=folder)
 
     assert done.code == 1
     assert "Spark does not start on sc://127.0.0.1:1" in done.err

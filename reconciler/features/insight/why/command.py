@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
 import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from reconciler.cli import entity_options, exit_codes, options, output
-from reconciler.cli.arguments import JudgedTrafficArguments, typed
-from reconciler.cli.traffic_options import (
-    add_broker_model_options,
-    add_known_clients_option,
-    add_prometheus_login_options,
-    add_reading_options,
-    add_spark_options,
-    backtest_options,
-    prometheus_request,
-)
-from reconciler.errors import ManifestError, UsageError
+from reconciler.cli import entity_options, exit_codes, option_groups, output
+from reconciler.cli.declaration import argument, group, option
+from reconciler.cli.results import Result
+from reconciler.cli.traffic_groups import BrokerModelOptions, ReadingOptions, SparkOptions, reading_options, traffic_option
+from reconciler.cli.traffic_options import prometheus_request
+from reconciler.errors import UsageError
 from reconciler.text import shown
 
 if TYPE_CHECKING:
@@ -29,102 +22,81 @@ if TYPE_CHECKING:
     from reconciler.model import Entity, MetricServer
     from reconciler.workflows import BacktestOptions
 
+_MODEL: Final = BrokerModelOptions(kafka_version=None, quota_callback=None)
+"""Of the brokers, their snapshot and the Cluster manifest are enough."""
+
 _AROUND: Final = datetime.timedelta(hours=1)
 _FORMS: Final = ("%H:%M", "%H:%M:%S")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhyArguments(JudgedTrafficArguments):
+class IncidentTimes:
+    """When the client was throttled."""
+
+    at: str | None = option(
+        "--at", metavar="TIME", help='explain the incident at or nearest to this time, such as "14:03" or 2026-11-22T14:03:00Z'
+    )
+    since: str | None = option("--since", metavar="TIME", help="look from this time on [default: 1 h before --at or --until]")
+    until: str | None = option("--until", metavar="TIME", help="look up to this time [default: 1 h after --at, else now]")
+    timezone: str | None = option(
+        "--timezone", metavar="TZ", help="read and print times without an offset in this time zone [default: --log-timezone]"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyArguments:
     """The command line of ``why``."""
 
-    entity_name: tuple[str, ...]
-    entity_names: tuple[str, ...]
-    entity_defaults: tuple[str, ...]
-    at: str | None
-    since: str | None
-    until: str | None
-    timezone: str | None
-    audit: tuple[str, ...]
-    detailed_exitcode: bool
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``why``."""
-    parser.add_argument(
-        "paths",
+    paths: tuple[str, ...] = argument(
+        "PATH",
         nargs="*",
         default=[],
-        metavar="PATH",
         help="manifests in git, for the quotas of that time and the commits that set them [default: ., if it has manifests, and "
         "none with --bootstrap-server or --zookeeper]",
     )
-    parser.add_argument(
-        "--at", metavar="TIME", help='explain the incident at or nearest to this time, such as "14:03" or 2026-11-22T14:03:00Z'
-    )
-    parser.add_argument("--since", metavar="TIME", help="look from this time on [default: 1 h before --at or --until]")
-    parser.add_argument("--until", metavar="TIME", help="look up to this time [default: 1 h after --at, else now]")
-    parser.add_argument(
-        "--timezone", metavar="TZ", help="read and print times without an offset in this time zone [default: --log-timezone]"
-    )
-    entity_options.add_entity_options(parser)
-    group = options.section(parser, "Traffic")
-    group.add_argument(
-        "--traffic",
-        action="append",
-        default=[],
-        metavar="SOURCE",
-        help="look at this traffic: request logs or violation logs as [BROKER=]PATH, Parquet, a folder of compact, or "
+    times: IncidentTimes = group(IncidentTimes)
+    entity: entity_options.EntityOptions = group(entity_options.EntityOptions)
+    traffic: tuple[str, ...] = traffic_option(
+        "look at this traffic: request logs or violation logs as [BROKER=]PATH, Parquet, a folder of compact, or "
         "prometheus+http(s)://HOST[:PORT][/PATH] (repeatable, also for several kinds) [default: spec.traffic of the Cluster "
-        "manifest]",
+        "manifest]"
     )
-    group.add_argument(
+    audit: tuple[str, ...] = option(
         "--audit",
-        action="append",
-        default=[],
+        section="Traffic",
         metavar="FILE",
         help="take the applied commits from this file of apply --audit or run --audit (repeatable)",
     )
-    add_prometheus_login_options(parser)
-    add_known_clients_option(parser)
-    add_reading_options(parser)
-    add_spark_options(parser)
-    add_broker_model_options(parser)
-    options.add_cluster_options(parser)
-    options.add_current_option(parser, "take quotas beside the manifests from this snapshot instead of the live cluster")
-    options.add_detailed_exitcode_option(parser, "exit 2 when the client was throttled, or by computation would have been")
-    options.add_output_options(parser)
+    reading: ReadingOptions = group(ReadingOptions)
+    spark: SparkOptions = group(SparkOptions)
+    connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
+    current: str | None = option_groups.current("take quotas beside the manifests from this snapshot instead of the live cluster")
+    detailed_exitcode: bool = option_groups.detailed_exitcode(
+        "exit 2 when the client was throttled, or by computation would have been"
+    )
+    format: str = option_groups.format_option()
 
 
-def parse(namespace: argparse.Namespace) -> WhyArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(WhyArguments, namespace)
-
-
-def run(args: WhyArguments) -> int:
-    """Explain and print; 1 when it is not known whether the client was throttled."""
+def run(args: WhyArguments) -> Result:
+    """Explain; exit 1 when it is not known whether the client was throttled."""
     from reconciler.features.insight.why.explain import explain_incident
     from reconciler.features.insight.why.incident import IncidentAnswer
 
-    options.check_one_state(args, args.current)
-    try:
-        report = explain_incident(_request(args), progress=output.StderrProgress())
-    except ManifestError as error:
-        if error.findings:
-            output.print_findings(args, error.findings, to_stdout=True)
-        raise
-    print_incident(args, report)
+    report = explain_incident(_request(args), progress=output.StderrProgress())
+    code = exit_codes.DONE
     if report.answer is IncidentAnswer.UNKNOWN:
-        return exit_codes.NOT_DONE
-    differs = report.answer is not IncidentAnswer.CLEAR
-    return exit_codes.DIFFERENCES if args.detailed_exitcode and differs else exit_codes.DONE
+        code = exit_codes.NOT_DONE
+    elif args.detailed_exitcode and report.answer is not IncidentAnswer.CLEAR:
+        code = exit_codes.DIFFERENCES
+    return result_of_incident(report, code)
 
 
-def print_incident(args: WhyArguments, report: IncidentReport) -> None:
-    """Print a report in the form of ``--format``."""
+def result_of_incident(report: IncidentReport, code: int = exit_codes.DONE) -> Result:
+    """A report as text and as a document."""
     from reconciler.features.insight.why.document import incident_to_json
     from reconciler.features.insight.why.text import incident_lines
 
-    output.print_result(args, document=lambda: incident_to_json(report), lines=lambda: incident_lines(report))
+    return Result(exit=code, view=lambda: incident_lines(report), document=lambda: incident_to_json(report))
 
 
 def _request(args: WhyArguments) -> IncidentRequest:
@@ -132,9 +104,10 @@ def _request(args: WhyArguments) -> IncidentRequest:
     from reconciler.features.insight.why.explain import IncidentRequest
     from reconciler.features.insight.why.past_quotas import QuotaSources
 
-    client = _client(args)
-    zone = _zone(args.timezone or args.log_timezone)
-    at, since, until = _times(args, zone, now=datetime.datetime.now(datetime.UTC))
+    access = args.connection.access(args.current)
+    client = _client(args.entity)
+    zone = _zone(args.times.timezone or args.reading.log_timezone)
+    at, since, until = _times(args.times, zone, now=datetime.datetime.now(datetime.UTC))
     runs = read_report_inputs(args.audit, ()).runs if args.audit else ()
     return IncidentRequest(
         client=client,
@@ -142,12 +115,12 @@ def _request(args: WhyArguments) -> IncidentRequest:
         since=since,
         until=until,
         zone=zone.key,
-        quotas=QuotaSources(paths=args.paths, cluster=args.cluster, access=options.access(args, current=args.current), runs=runs),
+        quotas=QuotaSources(paths=args.paths, cluster=args.connection.cluster, access=access, runs=runs),
         traffic=lambda server: tuple(_traffic(args, since, until, server)),
     )
 
 
-def _client(args: WhyArguments) -> Entity:
+def _client(args: entity_options.EntityOptions) -> Entity:
     from reconciler.workflows import require_client
 
     if args.entity_defaults:
@@ -164,18 +137,19 @@ def _traffic(
     """How each kind of traffic is read. A mapping is for the metrics of a server where there is one, else for files."""
     from reconciler.workflows import is_prometheus, traffic_by_kind
 
-    servers = [argument for argument in args.traffic if is_prometheus(argument)]
-    files = [argument for argument in args.traffic if not is_prometheus(argument)]
+    reading = args.reading
+    servers = [place for place in args.traffic if is_prometheus(place)]
+    files = [place for place in args.traffic if not is_prometheus(place)]
     is_read = bool(servers) or (server is not None and not files)
     times = {"since": since, "until": until} if is_read else {"since": None, "until": None}
-    for kind in traffic_by_kind(files, is_mapped=bool(args.mapping) and not servers):
-        yield backtest_options(args, traffic=kind, mapping=None if servers else args.mapping)
-    for arguments in [[argument] for argument in servers] or [files]:
+    for kind in traffic_by_kind(files, is_mapped=bool(reading.mapping) and not servers):
+        yield reading_options(reading, args.spark, _MODEL, traffic=kind, mapping=None if servers else reading.mapping)
+    for places in [[place] for place in servers] or [files]:
         prometheus = prometheus_request(
-            arguments, match=args.match, http_config=args.http_config, store=args.traffic_store, server=server, **times
+            places, match=reading.match, http_config=reading.http_config, store=reading.traffic_store, server=server, **times
         )
         if prometheus is not None:
-            yield backtest_options(args, traffic=(), mapping=args.mapping, prometheus=prometheus)
+            yield reading_options(reading, args.spark, _MODEL, traffic=(), mapping=reading.mapping, prometheus=prometheus)
 
 
 def _zone(name: str) -> zoneinfo.ZoneInfo:
@@ -186,7 +160,7 @@ def _zone(name: str) -> zoneinfo.ZoneInfo:
 
 
 def _times(
-    args: WhyArguments, zone: zoneinfo.ZoneInfo, *, now: datetime.datetime
+    args: IncidentTimes, zone: zoneinfo.ZoneInfo, *, now: datetime.datetime
 ) -> tuple[datetime.datetime | None, datetime.datetime, datetime.datetime]:
     """``--at``, ``--since`` and ``--until``, UTC."""
     at, since, until = (
