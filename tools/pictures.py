@@ -130,8 +130,7 @@ def write_example(folder: Path) -> None:
     _run(folder, "plan", "quotas", "--current", "now.json", "--out", "markdown=plan.md", "--out", "html=plan.html")
     outs = [part for form in ("html=backtest.html", "json=backtest.json") for part in ("--out", form)]
     _run(folder, "backtest", "quotas", "--current", "now.json", "--traffic", "traffic.parquet", *outs)
-    shown = ("--backtest", "backtest.json", "--out", "html=report.html")
-    _run(folder, "report", "quotas", "--current", "now.json", *shown)
+    _run(folder, "report", "quotas", "--current", "now.json", "--out", "html=report.html")
 
 
 def _manifest(owner: str, users: dict[str, dict[str, int]]) -> str:

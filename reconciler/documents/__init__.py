@@ -17,10 +17,9 @@ if TYPE_CHECKING:
         read_apply_report,
         read_apply_summary,
     )
-    from reconciler.documents.audit import AuditedRun, audit_text, audit_to_json, failed_audit_to_json, read_audit_line
-    from reconciler.documents.backtest import backtest_to_json, read_backtest, unjudged_to_json
+    from reconciler.documents.audit import AuditedRun, audit_text, audit_to_json, failed_audit_to_json
+    from reconciler.documents.backtest import backtest_to_json, read_backtest
     from reconciler.documents.backtest_headline import Tone, headline
-    from reconciler.documents.backtest_metrics import metrics_to_json, observations_to_json
     from reconciler.documents.baseline import RecordedBaseline, baseline_to_json, read_baseline
     from reconciler.documents.bucket_names import bucket_tags
     from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
@@ -37,14 +36,7 @@ if TYPE_CHECKING:
     )
     from reconciler.documents.notification import notification_to_json
     from reconciler.documents.plan import plan_digest, plan_to_json, read_plan
-    from reconciler.documents.reading import (
-        checked,
-        items_from_json,
-        moment_from_json,
-        number_from_json,
-        optional_entity,
-        read_document,
-    )
+    from reconciler.documents.reading import checked, cluster_from_json, moment_from_json, parse
     from reconciler.documents.resolve import answer_json_lines, answer_list_chunks, comparison_to_json, resolution_to_json
     from reconciler.documents.snapshot import parse_snapshot, read_snapshot, selector_to_json, snapshot_chunks, write_snapshot
     from reconciler.documents.traffic_check import contract_to_json

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import datetime
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from reconciler.documents.apply_report import failure_reason_of
-from reconciler.documents.reading import checked, cluster_from_json, moment_from_json, parse
 from reconciler.errors import RefusedError
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, moment_to_json
-from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ClusterIdentity, GuardStatus, ManifestCommit, RunRecord
+from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ClusterIdentity, GuardStatus, ManifestCommit
 
 SCHEMA: Final = "audit"
 
@@ -81,34 +79,3 @@ def _head(run: AuditedRun, at: datetime.datetime) -> dict[str, Json]:
         "source": {"commit": run.source.commit, "dirty": run.source.dirty},
         "validate_only": run.validate_only,
     }
-
-
-def read_audit_line(line: bytes, *, file: str) -> RunRecord:
-    """The run of one line; ``file`` goes into the record. Raises ``ValueError`` or ``RecursionError`` for any other text."""
-    return audit_from_json(parse(line), file=file)
-
-
-def audit_from_json(data: object, *, file: str) -> RunRecord:
-    """The run. Raises ``ForeignVersionError``, and ``FieldError`` that names the field."""
-    document = checked(data, SCHEMA)
-    counts: Mapping[str, Any] = document["summary"]
-    return RunRecord(
-        file=file,
-        started=moment_from_json(document["started"], "started"),
-        ended=moment_from_json(document["ended"], "ended"),
-        command=document["command"],
-        cluster=cluster_from_json(document["cluster"]),
-        result=document["result"],
-        failure_reason=document["failure_reason"],
-        verified=document["verified"],
-        validate_only=document["validate_only"],
-        accepted=tuple(document["accepted"]),
-        principal=document["principal"],
-        os_user=document["os_user"],
-        commit=document["source"]["commit"],
-        dirty=document["source"]["dirty"],
-        applied=counts["applied"],
-        failed=counts["failed"],
-        unknown=counts["unknown"],
-        not_attempted=counts["not_attempted"],
-    )

@@ -117,16 +117,6 @@ if TYPE_CHECKING:
     )
     from reconciler.model.metric_samples import JudgedQuotas, MetricSamples, MetricSemantics, Observations
     from reconciler.model.notification import Notification, NotificationEvent, Webhook, WebhookFormat
-    from reconciler.model.overview import (
-        BudgetUse,
-        ClusterOverview,
-        EntityOverview,
-        HeadroomOverview,
-        Overview,
-        OwnedRate,
-        RunRecord,
-        TrafficOverview,
-    )
     from reconciler.model.plan import (
         MAY_OVERRIDE_DECLARED,
         MOST_EXCEPTED,

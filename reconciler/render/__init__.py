@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.drift_text import drift_view
     from reconciler.render.findings_text import (
+        counts_sentence,
         explanation_lines,
         findings_lines,
         findings_view,
@@ -38,7 +39,21 @@ if TYPE_CHECKING:
         validation_lines,
     )
     from reconciler.render.html_writer import view_html
-    from reconciler.render.layout import Block, Column, Line, Style, View, labelled, line, table
+    from reconciler.render.layout import (
+        Block,
+        Column,
+        Figure,
+        Line,
+        Style,
+        TextSegment,
+        Tile,
+        View,
+        chip,
+        heading,
+        labelled,
+        line,
+        table,
+    )
     from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
     from reconciler.render.markdown_text import size
     from reconciler.render.markdown_writer import view_markdown
@@ -46,7 +61,6 @@ if TYPE_CHECKING:
     from reconciler.render.plan_sentences import cluster_title
     from reconciler.render.plan_text import MANY_CHANGES, plan_view
     from reconciler.render.proposed_values_text import proposal_lines, revision_diff
-    from reconciler.render.report_page import overview_lines, report_html
     from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sink import Sink

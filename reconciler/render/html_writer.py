@@ -46,8 +46,8 @@ _FILTERED: Final = 5
 """Rows from which on a table has a filter."""
 
 
-def view_html(view: View, links: RepositoryLinks = NO_LINKS) -> str:
-    """A view as one HTML page. Equal views give equal bytes."""
+def view_html(view: View, links: RepositoryLinks = NO_LINKS, *, scripts: tuple[str, ...] = ()) -> str:
+    """A view as one HTML page. Equal views give equal bytes. ``scripts``: files that figures need, without ``.js``."""
     cluster = f", {display_name(view.cluster)}" if view.cluster else ""
     sections = sections_of(view.blocks)
     above = _body((block for head, inner in sections if head is None for block in inner), links)
@@ -64,7 +64,7 @@ def view_html(view: View, links: RepositoryLinks = NO_LINKS) -> str:
         for head, inner in sections
         if head is not None
     )
-    return page(f"Kafka quotas, {view.kind}{cluster}", masthead, below, footer=foot)
+    return page(f"Kafka quotas, {view.kind}{cluster}", masthead, below, footer=foot, scripts=scripts)
 
 
 def _body(blocks: Iterable[Block], links: RepositoryLinks) -> Iterator[str]:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         CLIENT_LEVELS,
         CLIENT_PRECEDENCE,
         USER_LEVELS,
+        GroupedBy,
         NameMatch,
         level_of,
         named_or_other,

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
+import urllib.parse
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from reconciler.features.insight.report.reading import with_use
-from reconciler.model import BucketVerdict, Form
-from reconciler.model.overview import BudgetUse, ClusterOverview, EntityOverview, TrafficOverview
-from reconciler.model.state import ClusterIdentity
-from tests.builders import NOON, user
-from tests.support.backtest_reports import verdict
+from tests.builders import user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
@@ -162,65 +158,43 @@ def test_a_report_shows_allocated_and_free(folder: Path) -> None:
     assert "Budgets" in page
 
 
-def test_a_report_shows_what_a_backtest_saw_of_a_budget() -> None:
-    def bucket(name: str, broker: int, peak: float) -> BucketVerdict:
-        return verdict(user=name, broker=broker, entity=user(name), limit_after=10.0, peak=peak)
-
-    entities = tuple(
-        EntityOverview(entity=user(name), drift=None, declared={}, live=None, owner="payments") for name in ("a", "b")
-    )
-    overview = ClusterOverview(
-        cluster=ClusterIdentity(name="prod"),
-        entities=entities,
-        budgets=(BudgetUse(owner="payments", key="producer_byte_rate", budget=10.0, allocated=9.0, entities=2),),
-    )
-    traffic = TrafficOverview(
-        file="backtest.json",
-        cluster="prod",
-        form=Form.EXACT,
-        semantics="",
-        start=NOON,
-        end=NOON,
-        requests=1,
-        current_known=True,
-        headline="",
-        buckets=(
-            bucket("a", 1, 2.0),
-            bucket("b", 1, 3.0),
-            bucket("a", 2, 4.0),
-            bucket("stranger", 1, 50.0),
-        ),
-    )
-
-    assert with_use(overview, [traffic]).budgets[0].used == 5.0
-    assert with_use(overview, []).budgets[0].used is None
-
-
 def test_a_report_shows_how_much_of_a_budget_is_used_now(folder: Path) -> None:
+    rates = {("app-0", "1"): 30 * MIB, ("app-1", "1"): 12 * MIB, ("app-0", "2"): 40 * MIB, ("stranger", "1"): 90 * MIB}
+
+    def answer(_: str, __: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
+        at = float(urllib.parse.parse_qs(body.decode())["time"][0]) - 1
+        result = [
+            {
+                "metric": {"__name__": "kafka_server_produce_byte_rate", "user": name, "broker_id": broker},
+                "values": [[at, str(rate)]],
+            }
+            for (name, broker), rate in rates.items()
+        ]
+        document = {"status": "success", "data": {"resultType": "matrix", "result": result}}
+        return 200, "application/json", json.dumps(document).encode()
+
     manifests(folder, "50MiB", "20MiB")
     (folder / "live.json").write_text(snapshot({user(f"app-{n}"): {"producer_byte_rate": 50 * MIB} for n in range(2)}))
-    lines = {"app-0": 30 * MIB, "app-1": 12 * MIB, "stranger": 90 * MIB}
-    body = "".join(f'kafka_server_Produce_byte_rate{{user="{name}"}} {rate}\n' for name, rate in lines.items())
-    with served(lambda *_: (200, "text/plain; version=0.0.4", body.encode())) as port:
-        source = f"1=metrics+http://127.0.0.1:{port}/metrics"
-        measured = invoke("headroom", ".", "--current", "live.json", "--traffic", source, "--format", "json", cwd=folder)
-    assert measured.code == 0, measured.err
-    (folder / "headroom.json").write_text(measured.out)
-    done = invoke("report", ".", "--current", "live.json", "--headroom", "headroom.json", "--format", "json", cwd=folder)
+    with served(answer) as port:
+        traffic = {"prometheus": f"http://127.0.0.1:{port}"}
+        (folder / "prod.yaml").write_text(cluster(traffic=traffic))
+        done = invoke("report", ".", "--current", "live.json", "--format", "json", cwd=folder)
+        text = invoke("report", ".", "--current", "live.json", cwd=folder).out
     assert done.code == 0, done.err
-    (budget,) = done.json()["clusters"][0]["budgets"]
+    (found,) = done.json()["clusters"]
+    (budget,) = found["budgets"]
 
-    assert (budget["allocated"], budget["used"]) == (70 * MIB, 42 * MIB)
-    text = invoke("report", ".", "--current", "live.json", "--headroom", "headroom.json", cwd=folder).out
+    assert (budget["allocated"], budget["used"]) == (70 * MIB, 42 * MIB), "the largest sum on one broker"
+    assert [group["percent"] for group in found["loads"]["groups"]][:2] == [80, 60]
     assert "70 MiB/s of 100 MiB/s allocated, 42 MiB/s used" in text
 
 
-@pytest.mark.parametrize("content", ["", "{}", '{"format_version": "2.0"}'])
-def test_a_file_that_headroom_did_not_write_is_refused(folder: Path, content: str) -> None:
+def test_rates_that_cannot_be_read_are_a_note_of_the_report(folder: Path) -> None:
     manifests(folder, "50MiB")
-    (folder / "headroom.json").write_text(content)
-    done = invoke("report", ".", "--current", "live.json", "--headroom", "headroom.json", cwd=folder)
+    (folder / "prod.yaml").write_text(cluster(traffic={"prometheus": "http://127.0.0.1:1"}))
+    done = invoke("report", ".", "--current", "live.json", "--format", "json", cwd=folder)
 
-    assert done.code == 1
-    assert "headroom.json" in done.err
-    assert "Traceback" not in done.err
+    assert done.code == 0
+    (found,) = done.json()["clusters"]
+    assert found["budgets"][0]["used"] is None
+    assert found["notes"][-1].startswith("The rates of quota groups are not known: ")

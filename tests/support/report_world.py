@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import datetime
-import json
-import math
 import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from reconciler.documents.backtest import backtest_to_json
 from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import UnreachableError
+from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, Throttling
+from reconciler.features.insight.report.overview import ClusterOverview, Overview
+from reconciler.features.insight.report.page import report_html
 from reconciler.features.insight.report.reading import declared_only, overview_of
-from reconciler.formats.canonical import document_text
-from reconciler.model import BacktestReport, BucketVerdict, Form, Verdict
+from reconciler.features.insight.runs import RunCounts, RunRecord
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.entity import DEFAULT, Entity, ForeignText
 from reconciler.model.finding import Span
-from reconciler.model.overview import ClusterOverview, Overview, RunRecord, TrafficOverview
+from reconciler.model.message import compose
 from reconciler.model.plan import ManifestCommit
+from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
-from reconciler.render.report_page import report_html
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.intent import Intent
 from tests.builders import NOON, client, cluster_spec, current, declared, ip, pair, user
 from tests.fakes import FakeCluster
-from tests.support import backtest_reports
 from tests.support.hostile_names import HOSTILE
 
 MIB = 1024.0 * 1024
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PAYMENTS = user("payments-api")
 SETTLEMENT = pair("payments-api", "settlement")
 
@@ -104,57 +102,31 @@ def run(minutes: int, result: str = "done", **fields: object) -> RunRecord:
     defaults: dict[str, object] = {
         "file": "audit.jsonl", "started": ended - datetime.timedelta(seconds=3), "ended": ended, "command": "apply",
         "cluster": ClusterIdentity(name="prod-eu", id="id-of-prod-eu"), "result": result, "failure_reason": None,
-        "verified": result == "done", "validate_only": False, "applied": 3 if result == "done" else 0, "failed": 0, "unknown": 0,
-        "not_attempted": 0, "accepted": (), "principal": "quota-admin", "os_user": "ci",
-        "commit": "0123456789abcdef0123456789abcdef01234567", "dirty": False,
+        "verified": result == "done", "validate_only": False, "counts": RunCounts(applied=3 if result == "done" else 0),
+        "accepted": (), "principal": "quota-admin", "os_user": "ci", "source": ManifestCommit(commit=COMMIT, dirty=False),
     }  # fmt: skip
     return RunRecord(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
 
 
-def bucket(name: str, peak: float, limit: float | None, verdict: Verdict, **fields: object) -> BucketVerdict:
-    """A user's bucket on broker 1."""
+def load(name: str, rate: float, limit: float | None, **fields: object) -> GroupLoad:
+    """A user's quota group on broker 1."""
     defaults: dict[str, object] = {
-        "user": name, "key": "producer_byte_rate", "broker": 1, "entity": user(name), "limits_before": (None,),
-        "limit_after": limit, "changed": True, "verdict": verdict, "requests": 4000, "active_seconds": 600,
-        "seconds_over": 90 if verdict is Verdict.THROTTLED else 0, "peak": peak, "recommended": float(int(1.1 * peak)),
+        "broker": "1", "key": QuotaKey.PRODUCER_BYTE_RATE, "tags": {"user": name}, "rate": rate, "limit": limit,
+        "source": None if limit is None else user(name),
     }  # fmt: skip
-    return backtest_reports.verdict(**{**defaults, **fields})
+    return GroupLoad(**{**defaults, **fields})  # type: ignore[arg-type]  # a test names fields as it likes
 
 
-TRAFFIC = TrafficOverview(
-    file="backtest.json",
-    form=Form.SECONDS,
-    semantics="kafka-3.8",
-    start=NOON - datetime.timedelta(hours=24),
-    end=NOON,
-    requests=1_234_567,
-    current_known=True,
-    buckets=(
-        bucket("reporting", 23 * MIB, 16 * MIB, Verdict.THROTTLED, key="consumer_byte_rate"),
-        bucket("payments-api", 18 * MIB, 20 * MIB, Verdict.POSSIBLE),
-        bucket("search-indexer", 40 * MIB, 80 * MIB, Verdict.CLEAR, key="consumer_byte_rate", broker=2),
-        bucket("mirror", 3 * MIB, None, Verdict.CLEAR),
+LOADS = Headroom(
+    cluster=ClusterIdentity(name="prod-eu", id="id-of-prod-eu"),
+    at=NOON,
+    groups=(
+        load("reporting", 23 * MIB, 16 * MIB, key=QuotaKey.CONSUMER_BYTE_RATE, throttling=Throttling(since=NOON)),
+        load("payments-api", 18 * MIB, 20 * MIB, owner="team-payments"),
+        load("search-indexer", 40 * MIB, 80 * MIB, key=QuotaKey.CONSUMER_BYTE_RATE, broker="2"),
+        load("mirror", 3 * MIB, None),
     ),
 )
-
-
-def _backtest() -> dict[str, Any]:
-    one = backtest_reports.verdict(
-        user="a", entity=Entity.of({"user": DEFAULT}), limits_before=(), limit_after=math.inf, verdict=Verdict.INCONCLUSIVE,
-        requests=5, active_seconds=4, peak=17.5, recommended=None, recommended_reason=None, reason="who sent it is not known",
-    )  # fmt: skip
-    report = BacktestReport(
-        cluster="prod-eu",
-        provenance=backtest_reports.provenance(semantics="kafka-3.8", requests=12, current_known=False),
-        verdicts=(one,),
-    )
-    document: dict[str, Any] = json.loads(document_text(backtest_to_json(report)))
-    document["provenance"]["a field of a later version"] = {}
-    return {**document, "format_version": "2.9"}
-
-
-BACKTEST = _backtest()
-"""A document of ``backtest`` of a later minor version."""
 
 
 def overview(*clusters: ClusterOverview, **fields: object) -> Overview:
@@ -164,8 +136,8 @@ def overview(*clusters: ClusterOverview, **fields: object) -> Overview:
 
 
 def company() -> Overview:
-    """Three clusters: one with every kind of drift, one in sync, one that does not answer; runs and traffic."""
-    eu = cluster_of("prod-eu", EU_DECLARED, EU_LIVE, EU_BASELINE)
+    """Three clusters: one with every kind of drift, one in sync, one that does not answer; runs and rates."""
+    eu = replace(cluster_of("prod-eu", EU_DECLARED, EU_LIVE, EU_BASELINE), loads=LOADS)
     us = cluster_of(
         "prod-us",
         EU_DECLARED[:3],
@@ -184,14 +156,13 @@ def company() -> Overview:
             2000,
             "partial",
             cluster=ClusterIdentity(name="prod-us", id="id-of-prod-us"),
-            applied=2,
-            unknown=1,
+            counts=RunCounts(applied=2, unknown=1),
             failure_reason="unreachable",
-            dirty=True,
+            source=ManifestCommit(commit=COMMIT, dirty=True),
         ),
     )
     source = ManifestCommit(commit="89abcdef0123456789abcdef0123456789abcdef", dirty=False)
-    return overview(eu, us, staging, runs=runs, audited=True, traffic=(TRAFFIC,), source=source)
+    return overview(eu, us, staging, runs=runs, audited=True, source=source)
 
 
 def hostile() -> Overview:
@@ -210,16 +181,20 @@ def hostile() -> Overview:
     ]
     runs = tuple(
         run(
-            number, principal=name, os_user=name, failure_reason=name, commit=name, accepted=(name,), result=name, command=name,
+            number, principal=name, os_user=name, failure_reason=name, source=ManifestCommit(commit=name),
+            accepted=(name,), result=name, command=name,
             cluster=ClusterIdentity(name=name),
         )
         for number, name in enumerate(names)
     )  # fmt: skip
-    buckets = tuple(bucket(name, 1e6, 5e6, Verdict.THROTTLED, client_id=name) for name in names)
-    traffic = tuple(replace(TRAFFIC, file=name, buckets=buckets) for name in names[:3])
+    groups = tuple(load(name, 1e6, 5e5, owner=name, broker=name) for name in names)
+    loads = replace(
+        LOADS, cluster=ClusterIdentity(name=names[0]), groups=groups, notes=tuple(compose("{name}", name=name) for name in names)
+    )
+    clusters[0] = replace(clusters[0], loads=loads)
     failed = ClusterFailure(cluster=ClusterIdentity(name=names[0]), failure_reason=names[1], message=names[2])
     return overview(
-        *clusters, ClusterOverview(cluster=failed.cluster, failure=failed), runs=runs, audited=True, traffic=traffic,
+        *clusters, ClusterOverview(cluster=failed.cluster, failure=failed), runs=runs, audited=True,
         notes=tuple(names), source=ManifestCommit(commit=names[0], dirty=True),
     )  # fmt: skip
 

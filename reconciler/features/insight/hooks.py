@@ -74,8 +74,8 @@ EXAMPLES: Final = (
             lines=(
                 ("Write one page about every cluster", "report quotas --out html=report.html"),
                 (
-                    "Show snapshots, and traffic beside the limits",
-                    "report quotas --current '{cluster}.json' --backtest backtest.json --out html=report.html",
+                    "Show snapshots in place of the live clusters",
+                    "report quotas --current '{cluster}.json' --out html=report.html",
                 ),
             ),
         ),

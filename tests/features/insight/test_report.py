@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.documents.baseline import RecordedBaseline
 from reconciler.errors import BaselineError, UnreachableError
+from reconciler.features.insight.report.overview import ClusterOverview, EntityOverview
 from reconciler.features.insight.report.reading import (
-    ReportInputs,
     ReportRequest,
     declared_only,
     has_failed,
@@ -20,7 +20,6 @@ from reconciler.model.cluster import CallbackClass
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import ForeignText
-from reconciler.model.overview import ClusterOverview, EntityOverview
 from reconciler.model.state import ClusterIdentity
 from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.workflows.baselines import GivenBaseline
@@ -89,7 +88,7 @@ def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:
     made = make_report(
         [intent("a"), ClusterFailure(cluster=ClusterIdentity(name="b"), failure_reason="invalid-manifests", message="no")],
         ReportRequest(),
-        recorded=ReportInputs(),
+        runs=None,
         clock=FakeClock(),
         progress=Silent(),
     )

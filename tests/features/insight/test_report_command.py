@@ -18,7 +18,6 @@ from tests.support.bad_servers import refusing_port
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, repository, snapshot
-from tests.support.report_world import BACKTEST
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "report.v2.schema.json").read_text("utf-8"))
 LIVE = {user("alice"): {"producer_byte_rate": 2.0}, client(DEFAULT): {"request_percentage": 50.0}}
@@ -109,28 +108,15 @@ def test_manifests_that_cannot_be_read_give_findings_and_no_page(folder: Path) -
     assert not (folder / "report.html").exists()
 
 
-def test_runs_and_traffic_come_from_files(folder: Path) -> None:
+def test_runs_come_from_audit_files(folder: Path) -> None:
     assert invoke("apply", "--audit", "audit.jsonl", "--auto-approve", cwd=folder).code == 1
-    (folder / "backtest.json").write_text(json.dumps(BACKTEST))
     with (folder / "audit.jsonl").open("a") as file:
         file.write("torn")
-    done = invoke(
-        "report",
-        "--current",
-        "live.json",
-        "--audit",
-        "audit.jsonl",
-        "--backtest",
-        "backtest.json",
-        "--format",
-        "json",
-        cwd=folder,
-    )
+    done = invoke("report", "--current", "live.json", "--audit", "audit.jsonl", "--format", "json", cwd=folder)
     found = document(done)
     assert [(one["command"], one["result"], one["failure_reason"]) for one in found["runs"]] == [
         ("apply", "failed", "unreachable")
     ]
-    assert found["traffic"][0]["buckets"][0]["reason"] == "who sent it is not known"
     assert found["notes"][0].startswith("audit.jsonl:2 is not a line that --audit writes")
     assert done.code == 0
 
@@ -149,8 +135,6 @@ def test_a_baseline_tells_merged_from_changed_by_hand(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--backtest", "quotas.yaml"), "is not a backtest report written by 'backtest --format json'"),
-        (("--backtest", "none.json"), "cannot read the backtest none.json"),
         (("--audit", "none.jsonl"), "cannot read the audit file none.jsonl"),
         (("--baseline", "none.json"), "is not in a git work tree"),
         (("--out", "html=none/report.html"), "cannot write none/report.html"),
@@ -169,7 +153,7 @@ def test_files_that_cannot_be_used_are_told_and_no_page_is_made(folder: Path, ar
     [
         (("--current", "live.json", "--bootstrap-server", "127.0.0.1:1"), "exclude each other"),
         (("--cluster", "c"), "no manifest declares cluster 'c'"),
-        (("--out", ""), "--out 'html=' names no file"),
+        (("--out", "page.html"), "--out 'page.html' names no format. Write --out FORMAT=FILE, such as html=page.html"),
         (("--out", "pdf=x"), "--out 'pdf=x' names the unknown format 'pdf'. Write --out FORMAT=FILE, such as json=x"),
         (("--current", "live.json", "--format", "markdown"), "unknown value 'markdown'. Write one of text, json, html"),
     ],
@@ -181,22 +165,12 @@ def test_ways_of_calling_that_cannot_work_are_64(folder: Path, arguments: tuple[
 
 
 def test_a_format_before_the_file_is_no_part_of_its_name(folder: Path) -> None:
-    files = ("--out", "html=page.html", "--out", "json=data.json", "--out", "text=words.txt", "--out", "./html=odd")
+    files = ("--out", "html=page.html", "--out", "json=data.json", "--out", "text=words.txt")
     done = invoke("report", "--cluster", "a", "--current", "live.json", *files, cwd=folder)
     assert done.code == 0, done.err
-    assert (folder / "page.html").read_text() == (folder / "html=odd").read_text() != ""
     assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
     assert json.loads((folder / "data.json").read_text())["clusters"]
     assert (folder / "words.txt").read_text() == done.out
-
-
-def test_a_file_without_a_format_is_still_the_page_and_warned_about(folder: Path) -> None:
-    done = invoke("report", "--cluster", "a", "--current", "live.json", "--out", "page.html", cwd=folder)
-    assert done.code == 0
-    assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
-    assert done.err == (
-        "kafka-quotas: warning: --out page.html is now --out html=page.html. The old form works until the next major version\n"
-    )
 
 
 def test_a_baseline_file_is_not_for_several_clusters(folder: Path) -> None:

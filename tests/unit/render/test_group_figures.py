@@ -9,18 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.client.outcomes import JudgedTraffic
-from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Overview, Verdict, group_verdicts
-from reconciler.model.overview import TrafficOverview
+from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Verdict, group_verdicts
 from reconciler.render.backtest_page import backtest_html
 from reconciler.render.backtest_text import backtest_lines
 from reconciler.render.markdown import render_backtest_markdown
 from reconciler.render.over_limit_words import over_text
-from reconciler.render.report_page import report_html
 from reconciler.render.terminal import plain
 from reconciler.text import percent_text
 from tests.builders import NOON
-from tests.support import report_world
-from tests.support.backtest_reports import END, START, altered, report_of, verdict
+from tests.support.backtest_reports import START, altered, report_of, verdict
 
 MIB = 1024.0**2
 LATER = START + datetime.timedelta(hours=2)
@@ -28,17 +25,11 @@ LATER = START + datetime.timedelta(hours=2)
 
 def outputs(report: BacktestReport) -> dict[str, str]:
     """Every output for people, without what only keeps words on one line."""
-    traffic = TrafficOverview(
-        file="backtest.json", form=report.provenance.form, semantics="x", start=START, end=END, requests=1, current_known=True,
-        buckets=report.verdicts,
-    )  # fmt: skip
-    overview: Overview = report_world.overview(traffic=(traffic,))
     texts = {
         "terminal": plain(backtest_lines(report)),
         "details": plain(backtest_lines(report, details=True)),
         "comment": render_backtest_markdown(report),
         "page": backtest_html(report),
-        "report": report_html(overview),
     }
     return {name: text.replace("\N{NO-BREAK SPACE}", " ").replace("&nbsp;", " ") for name, text in texts.items()}
 

@@ -12,8 +12,6 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
-from reconciler.render.html_page import page_script
-from reconciler.render.report_page import SCRIPTS
 from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.effective_quotas import KEYS
 from reconciler.resolution.views import ViewKind
@@ -222,23 +220,6 @@ def test_notes_about_an_answer_name_what_stands_beside_it() -> None:
     ]:
         assert [note for note in notes_about(answers.answer(asked), answers) if words in note]
     assert notes_about(answers.answer(pair("a", "c")), answers) == ()
-
-
-def test_the_script_of_the_report_page_has_the_sentences_of_resolve() -> None:
-    quotas = {pair(DEFAULT, DEFAULT): {PRODUCE: 1.0}, ip("db.internal"): {ADDRESS_KEY: 2.0}}
-    quotas |= {ip("::1"): {ADDRESS_KEY: 1.0}, ip("0::1"): {ADDRESS_KEY: 3.0}}
-    answers = current_view(current(quotas), source=Broker()).answers()
-    clients = (user("a"), ip("10.0.0.7"), ip("db.internal"))
-    (no_client_id,), (not_counted,), (host_name,) = (notes_about(answers.answer(one), answers) for one in clients)
-    unclear = answers.answer(ip("::1")).unknown[ADDRESS_KEY]
-    script = page_script(*SCRIPTS)
-    for sentence in (
-        no_client_id.partition(PRODUCE)[0],
-        not_counted.partition(":")[0],
-        host_name,
-    ):
-        assert sentence[0].upper() + sentence[1:] in script
-    assert unclear.partition("ip=::1")[2] in script
 
 
 def test_whom_nobody_can_be_is_a_way_of_asking_that_cannot_work() -> None:

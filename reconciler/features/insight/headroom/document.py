@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from reconciler.documents import (
-    checked,
-    items_from_json,
-    message_to_json,
-    moment_from_json,
-    number_from_json,
-    optional_entity,
-    read_document,
-)
+from reconciler.documents import message_to_json
 from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, OwnerLoad, Throttling
 from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.model import HeadroomOverview, OwnedRate
 
 SCHEMA: Final = "headroom"
 
@@ -26,9 +16,16 @@ def headroom_to_json(headroom: Headroom, owners: tuple[OwnerLoad, ...]) -> dict[
     return {
         "format_version": FORMAT_VERSION,
         "cluster": cluster_to_json(headroom.cluster),
+        **loads_to_json(headroom),
+        "owners": [_owner_to_json(owner) for owner in owners],
+    }
+
+
+def loads_to_json(headroom: Headroom) -> dict[str, Json]:
+    """The quota groups at their moment, for this document and for reports."""
+    return {
         "at": None if headroom.at is None else moment_to_json(headroom.at),
         "groups": [_group_to_json(group) for group in headroom.groups],
-        "owners": [_owner_to_json(owner) for owner in owners],
         "muted": [{"broker": muted.broker, "key": muted.key.value, "connections": muted.connections} for muted in headroom.muted],
         "notes": [message_to_json(note) for note in headroom.notes],
     }
@@ -75,31 +72,3 @@ def _owner_to_json(load: OwnerLoad) -> dict[str, Json]:
         "throttled": load.throttled,
         "percent": _percent(load.worst),
     }
-
-
-def read_headroom(text: str | bytes, *, name: str) -> HeadroomOverview:
-    """What a report needs of a document; ``name`` is the file's.
-
-    Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version.
-    """
-
-    def build(data: object) -> HeadroomOverview:
-        document = checked(data, SCHEMA)
-        return HeadroomOverview(
-            file=name,
-            cluster=document["cluster"]["name"],
-            at=None if document["at"] is None else moment_from_json(document["at"], "at"),
-            rates=items_from_json(document["groups"], _rate_from_json, "groups"),
-        )
-
-    return read_document(text, build, name=name, kind="a headroom document", written_by="headroom --format json")
-
-
-def _rate_from_json(row: Mapping[str, Any]) -> OwnedRate:
-    return OwnedRate(
-        broker=row["broker"],
-        key=row["key"],
-        rate=number_from_json(row["rate"], "rate"),
-        entity=optional_entity(row["source"]),
-        owner=row["owner"],
-    )

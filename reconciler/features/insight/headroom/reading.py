@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 from collections.abc import Mapping, Sequence
@@ -206,6 +207,12 @@ def open_headroom(sources: Sources, state: str, request: HeadroomRequest) -> Hea
         read_file=trusted_reader(trusted),
     )
     return HeadroomReader(view, sources.owners(), open_load_source(options))
+
+
+def observe(view: QuotaView, owners: Mapping[Entity, str], options: LoadOptions) -> Headroom:
+    """The quota groups of a moment: rate, limit, and which quota sets it. Raises as ``HeadroomReader`` and its ``read``."""
+    with contextlib.closing(HeadroomReader(view, owners, open_load_source(options))) as reader:
+        return reader.read()
 
 
 def _broker(series: MetricSeries, reading: LoadReading) -> str:

@@ -52,6 +52,11 @@ def headroom_lines(headroom: Headroom, *, top: int | None, above: float, left_ou
     return (*blocks, *_end(headroom, hidden))
 
 
+def load_blocks(headroom: Headroom) -> tuple[Block, ...]:
+    """The same for one of several clusters on a page."""
+    return headroom_lines(headroom, top=None, above=1.0)
+
+
 def owner_lines(headroom: Headroom, owners: Sequence[OwnerLoad], *, top: int | None, above: float) -> tuple[Block, ...]:
     """A table of the first ``top`` owners, under a title that counts quota groups above the share ``above`` of their limits."""
     blocks: list[Block] = [_title(headroom, headroom.groups, above=above)]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, options, output
@@ -13,13 +11,9 @@ from reconciler.cli.arguments import ClusterArguments, typed
 from reconciler.errors import ManifestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from reconciler.model import Overview
+    from reconciler.features.insight.report.overview import Overview
 
 _FORMATS: Final = ("text", "json", "html")
-_FORM: Final = re.compile(r"[A-Za-z][A-Za-z-]*=")
-"""How ``FORMAT=FILE`` begins; a file of such a name is written with ``./`` before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +24,7 @@ class ReportArguments(ClusterArguments):
     current: str | None
     baseline: str | None
     audit: tuple[str, ...]
-    backtest: tuple[str, ...]
-    headroom: tuple[str, ...]
     trusted_ref: str | None
-    fail_on: str
     detailed_exitcode: bool
 
 
@@ -43,21 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--audit", action="append", default=[], metavar="FILE", help="show the last runs of this audit file (repeatable)"
     )
-    parser.add_argument(
-        "--backtest",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="show traffic against limits from this result of backtest --format json (repeatable)",
-    )
-    parser.add_argument(
-        "--headroom",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="show how much of each budget is used, from this result of headroom --format json (repeatable)",
-    )
-    options.add_fail_on_option(parser)
     options.add_trusted_ref_option(parser)
     options.add_baseline_option(parser, also=", with {cluster} for the name of each cluster")
     options.add_cluster_option(parser, "show this Cluster manifest only [default: all]")
@@ -80,7 +56,7 @@ def run(args: ReportArguments) -> int:
     from reconciler.files import write_whole
 
     options.check_one_state(args, args.current)
-    files = _files(args.out)
+    files = output.parse_out(args.out, formats=_FORMATS)
     try:
         overview = _read(args)
     except ManifestError as error:
@@ -99,8 +75,8 @@ def run(args: ReportArguments) -> int:
 
 def _read(args: ReportArguments) -> Overview:
     from reconciler.cli.progress import PatientProgress
-    from reconciler.features.insight.report.reading import ReportRequest, load_report_intents, make_report, read_report_inputs
-    from reconciler.model import Severity
+    from reconciler.features.insight.report.reading import ReportRequest, load_report_intents, make_report
+    from reconciler.features.insight.runs import read_runs
     from reconciler.workflows import SystemClock, read_trusted_files
 
     asked = ReportRequest(
@@ -109,27 +85,20 @@ def _read(args: ReportArguments) -> Overview:
         access=options.access(args, current=args.current),
         baseline=args.baseline,
         trusted_ref=args.trusted_ref,
-        fail_on=Severity(args.fail_on),
     )
     with PatientProgress() as progress:
         progress.step("reading the manifests")
         trusted = read_trusted_files(args.trusted_ref, args.paths[0]) if args.trusted_ref is not None else None
-        recorded = read_report_inputs(args.audit, args.backtest, args.headroom, trusted=trusted)
+        runs = read_runs(args.audit, trusted=trusted) if args.audit else None
         intents = load_report_intents(asked)
-        return make_report(intents, asked, recorded=recorded, clock=SystemClock(), progress=progress)
-
-
-def _files(specs: Sequence[str]) -> list[tuple[str, Path]]:
-    """``--out``: ``FORMAT=FILE`` as everywhere, or as before the page's file alone. Raises ``UsageError``."""
-    for file in (spec for spec in specs if spec and not _FORM.match(spec)):
-        output.tell(f"warning: --out {file} is now --out html={file}. The old form works until the next major version")
-    return output.parse_out([spec if _FORM.match(spec) else f"html={spec}" for spec in specs], formats=_FORMATS)
+        return make_report(intents, asked, runs=runs, clock=SystemClock(), progress=progress)
 
 
 def _as(name: str, overview: Overview, page: str | None) -> str:
     from reconciler.features.insight.report.document import overview_to_json
+    from reconciler.features.insight.report.page import overview_lines, report_html
     from reconciler.formats import document_text
-    from reconciler.render import overview_lines, plain, report_html
+    from reconciler.render import plain
 
     if name == "json":
         return document_text(overview_to_json(overview))
@@ -138,7 +107,7 @@ def _as(name: str, overview: Overview, page: str | None) -> str:
 
 def _print(args: ReportArguments, overview: Overview, page: str | None) -> None:
     from reconciler.features.insight.report.document import overview_to_json
-    from reconciler.render import overview_lines
+    from reconciler.features.insight.report.page import overview_lines
 
     output.print_result(
         args,

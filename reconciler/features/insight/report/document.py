@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
-from reconciler.documents import (
-    bucket_tags,
-    expiry_to_json,
-    finding_to_json,
-    metrics_to_json,
-    observations_to_json,
-    span_to_json,
-    unit_to_json,
-    unjudged_to_json,
-)
+from reconciler.documents import expiry_to_json, finding_to_json, span_to_json, unit_to_json
+from reconciler.features.insight.headroom.document import loads_to_json
+from reconciler.features.insight.report.overview import BudgetUse, ClusterOverview, EntityOverview, Overview
+from reconciler.features.insight.runs import RunRecord
 from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.model import (
-    BucketVerdict,
-    BudgetUse,
-    ClusterOverview,
-    EntityOverview,
-    Overview,
-    Quotas,
-    RunRecord,
-    TrafficOverview,
-)
+from reconciler.model import Quotas
 
 SCHEMA: Final = "report"
 _FORMAT_VERSION: Final = "2.4"
@@ -40,7 +26,6 @@ def overview_to_json(overview: Overview) -> dict[str, Json]:
         "clusters": [_cluster(cluster) for cluster in overview.clusters],
         "runs": [_run(run) for run in overview.runs] if overview.audited else None,
         "runs_left_out": overview.runs_left_out,
-        "traffic": [_traffic(report) for report in overview.traffic],
         "notes": list(overview.notes),
     }
 
@@ -67,6 +52,7 @@ def _cluster(cluster_overview: ClusterOverview) -> Json:
         "static_defaults": dict(cluster_overview.static_defaults),
         "entities": [_entity(entity) for entity in cluster_overview.entities],
         **({"budgets": [_budget(budget) for budget in cluster_overview.budgets]} if cluster_overview.budgets else {}),
+        "loads": None if cluster_overview.loads is None else loads_to_json(cluster_overview.loads),
         "notes": list(cluster_overview.notes),
         "findings": [finding_to_json(finding) for finding in cluster_overview.findings],
     }
@@ -117,53 +103,9 @@ def _run(run: RunRecord) -> Json:
         "failure_reason": run.failure_reason,
         "verified": run.verified,
         "validate_only": run.validate_only,
-        "summary": {
-            "applied": run.applied,
-            "failed": run.failed,
-            "unknown": run.unknown,
-            "not_attempted": run.not_attempted,
-        },
+        "summary": dataclasses.asdict(run.counts),
         "accepted": list(run.accepted),
         "principal": run.principal,
         "os_user": run.os_user,
-        "source": {"commit": run.commit, "dirty": run.dirty},
-    }
-
-
-def _traffic(traffic_overview: TrafficOverview) -> Json:
-    return {
-        "file": traffic_overview.file,
-        "cluster": traffic_overview.cluster,
-        "form": traffic_overview.form.value,
-        "semantics": traffic_overview.semantics,
-        "span": {"from": moment_to_json(traffic_overview.start), "to": moment_to_json(traffic_overview.end)},
-        "requests": traffic_overview.requests,
-        "current_known": traffic_overview.current_known,
-        "headline": traffic_overview.headline,
-        "buckets": [_bucket(bucket) for bucket in traffic_overview.buckets],
-        "unjudged": [unjudged_to_json(change) for change in traffic_overview.unjudged],
-        "observations": [observations_to_json(observation) for observation in traffic_overview.observations],
-    }
-
-
-def _bucket(verdict: BucketVerdict) -> Json:
-    return {
-        "bucket": {**bucket_tags(verdict.name)},
-        "key": verdict.key,
-        "broker": verdict.broker,
-        "entity": entity_to_json(verdict.limits.entity) if verdict.limits.entity else None,
-        "limit_before": value_to_json(verdict.limits.lowest_before),
-        "limit_after": value_to_json(verdict.limits.after),
-        "changed": verdict.changed,
-        "verdict": verdict.verdict.value,
-        "requests": verdict.recorded.requests,
-        "active_seconds": verdict.over.active,
-        "seconds_over": verdict.over.seconds,
-        "seconds_possible": verdict.over.possible,
-        "peak": value_to_json(verdict.peak.rate),
-        "peak_bound": verdict.peak.bound.value,
-        "safe": value_to_json(verdict.advice.safe),
-        "recommended": value_to_json(verdict.advice.recommended),
-        "reason": verdict.reason,
-        "metrics": metrics_to_json(verdict.metrics),
+        "source": {"commit": run.source.commit, "dirty": run.source.dirty},
     }

@@ -2,60 +2,57 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import reconciler
-from reconciler.documents import headline, read_audit_line, read_backtest
 from reconciler.errors import BaselineError, FileAccessError, GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
-from reconciler.features.insight.headroom.document import read_headroom
+from reconciler.features.insight.headroom.rate_sources import LoadOptions
+from reconciler.features.insight.headroom.reading import observe
+from reconciler.features.insight.report.overview import BudgetUse, ClusterOverview, EntityOverview, Overview
+from reconciler.features.insight.runs import RecordedRuns
 from reconciler.manifest import allocations, budgets_of
 from reconciler.model import (
     Baseline,
-    BudgetUse,
     ClusterFailure,
     ClusterIdentity,
-    ClusterOverview,
     CurrentState,
     DesiredEntity,
     DesiredState,
     DriftClass,
     Entity,
-    EntityOverview,
-    HeadroomOverview,
-    Overview,
-    OwnedRate,
+    MetricServer,
     Quotas,
     QuotaUnit,
-    RunRecord,
     Severity,
-    TrafficOverview,
     any_matches,
     display_name,
-    escaped,
     slug_of,
 )
 from reconciler.planning import compare
 from reconciler.ports import Clock, Progress
+from reconciler.resolution import QuotaView
 from reconciler.workflows import (
     PLACEHOLDER,
     Access,
     GivenBaseline,
     Intent,
+    ReadFile,
     References,
-    TrustedFiles,
+    configured_server,
     current_view,
     divide_totals,
     for_every,
     given_baseline,
     load_every_intent,
     load_intent,
+    names_of,
     quota_reader,
     read_for,
     source_of,
+    trusted_reader,
     unread_owners,
     with_lint,
 )
@@ -88,7 +85,6 @@ class ReportRequest:
     baseline: str | None = None
     """A git reference or file."""
     trusted_ref: str | None = None
-    fail_on: Severity = Severity.ERROR
 
     @property
     def one(self) -> bool:
@@ -112,16 +108,16 @@ def load_report_intents(asked: ReportRequest) -> tuple[Intent | ClusterFailure, 
     """The manifests' intent for each cluster. Raises ``ManifestError``, ``UsageError``, ``GitError`` or ``UntrustedError``."""
     references = References(trusted=asked.trusted_ref)
     if asked.one:
-        intent = load_intent(asked.paths, cluster=asked.cluster, fail_on=asked.fail_on, references=references, by_owner=True)
-        return (with_lint(intent),)
-    return load_every_intent(asked.paths, fail_on=asked.fail_on, references=references, if_none=_NO_CLUSTER, by_owner=True)
+        intent = load_intent(asked.paths, cluster=asked.cluster, references=references, by_owner=True)
+        return (intent,)
+    return load_every_intent(asked.paths, fail_on=Severity.ERROR, references=references, if_none=_NO_CLUSTER, by_owner=True)
 
 
 def make_report(
     intents: Sequence[Intent | ClusterFailure],
     asked: ReportRequest,
     *,
-    recorded: ReportInputs,
+    runs: RecordedRuns | None,
     clock: Clock,
     progress: Progress,
 ) -> Overview:
@@ -132,17 +128,16 @@ def make_report(
     """
     baseline = _baseline_of_all(intents, asked)
     read = for_every(intents, lambda intent: _overview(with_lint(intent), asked, baseline, progress), parallel=_PARALLEL)
-    overviews = (_overview(each, asked, baseline, progress) if isinstance(each, ClusterFailure) else each for each in read)
-    clusters = tuple(with_use(overview, recorded.traffic, recorded.headroom) for overview in overviews)
+    clusters = tuple(_overview(each, asked, baseline, progress) if isinstance(each, ClusterFailure) else each for each in read)
+    recorded = runs or RecordedRuns()
     return Overview(
         at=clock.now(),
         version=reconciler.__version__,
         source=source_of(Path(asked.paths[0])),
         clusters=clusters,
         runs=recorded.runs,
-        runs_left_out=recorded.runs_left_out,
-        audited=recorded.audited,
-        traffic=recorded.traffic,
+        runs_left_out=recorded.left_out,
+        audited=runs is not None,
         notes=recorded.notes,
     )
 
@@ -158,13 +153,18 @@ def _overview(
     try:
         with quota_reader(intent.spec, asked.access_to(intent.spec.name), trusted=intent.trusted) as reader:
             state = read_for(intent, reader)
-            if not asked.baseline_of_each:
-                return overview_of(intent, state, source=reader, baseline=baseline)
             try:
-                return overview_of(intent, state, source=reader, baseline=_baseline_of(intent, asked))
+                given = _baseline_of(intent, asked) if asked.baseline_of_each else baseline
+                overview = overview_of(intent, state, source=reader, baseline=given)
             except (BaselineError, FileAccessError, GitError, ManifestError) as error:
+                if not asked.baseline_of_each:
+                    raise
                 overview = overview_of(intent, state, source=reader)
-                return replace(overview, notes=(f"the baseline cannot be used: {error}", *overview.notes))
+                overview = replace(overview, notes=(f"the baseline cannot be used: {error}", *overview.notes))
+            if (server := configured_server(intent.spec, intent.trusted)) is None:
+                return overview
+            view = current_view(state, source=reader, name=intent.spec.name, spec=intent.spec)
+            return _with_loads(overview, view, server, trusted_reader(intent.trusted))
     except ReconcilerError as error:
         return declared_only(intent, error)
 
@@ -238,38 +238,30 @@ def _budgets(intent: Intent) -> tuple[BudgetUse, ...]:
     )
 
 
-def with_use(
-    overview: ClusterOverview, traffic: Iterable[TrafficOverview], headroom: Iterable[HeadroomOverview] = ()
-) -> ClusterOverview:
-    """The budgets with what their entities used: the largest sum of an owner on one broker, of peaks or of rates at a moment.
-
-    Peaks of different clients need not be at one moment, so their sum is an upper bound of what was used at once.
-    """
-    name = overview.cluster.name
-    recorded = [
-        [
-            OwnedRate(broker=str(bucket.broker), key=bucket.key, rate=bucket.peak.rate, entity=bucket.limits.entity)
-            for bucket in report.buckets
-        ]
-        for report in traffic
-        if report.cluster == name
-    ]
-    measured = [moment.rates for moment in headroom if moment.cluster == name and moment.at is not None]
-    if not overview.budgets or not (recorded or measured):
+def with_use(overview: ClusterOverview) -> ClusterOverview:
+    """The budgets with what their entities use: the largest sum of an owner's rates on one broker."""
+    if overview.loads is None or overview.loads.at is None:
         return overview
-    owners = {entity.entity: entity.owner for entity in overview.entities if entity.owner is not None}
-    peaks: dict[tuple[str, str], float] = {}
-    for rates in (*recorded, *measured):
-        sums: dict[tuple[str, str, str], float] = {}
-        for each in rates:
-            owner = each.owner if each.entity is None else owners.get(each.entity)
-            if owner is not None:
-                place = owner, each.key, each.broker
-                sums[place] = sums.get(place, 0.0) + each.rate
-        for (owner, key, _), peak in sums.items():
-            peaks[owner, key] = max(peaks.get((owner, key), 0.0), peak)
-    budgets = tuple(replace(budget, used=peaks.get((budget.owner, budget.key), 0.0)) for budget in overview.budgets)
+    sums: dict[tuple[str, str, str], float] = {}
+    for group in overview.loads.groups:
+        if group.owner is not None:
+            place = group.owner, group.key.value, group.broker
+            sums[place] = sums.get(place, 0.0) + group.rate
+    used: dict[tuple[str, str], float] = {}
+    for (owner, key, _), rate in sums.items():
+        used[owner, key] = max(used.get((owner, key), 0.0), rate)
+    budgets = tuple(replace(budget, used=used.get((budget.owner, budget.key), 0.0)) for budget in overview.budgets)
     return replace(overview, budgets=budgets)
+
+
+def _with_loads(overview: ClusterOverview, view: QuotaView, server: MetricServer, read_file: ReadFile | None) -> ClusterOverview:
+    """The rates that the server of the manifests shows now. One that cannot be read is a note."""
+    options = LoadOptions(server=server, names=names_of(view.entities), read_file=read_file)
+    owners = {entity.entity: entity.owner for entity in overview.entities if entity.owner is not None}
+    try:
+        return with_use(replace(overview, loads=observe(view, owners, options)))
+    except ReconcilerError as error:
+        return replace(overview, notes=(*overview.notes, f"The rates of quota groups are not known: {error}"))
 
 
 def declared_only(intent: Intent, error: ReconcilerError) -> ClusterOverview:
@@ -331,109 +323,3 @@ def _without_class(desired: DesiredState, entity: Entity) -> DriftClass | None:
 def has_failed(overview: Overview) -> bool:
     """True when a cluster could not be read that should have been."""
     return any(cluster.failure is not None and not cluster.failure.skipped for cluster in overview.clusters)
-
-
-MOST_RUNS: Final = 200
-"""Runs that a report shows; of each audit file so many of the last lines are kept while it is read."""
-_LONGEST_LINE: Final = 1 << 20
-_MOST_NOTES: Final = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportInputs:
-    """What the files have; ``notes`` report lines that are not a record of a run."""
-
-    runs: tuple[RunRecord, ...] = ()
-    runs_left_out: int = 0
-    audited: bool = False
-    traffic: tuple[TrafficOverview, ...] = ()
-    headroom: tuple[HeadroomOverview, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def read_report_inputs(
-    audits: Sequence[str],
-    backtests: Sequence[str],
-    headrooms: Sequence[str] = (),
-    *,
-    trusted: TrustedFiles | None = None,
-) -> ReportInputs:
-    """Read all files. Raises ``FileAccessError`` for one that cannot be read, or is not such a document.
-
-    With ``trusted`` it raises ``UntrustedError`` for one that git tracks and that differs from the reference.
-    """
-    if trusted is not None:
-        for file in (*audits, *backtests, *headrooms):
-            trusted.require_same(file)
-    runs: list[RunRecord] = []
-    notes: list[str] = []
-    left_out = 0
-    for name in audits:
-        records, more, wrong = _audit(name)
-        runs += records
-        left_out += more
-        notes += wrong
-    runs.sort(key=lambda run: (run.ended, run.started), reverse=True)
-    return ReportInputs(
-        runs=tuple(runs[:MOST_RUNS]),
-        runs_left_out=left_out + max(0, len(runs) - MOST_RUNS),
-        audited=bool(audits),
-        traffic=tuple(read_traffic(name) for name in backtests),
-        headroom=tuple(read_headroom(_content(name, "headroom"), name=name) for name in headrooms),
-        notes=tuple(notes),
-    )
-
-
-def _audit(name: str) -> tuple[list[RunRecord], int, list[str]]:
-    """The last runs of a file, how many came before them, and what is wrong with its lines."""
-    kept: deque[RunRecord] = deque(maxlen=MOST_RUNS)
-    total = 0
-    wrong: list[str] = []
-    bad = 0
-    try:
-        with Path(name).open("rb") as file:
-            number = 0
-            while line := file.readline(_LONGEST_LINE):
-                number += 1
-                if not line.strip():
-                    continue
-                try:
-                    kept.append(read_audit_line(line, file=name))
-                    total += 1
-                except (ValueError, RecursionError) as error:
-                    bad += 1
-                    if bad <= _MOST_NOTES:
-                        wrong.append(f"{escaped(name)}:{number} is not a line that --audit writes, and is left out: {error}")
-    except OSError as error:
-        msg = f"cannot read the audit file {name}: {error.strerror}"
-        raise FileAccessError(msg) from error
-    if bad > _MOST_NOTES:
-        wrong.append(f"{escaped(name)}: {bad - _MOST_NOTES} more lines like these are left out")
-    return list(kept), total - len(kept), wrong
-
-
-def read_traffic(name: str) -> TrafficOverview:
-    """What a report shows of the file of a backtest. Raises ``FileAccessError``."""
-    report = read_backtest(_content(name, "backtest"), name=name)
-    return TrafficOverview(
-        file=name,
-        form=report.provenance.form,
-        semantics=report.provenance.semantics,
-        start=report.provenance.start,
-        end=report.provenance.end,
-        requests=report.provenance.requests,
-        current_known=report.provenance.current_known,
-        cluster=report.cluster,
-        headline=headline(report)[0],
-        buckets=report.verdicts,
-        unjudged=report.unjudged,
-        observations=report.provenance.observations,
-    )
-
-
-def _content(name: str, kind: str) -> bytes:
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        msg = f"cannot read the {kind} {name}: {error.strerror}"
-        raise FileAccessError(msg) from error

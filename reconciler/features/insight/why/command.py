@@ -100,7 +100,7 @@ def result_of_incident(report: IncidentReport, code: int = exit_codes.DONE) -> R
 
 
 def _request(args: WhyArguments) -> IncidentRequest:
-    from reconciler.features.insight.report.reading import read_report_inputs
+    from reconciler.features.insight.runs import read_runs
     from reconciler.features.insight.why.explain import IncidentRequest
     from reconciler.features.insight.why.past_quotas import QuotaSources
 
@@ -108,7 +108,7 @@ def _request(args: WhyArguments) -> IncidentRequest:
     client = _client(args.entity)
     zone = _zone(args.times.timezone or args.reading.log_timezone)
     at, since, until = _times(args.times, zone, now=datetime.datetime.now(datetime.UTC))
-    runs = read_report_inputs(args.audit, ()).runs if args.audit else ()
+    runs = read_runs(args.audit).runs if args.audit else ()
     return IncidentRequest(
         client=client,
         at=at,

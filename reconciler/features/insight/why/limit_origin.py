@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import GitError, ManifestError, UsageError
+from reconciler.features.insight.runs import RunRecord
 from reconciler.features.insight.why.incident import LimitOrigin
-from reconciler.model import DesiredQuota, Entity, QuotaKey, RunRecord, UnitQuota, WrittenQuota
+from reconciler.model import DesiredQuota, Entity, QuotaKey, UnitQuota, WrittenQuota
 from reconciler.workflows import Git, LoadedManifests, ManifestsAt, desired_for, manifests_at, repository_around
 
 _MOST_STEPS: Final = 20
@@ -40,9 +41,9 @@ def commits_then(
     """
     applied = sorted(
         (
-            CommitThen(commit=run.commit, begin=run.ended, run=run)
+            CommitThen(commit=run.source.commit, begin=run.ended, run=run)
             for run in runs
-            if run.ended < until and run.result in _APPLIED and not run.validate_only and run.commit
+            if run.ended < until and run.result in _APPLIED and not run.validate_only and run.source.commit
         ),
         key=lambda chosen: chosen.begin,
     )
@@ -145,9 +146,6 @@ def _declared(at: ManifestsAt, cluster: str | None, entity: Entity, key: str) ->
 
 def _first_applied(then: ManifestsAt, commit: str, runs: Sequence[RunRecord]) -> datetime.datetime | None:
     """When a run first applied this commit or a later one."""
-    ended = [
-        run.ended
-        for run in runs
-        if run.commit is not None and run.result in _APPLIED and not run.validate_only and then.git.contains(run.commit, commit)
-    ]
+    applied = ((run.ended, run.source.commit) for run in runs if run.result in _APPLIED and not run.validate_only)
+    ended = [at for at, applied_commit in applied if applied_commit is not None and then.git.contains(applied_commit, commit)]
     return min(ended, default=None)

@@ -1,4 +1,4 @@
-"""The state of clusters at one moment, for people to look at: declared, live, drift, last runs, and traffic against limits."""
+"""The state of clusters at one moment, for people to look at: declared, live, drift, last runs, and rates against limits."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model.cluster_outcome import ClusterFailure
-from reconciler.model.drift import BaselineOrigin, DriftClass
-from reconciler.model.entity import Entity
-from reconciler.model.expiry import ValueExpiry
-from reconciler.model.finding import Finding, Span
-from reconciler.model.metric_samples import Observations
-from reconciler.model.plan import ManifestCommit
-from reconciler.model.quota_use import UnjudgedChange
-from reconciler.model.state import ClusterIdentity, Observed, Quotas
-from reconciler.model.units import QuotaUnit
-from reconciler.model.verdict import BucketVerdict, Form
+from reconciler.features.insight.headroom.loads import Headroom
+from reconciler.features.insight.runs import RunRecord
+from reconciler.model import (
+    BaselineOrigin,
+    ClusterFailure,
+    ClusterIdentity,
+    DriftClass,
+    Entity,
+    Finding,
+    ManifestCommit,
+    Observed,
+    Quotas,
+    QuotaUnit,
+    Span,
+    ValueExpiry,
+    display_name,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +52,7 @@ class EntityOverview:
 class BudgetUse:
     """The budget of an owner for one key on each broker, and how much its entities have of it.
 
-    ``used``: their largest sum on one broker, of peaks in recorded traffic or of rates at a moment. ``None``: not known.
+    ``used``: the largest sum of their rates on one broker, as ``loads`` has them. ``None``: not known.
     """
 
     owner: str
@@ -60,27 +66,6 @@ class BudgetUse:
     def free(self) -> float:
         """What is left. Negative above the budget."""
         return self.budget - self.allocated
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnedRate:
-    """The rate of a quota group on a broker. ``entity``: of the quota that limits it. ``owner``: as the file has it."""
-
-    broker: str
-    key: str
-    rate: float
-    entity: Entity | None = None
-    owner: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadroomOverview:
-    """What a report reads of a file of ``headroom``."""
-
-    file: str
-    cluster: str | None
-    at: datetime.datetime | None
-    rates: tuple[OwnedRate, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +90,14 @@ class ClusterOverview:
     failure: ClusterFailure | None = None
     budgets: tuple[BudgetUse, ...] = ()
     """By owner and key."""
+    loads: Headroom | None = None
+    """Rates of quota groups beside their limits. ``None``: not read."""
+
+    @property
+    def shown_name(self) -> str:
+        """What the cluster is called, ready to be shown."""
+        name = self.cluster.name or self.cluster.id
+        return display_name(name) if name else "the cluster"
 
     @property
     def differs(self) -> bool:
@@ -123,58 +116,6 @@ class ClusterOverview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
-    """One run of an audit file."""
-
-    file: str
-    started: datetime.datetime
-    ended: datetime.datetime
-    command: str
-    cluster: ClusterIdentity
-    result: str
-    """``done``, ``nothing_to_do``, ``refused``, ``partial`` or ``failed``."""
-    failure_reason: str | None
-    verified: bool
-    validate_only: bool
-    applied: int
-    failed: int
-    unknown: int
-    not_attempted: int
-    accepted: tuple[str, ...]
-    principal: str | None
-    os_user: str
-    commit: str | None
-    dirty: bool | None
-
-    def is_of(self, cluster: ClusterIdentity) -> bool:
-        """By the cluster's own id where both are known, else by name."""
-        if self.cluster.id is not None and cluster.id is not None:
-            return self.cluster.id == cluster.id
-        return self.cluster.name is not None and self.cluster.name == cluster.name
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrafficOverview:
-    """The file of a backtest, as far as it is shown. Buckets are as it has them, the worst first."""
-
-    file: str
-    form: Form
-    semantics: str
-    start: datetime.datetime
-    end: datetime.datetime
-    requests: int
-    current_known: bool
-    cluster: str | None = None
-    """The name of its Cluster manifest."""
-    headline: str = ""
-    """Its answer, in the backtest's own words."""
-    buckets: tuple[BucketVerdict, ...] = ()
-    unjudged: tuple[UnjudgedChange, ...] = ()
-    observations: tuple[Observations, ...] = ()
-    """What the rows of its history are."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Overview:
     """All of it. ``runs`` are the latest first. ``runs_left_out`` older ones are in the audit files and not here."""
 
@@ -186,5 +127,4 @@ class Overview:
     runs_left_out: int = 0
     audited: bool = False
     """True when an audit file was given."""
-    traffic: tuple[TrafficOverview, ...] = ()
     notes: tuple[str, ...] = ()

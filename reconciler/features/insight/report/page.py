@@ -1,0 +1,477 @@
+"""The state of all clusters as one HTML page that needs nothing but itself: no network, and no scripts but its own.
+
+What there is to read is a view like any other. Searching all entities and asking who gets what is done by ``page.js``, from the
+rows that ``embedded`` adds. Names and amounts in them are those that the command line prints.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from reconciler.features.insight.headroom.text import load_blocks
+from reconciler.features.insight.report.overview import BudgetUse, ClusterOverview, EntityOverview, Overview
+from reconciler.features.insight.runs import RunRecord
+from reconciler.formats import Json
+from reconciler.model import (
+    CLIENT_KEYS,
+    DriftClass,
+    ManifestCommit,
+    ObservedFrom,
+    Prune,
+    QuotaKey,
+    Quotas,
+    display_name,
+    escaped,
+    same_value,
+)
+from reconciler.render import (
+    Block,
+    Column,
+    Figure,
+    Line,
+    Style,
+    TextSegment,
+    Tile,
+    View,
+    chip,
+    counts_sentence,
+    failure_lines,
+    heading,
+    line,
+    table,
+    view_html,
+)
+from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, is_alterable
+from reconciler.text import amount, count_of, expiry_text, rate, unit_text
+
+_SCRIPT: Final = str(Path(__file__).parent / "page")
+_DISCLOSES: Final = "This page names users and client-ids: share it accordingly."
+_NO_SCRIPT: Final = '<noscript><p class="note">This needs the script of the page.</p></noscript>'
+_STATES: Final = {
+    DriftClass.IN_SYNC: ("in sync", Style.GOOD),
+    DriftClass.UNAPPLIED: ("not applied", Style.WARN),
+    DriftClass.CHANGED: ("changed by hand", Style.BAD),
+    DriftClass.MISSING: ("removed by hand", Style.BAD),
+    DriftClass.DIFFERS: ("differs", Style.BAD),
+    DriftClass.ADDED: ("added", Style.BAD),
+    DriftClass.UNMANAGED: ("unmanaged", Style.FAINT),
+    None: ("not compared", Style.FAINT),
+}
+_RESULTS: Final = {
+    "done": ("done", Style.GOOD),
+    "nothing_to_do": ("nothing to do", Style.FAINT),
+    "refused": ("refused", Style.WARN),
+    "partial": ("partial", Style.BAD),
+    "failed": ("failed", Style.BAD),
+}
+_ORIGINS: Final = {ObservedFrom.BROKER: "from its brokers", ObservedFrom.ZOOKEEPER: "from ZooKeeper"}
+_SHARED: Final = {
+    GroupedBy.USER: "all client-ids of the user together",
+    GroupedBy.CLIENT_ID: "all users of the client-id together",
+    GroupedBy.USER_AND_CLIENT_ID: "this user and client-id alone",
+}
+_CLUSTERS: Final = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last run")
+_COUNTED: Final = frozenset({"Declared", "Live", "In sync", "Unmanaged", "Budget", "Allocated", "Used", "Free", "Entities"})
+
+_WHO: Final = """\
+<p>Type a user and a client-id, or an address, as the page shows names. For each key you see the limit that applies, the entity
+that sets it, and the limits that it overrides: Kafka's eight levels.</p>
+<form id="who-form" role="search" aria-labelledby="who-gets-what-title" autocomplete="off">
+<div class="field"><label for="who-cluster">Cluster</label><select id="who-cluster"></select></div>
+<div class="field"><label for="who-state">Quotas</label><select id="who-state"></select></div>
+<div class="field"><label for="who-user">User</label>
+<input id="who-user" spellcheck="false" autocapitalize="none" aria-describedby="who-user-hint">
+<span class="hint" id="who-user-hint">Empty: a user that no quota names.</span></div>
+<div class="field"><label for="who-client">Client-id</label>
+<input id="who-client" spellcheck="false" autocapitalize="none" aria-describedby="who-client-hint">
+<span class="hint" id="who-client-hint">Empty: one that no quota names.</span>
+<label class="choice"><input type="checkbox" id="who-none"> The client sends no client-id</label></div>
+<div class="field"><label for="who-ip">Or an address</label>
+<input id="who-ip" spellcheck="false" autocapitalize="none" aria-describedby="who-ip-hint">
+<span class="hint" id="who-ip-hint">As the quotas write it.</span></div>
+</form>
+<div id="who-answer" aria-live="polite"></div>"""
+_ENTITIES: Final = """\
+<form id="entities-form" role="search" aria-labelledby="all-entities-title" autocomplete="off">
+<div class="field"><label for="entities-search">Search</label>
+<input id="entities-search" type="search" spellcheck="false" autocapitalize="none" aria-describedby="entities-hint">
+<span class="hint" id="entities-hint">Entity, owner, file or note. Every word must be there.</span></div>
+<div class="field"><label for="entities-cluster">Cluster</label>
+<select id="entities-cluster"><option value="">all clusters</option></select></div>
+<div class="field"><label for="entities-state">State</label>
+<select id="entities-state"><option value="">all</option></select></div>
+</form>
+<p role="status" id="entities-status" class="hint"></p>
+<table role="table" aria-describedby="entities-status">
+<thead role="rowgroup"><tr role="row">HEADS</tr></thead>
+<tbody role="rowgroup" id="entities-body"></tbody></table>
+<div class="pages" id="entities-pages" hidden>
+<button type="button" id="entities-before">Previous page</button><button type="button" id="entities-after">Next page</button>
+</div>"""
+_HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
+
+
+def report_html(overview: Overview) -> str:
+    """The state of all clusters as one HTML page without external files."""
+    return view_html(report_view(overview), scripts=(_SCRIPT,))
+
+
+def report_view(overview: Overview) -> View:
+    """The page: what needs attention first, then every entity."""
+    return View(
+        kind="report",
+        cluster=None,
+        title=line(),
+        answer=line(_headline(overview)),
+        blocks=tuple(_blocks(overview)),
+        foot=line(_DISCLOSES),
+        about=(line(f"Read at {_moment(overview.at)}"), *_commit(overview.source), line("Limits are per broker")),
+        tiles=tuple(
+            Tile(number=count, words=title, style=style, place="clusters") for count, title, _, style in _states(overview)
+        ),
+        tiles_title="Clusters",
+    )
+
+
+def overview_lines(overview: Overview, *, written: str | None = None) -> tuple[Line, ...]:
+    """A line or two a cluster; ``written``: where the page is."""
+    return tuple(_overview_lines(overview, written))
+
+
+def _overview_lines(overview: Overview, written: str | None) -> Iterator[Line]:
+    for cluster in overview.clusters:
+        yield from failure_lines(cluster.failure) if cluster.failure is not None else (_cluster_line(cluster),)
+        yield from (_budget_line(budget) for budget in cluster.budgets)
+    yield from (line(("Note: ", Style.FAINT), note) for note in overview.notes)
+    if written is not None:
+        yield line(("The page is in ", Style.PLAIN), (written, Style.STRONG))
+
+
+def _cluster_line(overview: ClusterOverview) -> Line:
+    counts = [f"{number:,} {_STATES[drift][0]}" for drift, number in overview.counts.items() if number]
+    state = ("differs", Style.BAD) if overview.differs else ("in sync", Style.GOOD)
+    read = f", read at {_moment(overview.observed.at)}" if overview.observed else ""
+    declared = f"{count_of(overview.declared, 'entity', 'entities')} declared, {overview.live or 0:,} live"
+    words = f": {declared} ({', '.join(counts) or 'nothing'}){read}"
+    return line((f"Cluster {overview.shown_name} ", Style.STRONG), state, words)
+
+
+def _budget_line(budget: BudgetUse) -> Line:
+    free = f"{amount(budget.key, budget.free)} free"
+    state = (free, Style.PLAIN) if budget.free >= 0 else (f"{amount(budget.key, -budget.free)} above its budget", Style.BAD)
+    used = "" if budget.used is None else f", {rate(budget.key, budget.used)} used"
+    allocated = f"{amount(budget.key, budget.allocated)} of {amount(budget.key, budget.budget)} allocated{used}, "
+    return line(f"  Budget of {display_name(budget.owner)}, {budget.key}: {allocated}", state)
+
+
+def _moment(at: datetime.datetime) -> str:
+    return f"{at.astimezone(datetime.UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _commit(source: ManifestCommit) -> tuple[Line, ...]:
+    dirty = " with changes that are not committed" if source.dirty else ""
+    return (line(f"Commit {source.commit[:12]}{dirty}"),) if source.commit else ()
+
+
+def _headline(overview: Overview) -> str:
+    """One sentence for a hurried reader."""
+    sentence = ", ".join(words for count, _, words, _ in _states(overview) if count) or "no cluster"
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _states(overview: Overview) -> tuple[tuple[int, str, str, str], ...]:
+    """How many clusters are in which state: for a tile, and for a sentence."""
+    failures = [cluster.failure for cluster in overview.clusters if cluster.failure is not None]
+    skipped = sum(failure.skipped for failure in failures)
+    unread = len(failures) - skipped
+    differ = sum(cluster.differs for cluster in overview.clusters)
+    in_sync = len(overview.clusters) - len(failures) - differ
+    differs = "differs" if differ == 1 else "differ"
+    has = "has" if in_sync == 1 else "have"
+    return (
+        (unread, "could not be read", f"{count_of(unread, 'cluster')} could not be read", "bad"),
+        (differ, "differ", f"{count_of(differ, 'cluster')} {differs} from the manifests", "bad"),
+        (in_sync, "in sync", f"{count_of(in_sync, 'cluster')} {has} what the manifests declare", "good"),
+        (skipped, "skipped", f"{count_of(skipped, 'cluster')} skipped", "warn"),
+    )
+
+
+def _blocks(overview: Overview) -> Iterator[Block]:
+    yield heading("Clusters")
+    yield _table(_CLUSTERS, (_cluster_row(cluster, overview) for cluster in overview.clusters))
+    yield from _details(overview)
+    yield heading("Who gets what")
+    yield _figure(_WHO)
+    yield from _differences(overview)
+    yield from _budgets(overview)
+    yield from _units(overview)
+    yield from _expiries(overview)
+    yield from _runs(overview)
+    yield from _loads(overview)
+    heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in _HEADS)
+    yield heading("All entities", count=sum(len(cluster.entities) for cluster in overview.clusters))
+    yield _figure(_ENTITIES.replace("HEADS", heads))
+    yield Figure(html=lambda: iter((f'<script type="application/json" id="data">{embedded(overview)}</script>',)))
+
+
+def _figure(html: str) -> Figure:
+    """HTML that works by the script alone."""
+    return Figure(html=lambda: iter((_NO_SCRIPT, f"<div data-needs-script hidden>{html}</div>")))
+
+
+def _table(heads: tuple[str, ...], rows: Iterator[tuple[Line | str | TextSegment, ...]], *, chosen: str = "") -> Block:
+    columns = (Column(title=head, to_the_right=head in _COUNTED, chosen=head == chosen) for head in heads)
+    return table(columns, rows)
+
+
+def _cluster_row(row: ClusterOverview, overview: Overview) -> tuple[Line | str | TextSegment, ...]:
+    cluster = row.cluster
+    about = (cluster.id, f"Kafka {cluster.kafka_version}" if cluster.kafka_version else None)
+    title = line((row.shown_name, Style.STRONG), *(f", {escaped(each)}" for each in about if each))
+    last = next((run for run in overview.runs if run.has_written and run.is_of(cluster)), None)
+    change = line(f"{_moment(last.ended)}, ", _result(last.result)) if last else ""
+    if row.failure is not None:
+        state = chip("skipped", Style.WARN) if row.failure.skipped else chip("could not be read", Style.BAD)
+        return title, state, f"{row.declared:,}", "?", "?", "?", "?", "", change
+    read = f"{_moment(row.observed.at)}, {_ORIGINS.get(row.observed.origin, 'in a snapshot')}" if row.observed else ""
+    kinds = [chip(f"{count:,} {_STATES[drift][0]}", _STATES[drift][1]) for drift, count in row.counts.items()
+             if drift.is_difference and count]  # fmt: skip
+    return (
+        title,
+        chip("differs", Style.BAD) if row.differs else chip("in sync", Style.GOOD),
+        f"{row.declared:,}",
+        f"{row.live or 0:,}",
+        f"{row.counts.get(DriftClass.IN_SYNC, 0):,}",
+        line(*(part for kind in kinds for part in (kind, " "))) if kinds else "none",
+        f"{row.counts.get(DriftClass.UNMANAGED, 0):,}",
+        read,
+        change,
+    )
+
+
+def _details(overview: Overview) -> Iterator[Line]:
+    """What went wrong, and what to know of each cluster."""
+    yield from (line(note) for note in overview.notes)
+    for cluster in overview.clusters:
+        name = (f"{cluster.shown_name}: ", Style.STRONG)
+        if (failed := cluster.failure) is not None:
+            yield line(name, failed.message, (f" ({failed.failure_reason})", Style.FAINT))
+        if not cluster.complete:
+            yield line(name, "Only some of the manifests were read: what they do not declare was not compared.")
+        if cluster.findings:
+            yield line(name, f"{counts_sentence(cluster.findings)} in the manifests. kafka-quotas validate lists them.")
+        yield from (line(name, note) for note in cluster.notes)
+
+
+def _differences(overview: Overview) -> Iterator[Block]:
+    """Every entity that is neither in sync nor unmanaged."""
+    rows = [
+        (cluster, entity)
+        for cluster in overview.clusters
+        for entity in cluster.entities
+        if entity.drift and entity.drift.is_difference
+    ]
+    yield heading("Differences", count=len(rows))
+    if not rows:
+        read = any(cluster.failure is None for cluster in overview.clusters)
+        yield line("None. What is declared is live." if read else "No cluster was read.")
+        return
+    if any(entity.drift is DriftClass.DIFFERS for _, entity in rows):
+        yield line(
+            "No baseline was given, so changes that were merged but not applied look like changes by hand. --baseline "
+            "distinguishes them."
+        )
+    heads = ("Entity", "Cluster", "State", "Declared", "Live", "Owner", "Declared at")
+    yield _table(heads, (_difference(cluster, entity) for cluster, entity in rows), chosen="State")
+
+
+def _difference(cluster: ClusterOverview, entity: EntityOverview) -> tuple[Line | str | TextSegment, ...]:
+    wanted, live = entity.declared or {}, entity.live or {}
+    keys = [key for key in sorted(wanted.keys() | live.keys()) if not same_value(wanted.get(key), live.get(key))]
+    sides = (", ".join(f"{key} {amount(key, side.get(key))}" for key in keys) if side else "nothing" for side in (wanted, live))
+    return (
+        line(entity.entity),
+        cluster.shown_name,
+        line(chip(*_STATES[entity.drift]), " protected" if entity.protected else ""),
+        *sides,
+        escaped(entity.owner or ""),
+        line(entity.source) if entity.source else "",
+    )
+
+
+def _budgets(overview: Overview) -> Iterator[Block]:
+    """How much of each budget is allocated, used and free; an owner above its budget first."""
+    rows = [(cluster, budget) for cluster in overview.clusters for budget in cluster.budgets]
+    if not rows:
+        return
+    rows.sort(key=lambda row: row[1].free >= 0)
+    yield heading("Budgets", count=len(rows))
+    yield line("On each broker. Used: the owner's largest sum of rates on one broker.")
+    heads = ("Owner", "Cluster", "Limit", "Budget", "Allocated", "Used", "Free", "Entities")
+    yield _table(heads, (_budget_row(cluster, budget) for cluster, budget in rows))
+
+
+def _budget_row(cluster: ClusterOverview, budget: BudgetUse) -> tuple[Line | str, ...]:
+    key = budget.key
+    above = line(chip("above", Style.BAD), f" {amount(key, -budget.free)}")
+    return (
+        display_name(budget.owner),
+        cluster.shown_name,
+        key,
+        amount(key, budget.budget),
+        amount(key, budget.allocated),
+        "not known" if budget.used is None else rate(key, budget.used),
+        amount(key, budget.free) if budget.free >= 0 else above,
+        f"{budget.entities:,}",
+    )
+
+
+def _units(overview: Overview) -> Iterator[Block]:
+    """What was declared as a total, shares or a part of something, beside the number that each broker enforces."""
+    yield from _values(
+        overview,
+        "Computed values",
+        ("Declared", "Each broker"),
+        lambda entity: [
+            (key, unit_text(key, unit), _declared(entity, key, "not computed")) for key, unit in sorted(entity.units.items())
+        ],
+    )
+
+
+def _expiries(overview: Overview) -> Iterator[Block]:
+    """Values that are there for a while."""
+    yield from _values(
+        overview,
+        "Temporary values",
+        ("Declared now", "Expiry"),
+        lambda entity: [
+            (key, _declared(entity, key, "no value of its own"), expiry_text(key, expiry))
+            for key, expiry in sorted(entity.expiries.items())
+        ],
+    )
+
+
+def _values(
+    overview: Overview, title: str, heads: tuple[str, str], of: Callable[[EntityOverview], list[tuple[str, str, str]]]
+) -> Iterator[Block]:
+    rows = [
+        (line(entity.entity), cluster.shown_name, *cells)
+        for cluster in overview.clusters
+        for entity in cluster.entities
+        for cells in of(entity)
+    ]
+    if rows:
+        yield heading(title, count=len(rows))
+        yield _table(("Entity", "Cluster", "Limit", *heads), iter(rows))
+
+
+def _declared(entity: EntityOverview, key: str, absent: str) -> str:
+    return amount(key, entity.declared[key]) if entity.declared and key in entity.declared else absent
+
+
+def _runs(overview: Overview) -> Iterator[Block]:
+    """The runs of the audit files, the latest first."""
+    yield heading("Last runs", count=len(overview.runs) + overview.runs_left_out if overview.audited else None)
+    if not overview.audited:
+        yield line("No audit file was given: --audit FILE shows what apply --audit wrote.")
+    elif not overview.runs:
+        yield line("The audit file has no run.")
+    else:
+        heads = ("Ended", "Cluster", "Command", "Result", "Entities", "Who", "Commit", "Accepted guards")
+        yield _table(heads, map(_run, overview.runs))
+    if overview.runs_left_out:
+        yield line(f"{count_of(overview.runs_left_out, 'earlier run')} in the audit files.")
+
+
+def _result(result: str) -> TextSegment | str:
+    return chip(*_RESULTS[result]) if result in _RESULTS else result
+
+
+def _run(run: RunRecord) -> tuple[Line | str, ...]:
+    reason = f" ({run.failure_reason})" if run.failure_reason else ""
+    unverified = run.result in ("done", "partial") and not run.verified and not run.validate_only
+    counts = (f"{count:,} {word}" for word, count in run.counts.words if count)
+    commit = run.source.commit[:12] + (" with uncommitted changes" if run.source.dirty else "") if run.source.commit else ""
+    label = run.cluster.name or run.cluster.id
+    return (
+        _moment(run.ended),
+        display_name(label) if label else "",
+        run.command + (" (validate only)" if run.validate_only else ""),
+        line(_result(run.result), reason, *((" ", chip("not verified", Style.WARN)) if unverified else ())),
+        ", ".join(counts),
+        run.os_user if run.principal is None else f"{run.principal} ({run.os_user})",
+        commit,
+        ", ".join(run.accepted),
+    )
+
+
+def _loads(overview: Overview) -> Iterator[Block]:
+    """The rates of quota groups beside their limits, where they were read."""
+    measured = [cluster.loads for cluster in overview.clusters if cluster.loads is not None]
+    if measured:
+        yield heading("Rates against limits")
+    for headroom in measured:
+        yield from load_blocks(headroom)
+
+
+def embedded(overview: Overview) -> str:
+    """JSON for the inside of a ``script`` element: ASCII, and without any character that could end the element."""
+    document = {
+        "styles": {word: style.page_class for word, style in _STATES.values()},
+        "levels": [
+            {"user": level.user.value, "client": level.client_id.value, "shared": _SHARED[level.grouped_by]}
+            for level in CLIENT_PRECEDENCE
+        ],
+        "addresses": [match.value for match in ADDRESS_PRECEDENCE],
+        "client_keys": [key.value for key in CLIENT_KEYS],
+        "address_keys": [QuotaKey.CONNECTION_CREATION_RATE.value],
+        "clusters": [_embedded(cluster) for cluster in overview.clusters],
+    }
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    # Inside strings these may all be written as escapes, and outside of strings JSON has none of them.
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _embedded(cluster: ClusterOverview) -> Json:
+    return {
+        "name": cluster.shown_name,
+        "at": _moment(cluster.observed.at) if cluster.observed else None,
+        "prunes": cluster.complete and cluster.prune not in (None, Prune.NEVER.value),
+        "callback": cluster.callback,
+        "statics": dict(cluster.static_defaults),
+        "entities": [_entity(entity) for entity in cluster.entities],
+    }
+
+
+def _entity(entity: EntityOverview) -> Json:
+    """What is there of an entity. ``live`` is true where it equals what is declared. ``stays``: apply leaves it alone."""
+    same = _equal(entity.declared, entity.live)
+    stays = not entity.in_scope or (entity.declared is None and not is_alterable(entity.entity))
+    tags = [*(["protected"] if entity.protected else []), *([] if entity.in_scope else ["outside the scope"])]
+    fields: dict[str, Json] = {
+        "name": str(entity.entity),
+        "state": _STATES[entity.drift][0],
+        "declared": _amounts(entity.declared),
+        "live": True if same else _amounts(entity.live),
+        "before": _amounts(entity.baseline),
+        "owner": None if entity.owner is None else escaped(entity.owner),
+        "place": None if entity.source is None else escaped(f"{entity.source.file}:{entity.source.line}"),
+        "note": None if entity.note is None else escaped(entity.note),
+        "stays": stays or None,
+        "tags": list(tags) or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _amounts(quotas: Quotas | None) -> Json:
+    return None if quotas is None else {escaped(key): amount(key, value) for key, value in sorted(quotas.items())}
+
+
+def _equal(quotas: Quotas | None, other: Quotas | None) -> bool:
+    if quotas is None or other is None:
+        return False
+    return quotas.keys() == other.keys() and all(same_value(value, other[key]) for key, value in quotas.items())

@@ -1,0 +1,147 @@
+"""The runs of audit files, which ``apply --audit`` and ``run --audit`` write."""
+
+from __future__ import annotations
+
+import datetime
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from reconciler.documents import checked, cluster_from_json, moment_from_json, parse
+from reconciler.errors import FileAccessError
+from reconciler.model import ClusterIdentity, ManifestCommit, escaped
+from reconciler.workflows import TrustedFiles
+
+MOST_RUNS: Final = 200
+"""Runs that are kept; of each audit file so many of the last lines are kept while it is read."""
+_LONGEST_LINE: Final = 1 << 20
+_MOST_NOTES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCounts:
+    """How many entities a run wrote, and what became of the others."""
+
+    applied: int = 0
+    failed: int = 0
+    unknown: int = 0
+    not_attempted: int = 0
+
+    @property
+    def words(self) -> tuple[tuple[str, int], ...]:
+        """Each count with its words."""
+        counts = (self.applied, self.failed, self.unknown, self.not_attempted)
+        return tuple(zip(("applied", "failed", "unknown", "not attempted"), counts, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run of an audit file."""
+
+    file: str
+    started: datetime.datetime
+    ended: datetime.datetime
+    command: str
+    cluster: ClusterIdentity
+    result: str
+    """``done``, ``nothing_to_do``, ``refused``, ``partial`` or ``failed``."""
+    failure_reason: str | None
+    verified: bool
+    validate_only: bool
+    counts: RunCounts
+    accepted: tuple[str, ...]
+    principal: str | None
+    os_user: str
+    source: ManifestCommit
+
+    @property
+    def has_written(self) -> bool:
+        """Whether it could have changed a cluster."""
+        return not self.validate_only and self.result != "nothing_to_do"
+
+    def is_of(self, cluster: ClusterIdentity) -> bool:
+        """By the cluster's own id where both are known, else by name."""
+        if self.cluster.id is not None and cluster.id is not None:
+            return self.cluster.id == cluster.id
+        return self.cluster.name is not None and self.cluster.name == cluster.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRuns:
+    """The latest runs of some files, the latest first. ``notes`` report lines that are not a record of a run."""
+
+    runs: tuple[RunRecord, ...] = ()
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def read_runs(files: Sequence[str], *, trusted: TrustedFiles | None = None) -> RecordedRuns:
+    """Read audit files. Raises ``FileAccessError`` for one that cannot be read.
+
+    With ``trusted`` it raises ``UntrustedError`` for one that git tracks and that differs from the reference.
+    """
+    if trusted is not None:
+        for file in files:
+            trusted.require_same(file)
+    runs: list[RunRecord] = []
+    notes: list[str] = []
+    left_out = 0
+    for name in files:
+        records, more, wrong = _audit(name)
+        runs += records
+        left_out += more
+        notes += wrong
+    runs.sort(key=lambda run: (run.ended, run.started), reverse=True)
+    return RecordedRuns(runs=tuple(runs[:MOST_RUNS]), left_out=left_out + max(0, len(runs) - MOST_RUNS), notes=tuple(notes))
+
+
+def _audit(name: str) -> tuple[list[RunRecord], int, list[str]]:
+    """The last runs of a file, how many came before them, and what is wrong with its lines."""
+    kept: deque[RunRecord] = deque(maxlen=MOST_RUNS)
+    total = 0
+    wrong: list[str] = []
+    bad = 0
+    try:
+        with Path(name).open("rb") as file:
+            number = 0
+            while line := file.readline(_LONGEST_LINE):
+                number += 1
+                if not line.strip():
+                    continue
+                try:
+                    kept.append(_run(parse(line), name))
+                    total += 1
+                except (ValueError, RecursionError) as error:
+                    bad += 1
+                    if bad <= _MOST_NOTES:
+                        wrong.append(f"{escaped(name)}:{number} is not a line that --audit writes, and is left out: {error}")
+    except OSError as error:
+        msg = f"cannot read the audit file {name}: {error.strerror}"
+        raise FileAccessError(msg) from error
+    if bad > _MOST_NOTES:
+        wrong.append(f"{escaped(name)}: {bad - _MOST_NOTES} more lines like these are left out")
+    return list(kept), total - len(kept), wrong
+
+
+def _run(data: object, file: str) -> RunRecord:
+    """The run of a line. Raises ``ForeignVersionError``, and ``FieldError`` that names the field."""
+    document = checked(data, "audit")
+    counts: Mapping[str, Any] = document["summary"]
+    return RunRecord(
+        file=file,
+        started=moment_from_json(document["started"], "started"),
+        ended=moment_from_json(document["ended"], "ended"),
+        command=document["command"],
+        cluster=cluster_from_json(document["cluster"]),
+        result=document["result"],
+        failure_reason=document["failure_reason"],
+        verified=document["verified"],
+        validate_only=document["validate_only"],
+        counts=RunCounts(**{name: counts[name] for name in ("applied", "failed", "unknown", "not_attempted")}),
+        accepted=tuple(document["accepted"]),
+        principal=document["principal"],
+        os_user=document["os_user"],
+        source=ManifestCommit(commit=document["source"]["commit"], dirty=document["source"]["dirty"]),
+    )

@@ -1,0 +1,81 @@
+"""Audit files as a report reads them: whole, in part, and when they are something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.documents.audit import AuditedRun, audit_text, failed_audit_to_json
+from reconciler.errors import FileAccessError, UnreachableError
+from reconciler.features.insight.runs import MOST_RUNS, read_runs
+from reconciler.model.state import ClusterIdentity
+from tests.builders import NOON
+
+
+def line(minute: int, **changes: Any) -> str:
+    """A line as ``apply --audit`` writes it."""
+    run = AuditedRun(command="apply", started=NOON, os_user="ci", cluster=ClusterIdentity(name="prod"))
+    return audit_text(failed_audit_to_json(run, UnreachableError("no"), at=NOON.replace(minute=minute)) | changes) + "\n"  # type: ignore[operator]  # any JSON
+
+
+@pytest.fixture
+def audit(tmp_path: Path) -> Path:
+    return tmp_path / "audit.jsonl"
+
+
+def test_runs_of_all_files_are_the_latest_first(audit: Path, tmp_path: Path) -> None:
+    audit.write_text(line(5) + "\n" + line(1))
+    other = tmp_path / "other.jsonl"
+    other.write_text(line(3))
+    found = read_runs([str(audit), str(other)])
+    assert [run.ended.minute for run in found.runs] == [5, 3, 1]
+    assert [run.file for run in found.runs] == [str(audit), str(other), str(audit)]
+    assert (found.left_out, found.notes) == (0, ())
+    assert (found.runs[0].result, found.runs[0].failure_reason) == ("failed", "unreachable")
+
+
+def test_a_line_that_is_none_is_told_by_its_number_and_the_others_are_read(audit: Path) -> None:
+    audit.write_bytes(line(1).encode() + b'{"format_version": "1.0"}\n' + b"\xff\xfe\n" + b'{"broken\n' + line(2).encode()[:40])
+    found = read_runs([str(audit)])
+    assert len(found.runs) == 1
+    assert [note.split(" is not")[0] for note in found.notes] == [f"{audit}:{number}" for number in (2, 3, 4, 5)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"format_version": "2.0"},
+        {"ended": "yesterday"},
+        {"verified": "yes"},
+        {"accepted": "default-entity"},
+        {"cluster": None},
+        {"summary": {"applied": -1}},
+        {"os_user": None},
+    ],
+)
+def test_a_field_of_another_kind_is_no_run(audit: Path, changes: dict[str, object]) -> None:
+    audit.write_text(line(1, **changes))
+    found = read_runs([str(audit)])
+    assert found.runs == ()
+    assert len(found.notes) == 1
+
+
+def test_of_many_bad_lines_few_are_told(audit: Path) -> None:
+    audit.write_text("no\n" * 100)
+    notes = read_runs([str(audit)]).notes
+    assert len(notes) == 6
+    assert notes[-1].endswith("95 more lines like these are left out")
+
+
+def test_of_a_long_file_the_last_lines_are_kept(audit: Path) -> None:
+    audit.write_text("".join(line(number % 60) for number in range(MOST_RUNS + 30)))
+    found = read_runs([str(audit), str(audit)])
+    assert len(found.runs) == MOST_RUNS
+    assert found.left_out == MOST_RUNS + 60
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileAccessError, match="cannot read the audit file"):
+        read_runs([str(tmp_path / "none")])
