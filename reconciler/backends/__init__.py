@@ -19,10 +19,9 @@ if TYPE_CHECKING:
         principal_name,
         read_client_properties,
     )
-    from reconciler.backends.security.certificates import local_certificates
     from reconciler.backends.security.exchange import SaslExchange
     from reconciler.backends.security.properties_file import JaasLine, JavaProperties
-    from reconciler.backends.security.tls import Tls, load_private_key, read_tls, tls_context
+    from reconciler.backends.security.tls import Tls, load_private_key, local_certificates, read_tls, tls_context
     from reconciler.backends.snapshot import SnapshotReader
     from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
     from reconciler.backends.zookeeper.settings import (

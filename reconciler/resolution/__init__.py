@@ -24,13 +24,6 @@ if TYPE_CHECKING:
         value_refusal,
     )
     from reconciler.resolution.clients import client_of
-    from reconciler.resolution.default_pair import (
-        EXPOSING_ENTITY,
-        EXPOSING_VALUES,
-        Exposure,
-        exposure,
-        overridden_by_default_pair,
-    )
     from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
     from reconciler.resolution.effective_quotas import (
         Caveats,
@@ -42,8 +35,7 @@ if TYPE_CHECKING:
         RungStatus,
     )
     from reconciler.resolution.effects import effects_between, unclear_effects
-    from reconciler.resolution.foreign_callback import callback_notes
-    from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback, metadata_of
+    from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback, callback_notes, metadata_of
     from reconciler.resolution.group_view import GroupedQuotas
     from reconciler.resolution.kafka_names import (
         IpVerdict,
@@ -80,7 +72,17 @@ if TYPE_CHECKING:
         reserved_entity,
         stored_rule,
     )
-    from reconciler.resolution.resolver import Candidate, QuotaTable, Resolved, Resolver
+    from reconciler.resolution.resolver import (
+        EXPOSING_ENTITY,
+        EXPOSING_VALUES,
+        Candidate,
+        Exposure,
+        QuotaTable,
+        Resolved,
+        Resolver,
+        exposure,
+        overridden_by_default_pair,
+    )
     from reconciler.resolution.sharing import SharedWith, Tags, tags_of, tags_of_address
     from reconciler.resolution.tag_groups import TagGroups
     from reconciler.resolution.views import (

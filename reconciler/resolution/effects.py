@@ -14,6 +14,7 @@ Only keys and clients that a changed entity can reach are resolved, so that a sm
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +26,7 @@ from reconciler.model import (
     ClientName,
     Direction,
     Effect,
+    EffectGroup,
     Entity,
     EntityType,
     Known,
@@ -36,7 +38,6 @@ from reconciler.model import (
     same_value,
 )
 from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, canonical_address, unclear_addresses
-from reconciler.resolution.effect_groups import group_effects, limits_nobody
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, NameMatch
 from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
 
@@ -313,3 +314,38 @@ def _names(effect: Effect) -> tuple[ClientName, ...]:
 
 def _limit(winner: Candidate | None) -> Limit | None:
     return None if winner is None else Limit(value=winner.value, entity=winner.entity, level=winner.level)
+
+
+MOST_EXAMPLES: Final = 3
+
+
+def group_effects(effects: Iterable[Effect]) -> tuple[EffectGroup, ...]:
+    """The groups of more than one client, in the order in which their first clients come."""
+    by_cause: dict[tuple[object, ...], list[Effect]] = {}
+    for effect in effects:
+        by_cause.setdefault(effect.cause, []).append(effect)
+    return tuple(_group(alike) for alike in by_cause.values() if len(alike) > 1)
+
+
+def _group(effects: list[Effect]) -> EffectGroup:
+    first = effects[0]
+    values = [effect.before.value for effect in effects if effect.before is not None]
+    entities: set[Entity | None] = {effect.before.entity if effect.before else None for effect in effects}
+    return EffectGroup(
+        key=first.key,
+        direction=first.direction,
+        clients=len(effects),
+        examples=tuple(effect.client for effect in effects[:MOST_EXAMPLES]),
+        before=(min(values, key=_strength), max(values, key=_strength)) if values else None,
+        before_entity=entities.pop() if len(entities) == 1 else None,
+        after=first.after,
+    )
+
+
+def _strength(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def limits_nobody(key: str, value: float | None) -> bool:
+    """Whether clients have no limit by it: none is set, or it is above what any client reaches."""
+    return value is None or value >= QuotaKey(key).unreachable

@@ -6,10 +6,10 @@ Source: ``kafkaquotas.callback.TypeLimits``, ``GroupMembers`` and ``LeaderShares
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from reconciler.model import Entity, LeaderSpread
+from reconciler.model import ClusterIdentity, Entity, LeaderSpread, Message, compose, display_name, flag_part, name_part
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, GroupedBy, PrecedenceLevel
 from reconciler.resolution.quota_callback import (
     CLIENT_ID_TAG,
@@ -186,3 +186,23 @@ def _entities(levels: Iterable[PrecedenceLevel], user: str, client_id: str) -> I
         entity = level.entity_for(user, client_id)
         if entity is not None and (client_id or level.grouped_by is GroupedBy.USER):
             yield entity
+
+
+_SETTING: Final = flag_part("client.quota.callback.class")
+
+
+def foreign_callback(cluster: ClusterIdentity) -> str | None:
+    """The class of brokers whose limits are not known here. That of the groups' plugin is known."""
+    callback = cluster.quota_callback
+    return None if callback is None or callback == GROUP_CALLBACK else callback
+
+
+def callback_notes(cluster: ClusterIdentity) -> Iterator[Message]:
+    """What such a class means, in a sentence; nothing where the brokers have Kafka's own rules."""
+    if (callback := foreign_callback(cluster)) is not None:
+        yield compose(
+            "The brokers resolve quotas with their own class {callback} ({setting}). A quota may limit other clients than it "
+            "names, or none.",
+            callback=name_part(display_name(callback)),
+            setting=_SETTING,
+        )

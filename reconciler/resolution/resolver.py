@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from reconciler.model import OTHER, BucketName, ClientName, Entity, EntityName
+from reconciler.model import CLIENT_KEYS, DEFAULT, OTHER, BucketName, ClientName, Entity, EntityName, EntityType
 from reconciler.resolution.precedence import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -18,6 +18,7 @@ from reconciler.resolution.precedence import (
     GroupedBy,
     NameMatch,
     client_names,
+    level_of,
     level_of_names,
 )
 
@@ -296,3 +297,43 @@ def _place(at: int, names: tuple[EntityName | None, EntityName | None]) -> objec
     """Where an entity is in the table of its level."""
     by = _LOOKED_UP_BY[at]
     return names if by == _OF_PAIR else (None, *names)[by]
+
+
+EXPOSING_ENTITY: Final = Entity.of({EntityType.USER.value: DEFAULT, EntityType.CLIENT_ID.value: DEFAULT})
+EXPOSING_VALUES: Final[Mapping[str, float]] = {key.value: key.unreachable for key in CLIENT_KEYS}
+"""What no client reaches, by key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposure:
+    """What can be done for some keys. Each of them is in one of the four."""
+
+    add: Mapping[str, float]
+    """Values to set on ``EXPOSING_ENTITY``. No client has another limit then, but for those without any."""
+    present: tuple[str, ...]
+    """Keys that the default pair has already."""
+    overridden: Mapping[str, tuple[Entity, ...]]
+    """By key, the quotas that the default pair would override, the strongest first. While one exists, brokers measure clients."""
+    static: tuple[str, ...]
+    """Keys that a static setting of the brokers limits."""
+
+
+def overridden_by_default_pair(quotas: QuotaTable, key: str) -> tuple[Entity, ...]:
+    """The quotas with this key that a default pair would override, the strongest level first, then by name."""
+    pair = level_of(EXPOSING_ENTITY)
+    levels = {
+        entity: level.number
+        for entity, values in quotas.items()
+        if key in values and (level := level_of(entity)) is not None and pair is not None and level.number > pair.number
+    }
+    return tuple(sorted(levels, key=lambda entity: (levels[entity], str(entity))))
+
+
+def exposure(quotas: QuotaTable, keys: Collection[str], *, static: Collection[str] = ()) -> Exposure:
+    """Sort the keys by what a default pair would do. ``static``: those that settings of the brokers limit."""
+    present = tuple(key for key in keys if key in quotas.get(EXPOSING_ENTITY, {}))
+    others = [key for key in keys if key not in present]
+    overridden = {key: entities for key in others if (entities := overridden_by_default_pair(quotas, key))}
+    limited = tuple(key for key in others if key in static and key not in overridden)
+    add = {key: EXPOSING_VALUES[key] for key in others if key not in overridden and key not in limited}
+    return Exposure(add=add, present=present, overridden=overridden, static=limited)

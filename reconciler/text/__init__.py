@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.text.advice import recommended_text, safe_text
     from reconciler.text.amounts import (
         amount,
         amount_part,
         duration,
+        expiry_text,
         factor,
         length_text,
+        live_expiry_text,
+        moment_text,
         number_text,
         number_to_json,
         percent_text,
         rate,
         rate_part,
     )
-    from reconciler.text.expiry_words import expiry_text, live_expiry_text, moment_text
     from reconciler.text.quoting import (
         DEFAULT_TEXT,
         all_changes,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
         list_some,
         near_miss,
         quoted,
+        recommended_text,
+        safe_text,
         shown,
         shown_part,
         word,

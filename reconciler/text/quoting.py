@@ -16,7 +16,19 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from reconciler.model import DEFAULT, Entity, EntityName, Message, MessagePart, PartKind, compose, escaped, join_messages
+from reconciler.model import (
+    DEFAULT,
+    BucketVerdict,
+    Entity,
+    EntityName,
+    Message,
+    MessagePart,
+    PartKind,
+    compose,
+    escaped,
+    join_messages,
+)
+from reconciler.text.amounts import amount
 
 DEFAULT_TEXT: Final = "<default>"
 
@@ -106,3 +118,18 @@ def list_entities(entities: Sequence[Entity], most: int) -> Message:
     """The first ``most`` entities, and how many more there are."""
     more = len(entities) - most
     return join_messages(entities[:most]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def recommended_text(verdict: BucketVerdict) -> str | None:
+    """``14 MiB/s``, ``keep 8 MiB/s`` where that is the present limit, ``at least 33 KiB/s`` where it is a lower bound."""
+    if verdict.advice.recommended is None:
+        return None
+    before = "at least " if verdict.recorded.censored else "keep " if verdict.keeps_limit else ""
+    return f"{before}{amount(verdict.key, verdict.advice.recommended)}"
+
+
+def safe_text(verdict: BucketVerdict) -> str | None:
+    """``6.25 MiB/s``, and ``at least 22 KiB/s`` where it is a lower bound."""
+    if verdict.advice.safe is None:
+        return None
+    return f"{'at least ' if verdict.recorded.censored else ''}{amount(verdict.key, verdict.advice.safe)}"

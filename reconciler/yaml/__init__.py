@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.yaml.editing import ScalarEdit, ScalarEditError, edit_scalars, expand_scalars
-    from reconciler.yaml.inserting import Insertion, field_before, insert, item_first
+    from reconciler.yaml.editing import (
+        Insertion,
+        ScalarEdit,
+        ScalarEditError,
+        edit_scalars,
+        expand_scalars,
+        field_before,
+        insert,
+        item_first,
+        scalar_text,
+    )
     from reconciler.yaml.nodes import Plain, YamlMapping, YamlNode, YamlProblem, YamlScalar, YamlSequence
     from reconciler.yaml.reading import read_yaml
-    from reconciler.yaml.writing import scalar_text
 
 __getattr__ = lazy_face(__name__)

@@ -23,7 +23,7 @@ from reconciler.backends.broker.requests import FullDescribe, alter_request, bro
 from reconciler.backends.broker.settings import ConnectionSettings, Security, principal_name
 from reconciler.backends.broker.transport import AnswerLostError, NoConnectionError, Transport
 from reconciler.backends.broker.wire import MalformedAnswerError
-from reconciler.backends.security.certificates import server_certificates
+from reconciler.backends.security.tls import server_certificates
 from reconciler.collector import pause_collector
 from reconciler.errors import BackendError, OutcomeUnknownError, UnreachableError, UnsupportedClusterError
 from reconciler.logs import log_event

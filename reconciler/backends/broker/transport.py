@@ -30,10 +30,9 @@ from reconciler.backends.broker.error_messages import (
     describe_error,
     is_tls_failure,
 )
-from reconciler.backends.broker.hosted import service_of
+from reconciler.backends.broker.hosted import lacks_request, service_of
 from reconciler.backends.broker.mechanisms import LoginStoppedError, login_settings
 from reconciler.backends.broker.quota_messages import RawAnswer
-from reconciler.backends.broker.server_kind import lacks_request
 from reconciler.backends.broker.settings import ConnectionSettings, refused_certificate, server_text
 from reconciler.backends.broker.sockets import PROXY_URL, TlsSockets
 from reconciler.errors import (

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kazoo.exceptions import NoNodeError
 
-from reconciler.backends.security.certificates import server_certificates
+from reconciler.backends.security.tls import server_certificates
 from reconciler.backends.zookeeper.lock import hold_lock
 from reconciler.backends.zookeeper.nodes import BROKER_IDS, Acls, UnwritableNameError, node_name
 from reconciler.backends.zookeeper.reading import ALL_KINDS, NodeReader, ReadNodes

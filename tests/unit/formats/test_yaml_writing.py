@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.yaml.writing import scalar_text
+from reconciler.yaml.editing import scalar_text
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
