@@ -199,7 +199,11 @@ class _Walk:
                 self.child(entry, os.path.normpath(entry.path), relative, (*folder.above, identity))
 
     def child(self, entry: os.DirEntry[str], path: str, relative: str, above: tuple[Identity, ...]) -> None:
-        is_folder = _is_folder(entry)
+        try:
+            is_folder = entry.is_dir()
+        except OSError:
+            # A link that leads to itself: reading it as a file then says what is wrong.
+            is_folder = False
         if entry.name.startswith(".") if is_folder else not entry.name.endswith(_SUFFIXES):
             return
         if self.include is not None and not self.include.wants(relative, is_folder=is_folder):
@@ -238,19 +242,8 @@ class _Walk:
         self.findings.append(finding(rule_id, message, file_span(path)))
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        # A link that leads to itself: reading it as a file then says what is wrong.
-        return False
-
-
 MAX_BYTES: Final = 32 * 1024 * 1024
 """Largest file that is read; 100,000 entries are about 12 MB."""
-
-
-_CHUNK: Final = 1024 * 1024
 
 
 class UnreadableError(Exception):
@@ -275,7 +268,8 @@ def read_file(path: str) -> bytes:
         if status.st_size > MAX_BYTES:
             message = f"the file has {status.st_size} bytes. At most {MAX_BYTES} are read, so split it"
             raise UnreadableError("file-too-large", message)
-        content = _read_all(descriptor)
+        with open(descriptor, "rb", closefd=False) as file:
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise UnreadableError(*_why(error, path)) from error
     finally:
@@ -283,15 +277,6 @@ def read_file(path: str) -> bytes:
     if len(content) > MAX_BYTES:
         raise UnreadableError("file-too-large", f"the file has more than {MAX_BYTES} bytes. Split it")
     return content
-
-
-def _read_all(descriptor: int) -> bytes:
-    parts = []
-    left = MAX_BYTES + 1
-    while left > 0 and (part := os.read(descriptor, min(left, _CHUNK))):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
 
 
 def kind_of(mode: int) -> str:

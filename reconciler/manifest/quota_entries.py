@@ -91,7 +91,7 @@ def _entries(node: YamlNode, owner: str | None, out: Collector) -> Iterator[Quot
     overrides = tuple(_overrides(items["overrides"], first, out)) if "overrides" in items else ()
     profile = profile_choice(node, out) if "profile" in items else None
     note = text(node, "note") if "note" in items else None
-    if profile is None:
+    if profile is None and "quotas" not in items:
         _require_values(node, "this entry", out)
     for entity, source in entities:
         declared = DesiredEntity(entity=entity, source=source, owner=owner, note=note, **values)

@@ -18,6 +18,7 @@ from reconciler.model import (
     GuardStatus,
     KeptEntity,
     Message,
+    Prune,
     WithheldOwner,
     compose,
     flag_part,
@@ -55,6 +56,16 @@ GUARDS: Final[Mapping[str, Callable[[GuardContext], Measurement]]] = {
     "unknown-current-keys": unknown_current_keys,
 }
 """Every guard by its id, in the order they are reported."""
+
+_NEEDED: Final[Mapping[str, Callable[[GuardContext], bool]]] = {
+    FREEZE_WINDOW: lambda context: bool(context.spec.safety.freeze),
+    "managed-entity": lambda context: bool(context.managed),
+    "protected-entity": lambda context: bool(context.spec.safety.protected),
+    "prune": lambda context: context.spec.prune is Prune.CONFIRM,
+    "scope-overlap": lambda context: bool(context.claimed_elsewhere),
+}
+"""What there has to be before a guard can trip. Without it, the guard passes and is not entered."""
+_PASSED: Final = Measurement(entities=(), measured="0 entities", limit="0 entities", why=compose(""))
 
 
 def check_guard_ids(accepted: Sequence[str]) -> None:
@@ -117,7 +128,8 @@ def judge(
     for guard_id, measure in GUARDS.items():
         if guard_id in leave_out:
             continue
-        seen = measure(context)
+        is_needed = _NEEDED.get(guard_id)
+        seen = measure(context) if is_needed is None or is_needed(context) else _PASSED
         standing = [a for a in context.spec.safety.accept if a.guard == guard_id]
         result = _result(guard_id, seen, accepted=guard_id in accepted, standing=standing, today=today, advice=advice)
         results.append(result)

@@ -278,7 +278,8 @@ def source_of(path: Path) -> ManifestCommit:
     Nothing is known where there is no repository, no commit, or no git.
     """
     folder = path if path.is_dir() else path.parent
-    if not folder.is_dir():
+    physical = folder.resolve()
+    if not folder.is_dir() or not any(os.path.lexists(each / ".git") for each in (physical, *physical.parents)):
         return ManifestCommit()
     try:
         git = nearest_repository(str(folder))

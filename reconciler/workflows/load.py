@@ -40,7 +40,7 @@ from reconciler.manifest import (
     read_documents,
     read_file,
 )
-from reconciler.model import ClusterSpec, DesiredState, Finding, QuotaProfile, Severity, compose, display_name, in_order
+from reconciler.model import ClusterSpec, DesiredState, Finding, QuotaProfile, Severity, Span, compose, display_name, in_order
 from reconciler.text import did_you_mean, shown, shown_part
 from reconciler.workflows.fallback_advice import NO_LIMIT, with_fallbacks
 from reconciler.workflows.system_clock import SystemClock
@@ -61,7 +61,7 @@ class Trust:
     root: str | None = None
 
 
-_NO_REPOSITORY: Final = RepositoryDocument(file="", span=file_span(""))
+_NO_REPOSITORY: Final = RepositoryDocument(file="", span=Span(file="", line=1, column=1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +232,8 @@ def _assemble(
         findings += _unknown_owners(clusters, ruling.owners)
         specs = tuple(loaded.clusters.values())
         findings += ownership_findings(quotas, ruling.owners, relative=relative.__getitem__, clusters=specs)
-    loaded = replace(loaded, findings=in_order(adjusted(findings, ruling.lint)))
+    findings = list(adjusted(findings, ruling.lint)) if ruling.lint else findings
+    loaded = replace(loaded, findings=in_order(findings))
     if not any(finding.id in NO_LIMIT for finding in loaded.findings):
         return loaded
     states = [loaded.desired(spec) for spec in loaded.clusters.values() or (ClusterSpec(),)]
@@ -287,7 +288,7 @@ def desired_for(loaded: LoadedManifests, cluster_name: str | None) -> tuple[Clus
         at=loaded.at,
     )
     state = result.state if loaded.complete else replace(result.state, complete=False)
-    return spec, state, in_order(adjusted(result.findings, loaded.repository.lint))
+    return spec, state, in_order(adjusted(result.findings, loaded.repository.lint)) if result.findings else ()
 
 
 def chosen_cluster(loaded: LoadedManifests, cluster_name: str | None) -> ClusterSpec:
@@ -341,8 +342,6 @@ def stop_on(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> 
 
 def adjusted(findings: Sequence[Finding], lint: Mapping[str, Severity | None]) -> tuple[Finding, ...]:
     """Findings with the severities of the Repository document; those switched off are left out."""
-    if not lint:
-        return tuple(findings)
     wanted = ((finding, lint.get(finding.id, finding.severity)) for finding in findings)
     return tuple(replace(finding, severity=severity) for finding, severity in wanted if severity is not None)
 

@@ -56,7 +56,8 @@ def validate_every(paths: Sequence[str], *, trusted_ref: str | None = None) -> t
 
 
 def _loaded(paths: Sequence[str], trusted_ref: str | None) -> LoadedManifests:
-    return load_manifests(paths, trust=read_references(References(trusted=trusted_ref), paths).trust)
+    trust = None if trusted_ref is None else read_references(References(trusted=trusted_ref), paths).trust
+    return load_manifests(paths, trust=trust)
 
 
 def _names(loaded: LoadedManifests) -> list[str]:
@@ -121,7 +122,9 @@ def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredSta
     if loaded.selected is not None:
         desired = loaded.desired(spec)
     linted = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
-    return in_order(finding for finding in adjusted(tuple(linted), loaded.repository.lint) if loaded.is_shown(finding))
+    severities = loaded.repository.lint
+    found = adjusted(tuple(linted), severities) if severities else linted
+    return in_order(finding for finding in found if loaded.is_shown(finding))
 
 
 def lint_change(
@@ -143,4 +146,5 @@ def lint_change(
         changed=changed,
         unreadable=current.unreadable,
     )
-    return in_order(adjusted(tuple(lint_state(subject)), severities))
+    findings = tuple(lint_state(subject))
+    return in_order(adjusted(findings, severities) if severities else findings)

@@ -107,7 +107,7 @@ def _sources(args: ValidateArguments, checked: Validation) -> Mapping[Span, str]
     from reconciler.render import shown_findings
     from reconciler.workflows import source_lines
 
-    return source_lines(shown_findings(checked.findings, every=args.all_findings), checked.read)
+    return source_lines(shown_findings(checked.findings, every=args.all_findings), checked.read) if checked.findings else {}
 
 
 def _counts(checked: Validation) -> dict[str, int]:
