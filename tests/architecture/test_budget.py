@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.main import build_parser
+from reconciler.cli.parser import Parser
 from reconciler.cli.registry import commands
 from reconciler.features.sandbox.spec import Sandbox
 
@@ -97,15 +98,25 @@ def nodes() -> Iterator[tuple[Path, ast.AST]]:
 
 
 def options() -> int:
-    """Those of every command, ``--help`` and those of all commands included."""
-    return sum(len([action for action in parser._actions if action.option_strings]) for parser in parsers())
+    """Those that the helps of commands and of their actions list, and once those of every command."""
+    listed = (action for parser in parsers(build_parser(None)) for _, actions in parser.sections() for action in actions)
+    return sum(bool(action.option_strings) for action in listed)
 
 
-def parsers() -> Iterator[ArgumentParser]:
+def parsers(program: ArgumentParser) -> Iterator[Parser]:
+    """The program, and each command and action below it."""
+    assert isinstance(program, Parser)
+    yield program
     for name in commands():
-        subparsers = build_parser(name)._subparsers
-        assert subparsers is not None
-        yield from (group.choices[name] for group in subparsers._group_actions if isinstance(group.choices, dict))
+        yield from below(build_parser(name), name)
+
+
+def below(parser: ArgumentParser, name: str) -> Iterator[Parser]:
+    assert isinstance(parser, Parser)
+    chosen = parser.commands.choices[name]
+    yield chosen
+    for action in chosen.commands.choices if chosen.commands is not None else ():
+        yield from below(chosen, action)
 
 
 MEASURES: dict[str, Callable[[], int | list[str]]] = {

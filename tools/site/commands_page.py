@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from reconciler.cli.declaration import SECTIONS
+from reconciler.cli.declaration import COMMON, SECTIONS
 from reconciler.cli.examples import examples
 from reconciler.cli.main import build_parser
 from reconciler.cli.parser import Parser, usage_text
@@ -46,9 +46,18 @@ def commands_pages() -> dict[str, str]:
     ]
     tree = "```{toctree}\n:hidden:\n" + "\n".join(f"commands/{name}" for name in parsers) + "\n```\n"
     return {
-        "commands.md": "\n".join((_HEAD, *items, tree)),
+        "commands.md": "\n".join((_HEAD, *items, *_common_options(), tree)),
         **{f"commands/{name}.md": _page(name, parser) for name, parser in parsers.items()},
     }
+
+
+def _common_options() -> Iterator[str]:
+    program = build_parser(None)
+    assert isinstance(program, Parser)
+    for group, actions in program.sections():
+        if group.title == COMMON:
+            yield f"## {COMMON}\n"
+            yield from (_entry(program, action) for action in actions)
 
 
 def _item(name: str, summary: str) -> str:
