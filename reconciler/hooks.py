@@ -58,6 +58,9 @@ class Command(NamedTuple):
     needs_reader: bool = False
     """Whether it writes to a cluster: it stops, or reports it, when nothing reads the plan or the result."""
 
+    keeps_files: bool = False
+    """Whether files of ``--out`` stay as they were when findings stop the command."""
+
     is_short: bool = False
     """Whether it reads, compares, writes and ends, so that looking for cycles in memory only costs time."""
 

@@ -182,7 +182,7 @@ def _show(entry: Command, args: argparse.Namespace) -> int:
         result = run(declaration.read(kind, args))
     except errors.ManifestError as error:
         if error.findings and not entry.is_service:
-            results.show_findings(error.findings, form, files)
+            results.show_findings(error.findings, form, () if entry.keeps_files else files)
         raise
     return results.show(result, form, files)
 

@@ -25,6 +25,7 @@ COMMANDS: Final = (
         summary="Write one page about every cluster",
         module="reconciler.features.insight.report.command",
         is_short=True,
+        keeps_files=True,
     ),
     Command(
         name="doctor",

@@ -6,6 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
+from reconciler.cli.declaration import add_options
 from reconciler.cli.parser import Parser
 from reconciler.features.insight.report import command as report
 from tests.builders import DEFAULT, client, user
@@ -40,7 +41,7 @@ def test_every_command_prints_what_the_page_says(tmp_path: Path) -> None:
 
 def test_every_option_that_the_page_names_is_one() -> None:
     parser = Parser()
-    report.add_arguments(parser)
+    add_options(parser, report.ReportArguments)
     named = set(re.findall(r"`[^`]*?(--[a-z][a-z-]+)", PAGE.replace("export --snapshot", "").replace("apply --audit", "")))
     assert named
     assert named <= {option for action in parser._actions for option in action.option_strings}
