@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from reconciler.render.apply_state import state_of_report
     from reconciler.render.apply_summary import apply_markdown
     from reconciler.render.apply_text import apply_report_lines, failure_lines, join_parts
-    from reconciler.render.backtest_page import backtest_html
     from reconciler.render.backtest_sentences import answer, limit_text, member_name, who
-    from reconciler.render.backtest_text import backtest_lines
+    from reconciler.render.backtest_text import backtest_view
     from reconciler.render.chat_message import render_chat_message
     from reconciler.render.ci_reports import (
         drift_outputs,

@@ -8,7 +8,7 @@ from typing import Final
 from reconciler.documents import Tone, headline
 from reconciler.model import BacktestReport, Provenance, Verdict, display_name
 from reconciler.render.backtest_sentences import history_words
-from reconciler.render.layout import Block, Line, Style, View, heading, labelled, line
+from reconciler.render.layout import Block, Line, Style, Tile, View, heading, labelled, line
 
 _TONES: Final = {Tone.GOOD: Style.GOOD, Tone.WARN: Style.WARN, Tone.BAD: Style.BAD}
 VERDICT_STYLES: Final = {
@@ -29,11 +29,13 @@ def heading_lines(title: str, rest: str = "", *, count: int | None = None) -> It
     """The title of a section, and what it counts."""
     yield line()
     yield heading(title, (title, Style.STRONG), f" ({rest})" if rest else "", count=count)
-    if rest:
+    if rest and count is None:
         yield line(pages=((f"{rest[0].upper()}{rest[1:]}.", Style.FAINT),))
 
 
-def report_view(report: BacktestReport, kind: str, blocks: Iterable[Block]) -> View:
+def report_view(
+    report: BacktestReport, kind: str, blocks: Iterable[Block], *, about: tuple[Line, ...] = (), tiles: tuple[Tile, ...] = ()
+) -> View:
     """A backtest or a simulation with its answer."""
     words, tone = headline(report)
     answer, _, rest = words.partition(". ")
@@ -45,13 +47,17 @@ def report_view(report: BacktestReport, kind: str, blocks: Iterable[Block]) -> V
         answer=line(*title.segments, hang=title.hang, pages=((f"{answer}." if rest else answer, _TONES[tone]),)),
         lead=rest,
         blocks=tuple(blocks),
+        about=about,
+        tiles=tiles,
+        tiles_title="Quota groups, each counted once by its worst broker",
     )
 
 
 def more_lines(count: int, most: int | None, what: str) -> Iterator[Line]:
     """How many of ``count`` are not shown. ``most``: as many are; ``None``: all."""
     if most is not None and count > most:
-        yield line((f"  and {count - most:,} more {what}. --details shows all", Style.FAINT))
+        more = f"{count - most:,} more {what}"
+        yield line((f"  and {more}. --details shows all", Style.FAINT), pages=((f"{more} are in the JSON report.", Style.FAINT),))
 
 
 def history_lines(provenance: Provenance, *, samples: bool) -> Iterator[Block]:

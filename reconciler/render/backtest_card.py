@@ -1,4 +1,4 @@
-"""One quota group of a backtest as a card: its limits and what they would have done, the rates, and a row for each broker."""
+"""One quota group of a backtest: its limits and what they would have done, its rates, a row for each broker, and its clients."""
 
 from __future__ import annotations
 
@@ -7,191 +7,221 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reconciler.formats import Json, canonical_bytes
-from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Verdict, broker_words, peak_of
-from reconciler.render.backtest_plot import MOST_LINES, plot, swatch
+from reconciler.model import (
+    BacktestReport,
+    BucketVerdict,
+    GroupRows,
+    MessagePart,
+    PartKind,
+    Verdict,
+    broker_words,
+    name_part,
+    peak_of,
+)
+from reconciler.render.backtest_blocks import VERDICT_STYLES
 from reconciler.render.backtest_sentences import (
+    advice_words,
+    group_title,
     limit_text,
+    limit_words,
+    longest_words,
+    margin_words,
     member_name,
     members_words,
     over_words,
+    peak_share,
     peak_text,
     regrouped_words,
+    safe_words,
     who,
 )
-from reconciler.render.html_page import amount_html, chip, folded, name, place_html, table_cells, table_head, text, unbroken
+from reconciler.render.layout import (
+    Block,
+    Column,
+    Figure,
+    Fold,
+    LabelledWords,
+    Line,
+    Style,
+    Table,
+    Words,
+    chip,
+    line,
+    table,
+)
 from reconciler.render.metric_sentences import has_only_metrics, metrics_words
-from reconciler.render.over_limit_words import before_text, over_text, range_text
-from reconciler.render.repository_links import RepositoryLinks
+from reconciler.render.over_limit_words import before_text, over_text, range_text, row_over_text
 from reconciler.text import amount, duration, factor, recommended_text, safe_text
 
-VERDICT_STYLES: Final = {
-    Verdict.THROTTLED: "bad",
-    Verdict.POSSIBLE: "warn",
-    Verdict.INCONCLUSIVE: "faint",
-    Verdict.CLEAR: "good",
-}
 _BROKERS: Final = 12
 """Brokers with a row in the open; the rows of the others are folded."""
 _MEMBERS: Final = 20
-_BROKER_HEADS: Final = ("Broker", "Verdict", "Peak", "Over the limit", "Over today", "Longest time over")
-_MEMBER_HEADS: Final = ("Client", "Share", "While over", "Requests", "Limit now")
+_BROKER_COLUMNS: Final = (
+    Column(title="broker"),
+    Column(title="verdict"),
+    Column(title="peak", least=12),
+    Column(title="over", least=20),
+    Column(title="over today"),
+    Column(title="longest", least=20),
+)
+_MEMBER_COLUMNS: Final = tuple(Column(title=title) for title in ("client", "share", "while over", "requests", "limit now"))
 
 
-def anchor(bucket_verdict: BucketVerdict) -> str:
+def anchor(row: BucketVerdict) -> str:
     """Where a quota group is on the page: the same for the same group in every report."""
-    about: Json = [
-        bucket_verdict.key,
-        bucket_verdict.name.user,
-        bucket_verdict.name.client_id,
-        [list(tag) for tag in bucket_verdict.name.other],
-        bucket_verdict.undecided,
-    ]
+    about: Json = [row.key, row.name.user, row.name.client_id, [list(tag) for tag in row.name.other], row.undecided]
     return f"group-{hashlib.sha256(canonical_bytes(about)).hexdigest()[:12]}"
 
 
-def card(group: GroupRows, report: BacktestReport, links: RepositoryLinks, *, opened: bool) -> Iterator[str]:
-    """The rows of one quota group, the worst first."""
+def group_card(group: GroupRows, report: BacktestReport) -> Fold:
+    """All rows of one quota group, the worst first."""
     worst = group.worst
-    yield f'<details class="card" data-find="{worst.verdict.value}"{" open" if opened else ""}>'
-    yield (
-        f"<summary><h3>{chip(worst.verdict.value, VERDICT_STYLES[worst.verdict])} "
-        f"{name(who(worst.name, undecided=worst.undecided))}</h3> "
-        f'<span class="from">{name(worst.key)}{_declared(worst, report, links)}</span></summary>'
+    style = VERDICT_STYLES[worst.verdict]
+    state = (chip(worst.verdict.value, style), " ", name_part(who(worst.name, undecided=worst.undecided)), " ")
+    title = line(
+        "  ",
+        (worst.verdict.value, style),
+        "  ",
+        (group_title(worst), Style.STRONG),
+        pages=(*state, *((part, Style.FAINT) for part in _declared(worst, report))),
     )
-    yield f'<div class="card-body" id="{anchor(worst)}">'
-    yield '<dl class="facts">'
-    yield from (f"<div><dt>{text(what)}</dt><dd>{words}</dd></div>" for what, words in _facts(group, report) if words)
-    yield "</dl>"
-    yield from plot(group.rows)
-    yield from _brokers(group)
-    yield from (f"<p>{text(words)}</p>" for words in _remarks(group) if words)
-    yield from _members(worst)
-    yield "</div></details>"
+    return Fold(title=title, blocks=tuple(_blocks(group, report)), opened=group.verdict is not Verdict.CLEAR, place=anchor(worst))
 
 
-def limits_html(bucket_verdict: BucketVerdict) -> str:
-    """The limits now, each an amount in one piece."""
-    if not bucket_verdict.limits.before:
-        return "?"
-    return " or ".join(unbroken(limit_text(bucket_verdict.key, value)) for value in bucket_verdict.limits.before)
+def amount_words(words: str, value: float | None = None) -> MessagePart:
+    """An amount in one piece. ``value``: what a page sorts by."""
+    return MessagePart(kind=PartKind.AMOUNT, text=words, value=value)
 
 
-def after_html(bucket_verdict: BucketVerdict) -> str:
-    """The proposed limit, where it is known."""
-    return "?" if bucket_verdict.undecided else amount_html(bucket_verdict.key, bucket_verdict.limits.after, absent="unlimited")
+def limit_parts(row: BucketVerdict, *, current_known: bool) -> Iterator[Words]:
+    """The proposed limit, after those of now where it changes."""
+    if row.undecided:
+        yield "?"
+        return
+    if row.changed and current_known:
+        for number, before in enumerate(row.limits.before):
+            yield from (_limit_amount(row.key, before),) if not number else (" or ", _limit_amount(row.key, before))
+        yield " -> "
+    yield _limit_amount(row.key, row.limits.after)
 
 
-def _declared(bucket_verdict: BucketVerdict, report: BacktestReport, links: RepositoryLinks) -> str:
-    entity = bucket_verdict.limits.entity
-    if entity is None:
-        return ""
-    owner, span = report.owner_of.get(entity), report.sources.get((entity, bucket_verdict.key))
-    parts = [f"limit of {name(str(bucket_verdict.limits.entity))}"]
-    parts += [f"owner {name(owner)}"] if owner else []
-    parts += [place_html(span, links)] if span else []
-    return " \N{MIDDLE DOT} " + " \N{MIDDLE DOT} ".join(parts)
+def _limit_amount(key: str, limit: float | None) -> MessagePart:
+    """For sorting, no limit is above every limit."""
+    return amount_words(limit_text(key, limit), 1e300 if limit is None else limit)
 
 
-def _facts(group: GroupRows, report: BacktestReport) -> Iterator[tuple[str, str]]:
+def _declared(row: BucketVerdict, report: BacktestReport) -> Iterator[Words]:
+    yield row.key
+    if row.limits.entity is None:
+        return
+    yield from (" \N{MIDDLE DOT} limit of ", row.limits.entity)
+    if (owner := report.owner_of.get(row.limits.entity)) is not None:
+        yield from (" \N{MIDDLE DOT} owner ", name_part(owner))
+    if (span := report.sources.get((row.limits.entity, row.key))) is not None:
+        yield from (" \N{MIDDLE DOT} ", span)
+
+
+def _blocks(group: GroupRows, report: BacktestReport) -> Iterator[Block]:
+    yield LabelledWords(rows=tuple(_facts(group, current_known=report.provenance.current_known)))
+    if any(row.rates is not None for row in group.rows):
+        yield Figure(html=lambda: _drawing(group.rows))
+    yield _brokers(group.rows[:_BROKERS])
+    if more := group.rows[_BROKERS:]:
+        yield Fold(title=line(pages=(f"{len(more)} more brokers",)), blocks=(_brokers(more),))
+    yield from _remarks(group)
+    yield from _members(group.worst)
+
+
+def _drawing(rows: Sequence[BucketVerdict]) -> Iterator[str]:
+    # A terminal does without the import.
+    from reconciler.render.backtest_plot import plot
+
+    return plot(rows)
+
+
+def _facts(group: GroupRows, *, current_known: bool) -> Iterator[tuple[str, Line]]:
+    """Words that only a page has are the figures that a terminal has in the rows of the brokers."""
     worst, peak, first = group.worst, group.highest, group.first
-    yield "Limit per broker", _limit(worst, report)
-    yield "Over the limit" if not worst.changed else "Over the new limit", _over(group)
-    times = factor(worst.limits.after, peak_of(peak))
-    part = f" <small>({times.removeprefix('x')}\N{MULTIPLICATION SIGN} the limit)</small>" if times else ""
-    yield "Peak", unbroken(peak_text(peak)) + part
+    over, of_metrics = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE), has_only_metrics(worst)
+    stays = "" if worst.changed else " (stays)"
+    limit = (*limit_parts(worst, current_known=current_known), stays if current_known else " (the limit now is not known)")
+    yield "limit", line(limit_words(worst, current_known=current_known), pages=limit)
+    bad = Style.BAD if group.verdict is Verdict.THROTTLED else Style.PLAIN
+    yield "over the new limit" if worst.changed else "over the limit", line(pages=((amount_words(over_text(group)), bad),))
+    times = factor(worst.limits.after, peak_of(peak)).removeprefix("x")
+    share = f" ({times}\N{MULTIPLICATION SIGN} the limit)" if times else ""
+    yield "peak", line(pages=(amount_words(peak_text(peak)), share))
     if first is not None and worst.verdict is Verdict.THROTTLED:
-        yield "First over", f'<span class="amount">{first:%m-%d %H:%M} UTC</span>'
-    if worst.limits.after is not None and worst.advice.safe is not None:
-        style = "" if worst.recorded.censored else ' class="good"'
-        safe = f"<span{style}>{unbroken(safe_text(worst) or '')}</span>"
-        p999 = worst.advice.safe_p999
-        if p999 is not None and p999 < worst.advice.safe and not worst.recorded.censored:
-            safe += f" <small>({unbroken(amount(worst.key, p999))} for 99.9 % of the time)</small>"
-        yield "Safe from", safe
-    if worst.limits.after is not None and worst.advice.recommended is not None:
-        base = "highest sample" if has_only_metrics(worst) else "safe"
-        margin = f" <small>({base} and {100 * worst.advice.margin:.0f} %)</small>" if worst.advice.margin else ""
-        yield "Recommended", unbroken(recommended_text(worst) or "") + margin
+        yield "first over", line(pages=(amount_words(f"{first:%m-%d %H:%M} UTC"),))
+    reasons = dict.fromkeys(row.reason for row in group.rows if row.reason)
+    yield "why", line(". ".join(reasons))
+    yield "shared", line(regrouped_words(worst) or "")
+    yield "safe", line((over and safe_words(worst)) or "", pages=tuple(_safe(worst)))
+    yield "samples", line(metrics_words(worst) or "", pages=())
+    advice = advice_words(worst) if over or of_metrics else None
+    shown = recommended_text(worst) if worst.limits.after is not None else None
+    yield "recommended", line(advice or "", pages=((advice or "") if of_metrics else amount_words(shown or ""),))
+    yield "margin", line((over and margin_words(worst)) or "")
+    clients = members_words(worst.recorded.members, shares=not of_metrics)
+    yield "clients", line(clients, pages=() if len(worst.recorded.members) > 1 and not of_metrics else None)
 
 
-def _limit(bucket_verdict: BucketVerdict, report: BacktestReport) -> str:
-    if bucket_verdict.undecided:
-        return "not known"
-    if not report.provenance.current_known:
-        return f"{after_html(bucket_verdict)} <small>(the limit now is not known)</small>"
-    if not bucket_verdict.changed or bucket_verdict.limits.before == (bucket_verdict.limits.after,):
-        return f"{after_html(bucket_verdict)} <small>(stays)</small>"
-    return f"{limits_html(bucket_verdict)} \N{RIGHTWARDS ARROW} {after_html(bucket_verdict)}"
+def _safe(row: BucketVerdict) -> Iterator[Words | tuple[Words, Style]]:
+    if row.limits.after is None or row.advice.safe is None:
+        return
+    yield amount_words(safe_text(row) or ""), Style.PLAIN if row.recorded.censored else Style.GOOD
+    if row.advice.safe_p999 is not None and row.advice.safe_p999 < row.advice.safe and not row.recorded.censored:
+        yield f" ({amount(row.key, row.advice.safe_p999)} for 99.9 % of the time)"
 
 
-def _over(group: GroupRows) -> str:
-    words = text(over_text(group))
-    return f'<span class="bad">{words}</span>' if group.verdict is Verdict.THROTTLED else words
+def _brokers(rows: Sequence[BucketVerdict]) -> Table:
+    return table(_BROKER_COLUMNS, map(_broker, rows), indent=4)
 
 
-def _brokers(group: GroupRows) -> Iterator[str]:
-    drawn = [verdict.broker for verdict in group.rows if verdict.rates is not None][:MOST_LINES]
-    rows = [f'<tr role="row">{_broker(verdict, drawn)}</tr>' for verdict in group.rows]
-    head = tuple(table_head("", _BROKER_HEADS))
-    yield from (*head, *rows[:_BROKERS], "</tbody></table>")
-    if len(rows) > _BROKERS:
-        yield from folded(f"{len(rows) - _BROKERS:,} more brokers", (*head, *rows[_BROKERS:], "</tbody></table>"))
-    if len(drawn) == MOST_LINES and len(rows) > MOST_LINES:
-        yield f"<p>The drawing has the first {MOST_LINES} brokers.</p>"
-
-
-def _broker(bucket_verdict: BucketVerdict, drawn: Sequence[int]) -> str:
-    mark = f"{swatch(drawn.index(bucket_verdict.broker))} " if bucket_verdict.broker in drawn else ""
-    longest = ""
-    if bucket_verdict.over.longest_from is not None:
-        since = f"{bucket_verdict.over.longest_from:%m-%d %H:%M}"
-        longest = f'{unbroken(duration(bucket_verdict.over.longest_s))} <span class="amount">from {since}</span>'
-    row = GroupRows.of_row(bucket_verdict)
-    between = range_text(row)
-    cells = (
-        mark + text(broker_words(bucket_verdict.broker)),
-        chip(bucket_verdict.verdict.value, VERDICT_STYLES[bucket_verdict.verdict]),
-        unbroken(peak_text(bucket_verdict)),
-        text(f"{over_text(row)}, {between}" if between else over_text(row)),
-        text(before_text(row) or "?"),
-        longest,
+def _broker(row: BucketVerdict) -> tuple[Line | Words, ...]:
+    over, share, group = row.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE), peak_share(row), GroupRows.of_row(row)
+    peak = peak_text(row) if share is None else f"{peak_text(row)}, {100 * share:.0f} % of the limit"
+    words = row_over_text(row) if has_only_metrics(row) else over_words(row) if over else ""
+    between = range_text(group)
+    on_page = f"{over_text(group)}, {between}" if between else over_text(group)
+    longest = (
+        ()
+        if row.over.longest_from is None
+        else (amount_words(duration(row.over.longest_s)), f" from {row.over.longest_from:%m-%d %H:%M}")
     )
-    return table_cells(_BROKER_HEADS, [""] * len(cells), cells)
+    return (
+        broker_words(row.broker),
+        chip(row.verdict.value, VERDICT_STYLES[row.verdict]),
+        line(peak, hang=0, pages=(amount_words(peak_text(row)),)),
+        line(words, hang=0, pages=(on_page,)),
+        line(pages=(before_text(group) or "?",)),
+        line((over and longest_words(row)) or "", hang=0, pages=longest),
+    )
 
 
-def _remarks(group: GroupRows) -> Iterator[str]:
+def _remarks(group: GroupRows) -> Iterator[Line]:
     worst = group.worst
-    for reason in dict.fromkeys(verdict.reason for verdict in group.rows if verdict.reason):
-        yield f"{reason[0].upper()}{reason[1:]}."
-    for verdict in group.rows[:_BROKERS]:
-        if (seen := metrics_words(verdict)) is not None:
-            yield f"Metrics on {broker_words(verdict.broker)}: {seen}."
-    if has_only_metrics(worst) and worst.advice.reason is not None:
-        yield f"Recommended: {worst.advice.reason}."
+    for row in group.rows[:_BROKERS]:
+        if (seen := metrics_words(row)) is not None:
+            yield line(pages=(f"Metrics on {broker_words(row.broker)}: {seen}.",))
     if worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE) and worst.replay is not None:
-        yield f"On {broker_words(worst.broker)}: {over_words(worst)}."
-    if (words := regrouped_words(worst)) is not None:
-        yield f"Shared before: {words}."
-    if len(worst.recorded.members) == 1:
-        yield f"The only client is {member_name(worst.recorded.members[0])}."
+        yield line(pages=(f"On {broker_words(worst.broker)}: {over_words(worst)}.",))
 
 
-def _members(verdict: BucketVerdict) -> Iterator[str]:
-    members = verdict.recorded.members
-    if len(members) < 2:
+def _members(row: BucketVerdict) -> Iterator[Block]:
+    if len(row.recorded.members) < 2 or has_only_metrics(row):
         return
-    if has_only_metrics(verdict):
-        yield f"<p>{text(f'Clients on {broker_words(verdict.broker)}: {members_words(members, shares=False)}.')}</p>"
-        return
-    rows = [f'<tr role="row">{_member(verdict, number)}</tr>' for number in range(min(_MEMBERS, len(members)))]
-    more = f"<p>{len(members) - _MEMBERS:,} more clients share this limit.</p>" if len(members) > _MEMBERS else ""
-    body = (*table_head("", _MEMBER_HEADS), *rows, "</tbody></table>", more)
-    yield from folded(f"Clients on {broker_words(verdict.broker)}: {members_words(members)}", body)
+    rows = [_member(row, number) for number in range(min(_MEMBERS, len(row.recorded.members)))]
+    more = len(row.recorded.members) - _MEMBERS
+    blocks: list[Block] = [table(_MEMBER_COLUMNS, rows)]
+    blocks += [line(pages=(f"{more:,} more clients share this limit.",))] if more > 0 else []
+    title = f"Clients on {broker_words(row.broker)}: {members_words(row.recorded.members)}"
+    yield Fold(title=line(pages=(title,)), blocks=tuple(blocks))
 
 
-def _member(bucket_verdict: BucketVerdict, number: int) -> str:
-    member = bucket_verdict.recorded.members[number]
+def _member(row: BucketVerdict, number: int) -> tuple[Line, ...]:
+    member = row.recorded.members[number]
     excess = "?" if member.share_of_excess is None else f"{100 * member.share_of_excess:.0f} %"
-    before = unbroken(limit_text(bucket_verdict.key, member.limit_before)) if bucket_verdict.limits.before else "?"
-    cells = (name(member_name(member)), f"{100 * member.share:.0f} %", excess, f"{member.requests:,}", before)
-    return table_cells(_MEMBER_HEADS, [""] * len(cells), cells)
+    before = amount_words(limit_text(row.key, member.limit_before)) if row.limits.before else "?"
+    cells = (name_part(member_name(member)), f"{100 * member.share:.0f} %", excess, f"{member.requests:,}", before)
+    return tuple(line(pages=(cell,)) for cell in cells)

@@ -77,12 +77,16 @@ def plot(group: Sequence[BucketVerdict]) -> Iterator[str]:
     yield from _limit_labels(limits, scale)
     yield from _strips(group)
     yield from _x_axis(drawn[0][1])
-    yield "</div></figure>"
+    yield "</div>"
+    if len(drawn) > 1:
+        yield f"<figcaption>{' '.join(_swatch(number, verdict.broker) for number, (verdict, _) in enumerate(drawn))}</figcaption>"
+    yield "</figure>"
 
 
-def swatch(number: int) -> str:
-    """The line of the broker that is drawn as number ``number``, from 0, for a legend."""
-    return f'<svg class="swatch" viewBox="0 0 26 10" aria-hidden="true"><path class="rate b{number + 1}" d="M0 5H26"/></svg>'
+def _swatch(number: int, broker: int) -> str:
+    """The line and the name of a broker that is drawn as number ``number``, from 0."""
+    line = f'<svg class="swatch" viewBox="0 0 26 10" aria-hidden="true"><path class="rate b{number + 1}" d="M0 5H26"/></svg>'
+    return f'<span class="amount">{line} broker {broker}</span>'
 
 
 def limit_lines(verdict: BucketVerdict) -> tuple[LimitLine, ...]:

@@ -1,6 +1,7 @@
-"""A backtest for a terminal: the answer, one row for each quota group, what was not checked, and the answer again.
+"""A backtest: the answer, one row for each quota group, what was not checked, and what the answer rests on.
 
-Details are one block for each quota group with a row for each broker, the fit of limits, notes and assumptions.
+Details are a card for each quota group with a row for each broker, the fit of limits, notes and assumptions. A page has all of
+it, with numbers at the top and rates over time.
 """
 
 from __future__ import annotations
@@ -12,213 +13,252 @@ from typing import Final
 from reconciler.model import (
     HISTORY_INCOMPLETE,
     BacktestReport,
-    BucketVerdict,
     Fit,
     GroupRows,
     UnusedReason,
     Verdict,
-    broker_words,
-    escaped,
     group_verdicts,
+    peak_of,
 )
-from reconciler.render.backtest_blocks import VERDICT_STYLES, answer_line, heading_lines, history_lines, more_lines
+from reconciler.render.backtest_blocks import VERDICT_STYLES, heading_lines, history_lines, more_lines, report_view
+from reconciler.render.backtest_card import amount_words, anchor, group_card, limit_parts
 from reconciler.render.backtest_sentences import (
-    advice_words,
-    after_text,
     capacity_words,
     fit_words,
     group_title,
     kept_words,
     limit_text,
-    limit_words,
-    longest_words,
-    margin_words,
-    members_words,
-    over_words,
-    peak_share,
     peak_text,
-    regrouped_words,
     rule_sentences,
-    safe_words,
     telling,
     unused_words,
 )
-from reconciler.render.layout import Block, Column, Line, Style, labelled, line, table
-from reconciler.render.metric_sentences import has_only_metrics, metrics_words
-from reconciler.render.over_limit_words import over_text, row_over_text
+from reconciler.render.findings_text import counts_sentence, findings_on_page
+from reconciler.render.layout import (
+    Block,
+    Column,
+    Figure,
+    Fold,
+    Line,
+    Style,
+    Tile,
+    View,
+    Words,
+    chip,
+    commit_line,
+    heading,
+    labelled,
+    line,
+    linked_name,
+    note_line,
+    table,
+)
+from reconciler.render.metric_sentences import has_only_metrics
+from reconciler.render.over_limit_words import over_text
 from reconciler.render.simulation_text import simulation_view
-from reconciler.text import count_of, recommended_text
+from reconciler.text import count_of, duration, recommended_text, safe_text
 
 _SHOWN_GROUPS: Final = 30
 _SHOWN_NOTES: Final = 20
+_CARDS: Final = 40
+"""Quota groups with a card on a page; the others have a row of the table."""
+_ROWS_OF_PAGE: Final = 2000
+_NOTES_OF_PAGE: Final = 200
+_OPEN_FINDINGS: Final = 8
+_CHANGED: Final = "Changed by this proposal"
+_STAYING: Final = "Over its limit already today"
+_NOT_CHECKED: Final = "Not checked"
 _GROUPS: Final = (
-    Column(title="verdict"),
-    Column(title="quota group", least=18),
+    Column(title="verdict", chosen=True),
+    Column(title="quota group", least=18, heads=True),
     Column(title="limit", least=10),
     Column(title="peak", least=11),
     Column(title="over", to_the_right=True),
+    Column(title="safe from"),
     Column(title="recommended", least=11),
 )
 _UNJUDGED: Final = (
     Column(title="verdict"),
-    Column(title="quota", least=18),
+    Column(title="quota", least=18, heads=True),
     Column(title="limit", least=12),
     Column(title="why", least=20),
 )
-_BROKERS: Final = (
-    Column(title="broker"),
-    Column(title="verdict"),
-    Column(title="peak", least=12),
-    Column(title="over", least=20),
-    Column(title="longest", least=20),
-)
 
 
-def backtest_lines(report: BacktestReport, *, details: bool = False) -> tuple[Block, ...]:
-    """The report, readable from top to bottom; ``details``: with all that it rests on, and each broker."""
+def backtest_view(report: BacktestReport, *, details: bool = False, page: bool = False) -> View:
+    """The report, readable from top to bottom. ``details``: with all that it rests on, and each broker; ``page``: for a page."""
     if report.simulation is not None:
-        return simulation_view(report, report.simulation, details=details).lines
-    return tuple(_blocks(report, details=details))
+        return simulation_view(report, report.simulation, details=details or page)
+    history = report.provenance
+    length = duration((history.end - history.start).total_seconds())
+    commit = commit_line(report.commit)
+    about = (
+        line(f"{length} of traffic, {history.start:%Y-%m-%d %H:%M} to {history.end:%Y-%m-%d %H:%M} UTC"),
+        line(count_of(len(history.coverage), "broker")),
+        *(() if commit is None else (commit,)),
+    )
+    blocks = _blocks(report, details=details or page, page=page)
+    return report_view(report, "backtest", blocks, about=about, tiles=tuple(_tiles(report)))
 
 
-def _blocks(report: BacktestReport, *, details: bool) -> Iterator[Block]:
-    yield answer_line(report, "Backtest")
-    for sentence, passes in rule_sentences(report.rules):
-        yield line((sentence, Style.PLAIN if passes else Style.BAD))
-    yield from _sections(report, details=details)
-    if details:
-        for group in group_verdicts(telling(report)):
-            yield line()
-            yield from _group(group, current_known=report.provenance.current_known)
-    yield from history_lines(report.provenance, samples=details)
-    yield from _rest(report, details=details)
-    yield line()
-    yield answer_line(report, "Backtest")
-
-
-def _sections(report: BacktestReport, *, details: bool) -> Iterator[Block]:
+def _tiles(report: BacktestReport) -> Iterator[Tile]:
     groups = group_verdicts(telling(report))
-    most = None if details else _SHOWN_GROUPS
-    current_known = report.provenance.current_known
-    for heading, some in (
-        ("Changed by this proposal", [group for group in groups if group.changed]),
-        ("Over its limit already today", [group for group in groups if not group.changed]),
-    ):
-        if some:
-            yield from heading_lines(heading, f"{count_of(len(some), 'quota group')}: {_counts(some)}")
-            yield table(_GROUPS, (_row(group, current_known=current_known) for group in some[:most]))
-            yield from more_lines(len(some), most, "quota groups")
-    if report.unjudged:
-        count = count_of(len(report.unjudged), "changed quota")
-        yield from heading_lines(
-            "Not checked", f"{count} that {'limits' if len(report.unjudged) == 1 else 'limit'} no recorded traffic"
-        )
-        yield table(
-            _UNJUDGED,
-            (
-                (
-                    (Verdict.INCONCLUSIVE.value, Style.WARN),
-                    f"{change.entity}: {change.key}",
-                    " -> ".join(limit_text(change.key, value, absent="not set") for value in (change.before, change.after)),
-                    change.why,
-                )
-                for change in report.unjudged[:most]
-            ),
-        )
-        yield from more_lines(len(report.unjudged), most, "changed quotas")
+    counts = Counter(group.verdict for group in groups if group.changed)
+    for verdict, style in VERDICT_STYLES.items():
+        shown = "faint" if verdict is Verdict.INCONCLUSIVE else style.page_class
+        yield Tile(number=counts[verdict], words=verdict.value, style=shown, place=heading(_CHANGED).place)
+    unknown, staying = heading(_NOT_CHECKED).place, heading(_STAYING).place
+    yield Tile(number=len(report.unjudged), words="not recorded, effect not known", style="warn", place=unknown)
+    over = sum(not group.changed for group in groups)
+    yield Tile(number=over, words="over a limit that stays", style="warn", place=staying)
+
+
+def _blocks(report: BacktestReport, *, details: bool, page: bool) -> Iterator[Block]:
+    if page:
+        yield Figure(html=_definitions)
+    for sentence, passes in rule_sentences(report.rules):
+        state = chip("Allowed", Style.GOOD) if passes else chip("Refused", Style.BAD)
+        yield line((sentence, Style.PLAIN if passes else Style.BAD), pages=(state, " ", sentence))
+    groups = group_verdicts(telling(report))
+    changed, staying = ([group for group in groups if group.changed is wanted] for wanted in (True, False))
+    yield from _section(_CHANGED, changed, report, details=details, cards=_CARDS if page else None)
+    yield from _section(_STAYING, staying, report, details=details, cards=max(_CARDS - len(changed), 0) if page else None)
+    yield from _unjudged(report, most=_NOTES_OF_PAGE if page else None if details else _SHOWN_GROUPS)
     if not details:
-        for finding in report.findings:
-            if finding.id == HISTORY_INCOMPLETE:
-                yield line((finding.message, Style.WARN))
+        incomplete = (finding.message for finding in report.findings if finding.id == HISTORY_INCOMPLETE)
+        yield from (line((message, Style.WARN), pages=()) for message in incomplete)
     kept = kept_words(report)
     if kept is not None:
         yield line()
-        yield line(kept)
+        yield line(kept, pages=())
+    yield from history_lines(report.provenance, samples=details)
+    if kept is not None:
+        yield line(pages=(kept,))
+    if page and report.findings:
+        yield from _findings(report)
+    yield from _rest(report, details=details, most=_NOTES_OF_PAGE if page else _SHOWN_NOTES)
+    yield line()
 
 
-def _counts(groups: Sequence[GroupRows]) -> str:
-    counts = Counter(group.verdict for group in groups)
-    return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in VERDICT_STYLES if counts[verdict])
+def _definitions() -> Iterator[str]:
+    # A terminal does without the import.
+    from reconciler.render.backtest_plot import DEFINITIONS
+
+    yield DEFINITIONS
 
 
-def _row(group: GroupRows, *, current_known: bool) -> tuple[tuple[str, Style] | str, ...]:
-    worst = group.worst
-    over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
-    after = after_text(worst)
-    if worst.changed and current_known and not worst.undecided:
-        after = f"{' or '.join(limit_text(worst.key, limit) for limit in worst.limits.before)} -> {after}"
-    return (
-        (worst.verdict.value, VERDICT_STYLES[worst.verdict]),
-        group_title(worst),
-        after,
-        peak_text(group.highest),
-        over_text(group) if over else "",
-        (recommended_text(worst) or "") if over or has_only_metrics(worst) else "",
-    )
-
-
-def _group(group: GroupRows, *, current_known: bool) -> Iterator[Block]:
-    worst = group.worst
-    yield line("  ", (worst.verdict.value, VERDICT_STYLES[worst.verdict]), "  ", (group_title(worst), Style.STRONG))
-    over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
-    for label, words in (
-        ("limit", limit_words(worst, current_known=current_known)),
-        ("why", None if worst.reason is None else escaped(worst.reason)),
-        ("shared", regrouped_words(worst)),
-        ("safe", safe_words(worst) if over else None),
-        ("samples", metrics_words(worst)),
-        ("recommended", advice_words(worst) if over or has_only_metrics(worst) else None),
-        ("margin", margin_words(worst) if over else None),
-        (
-            "clients",
-            members_words(worst.recorded.members, shares=not has_only_metrics(worst)) if worst.recorded.members else None,
-        ),
-    ):
-        if words is not None:
-            yield labelled(f"    {label:<11}  ", Style.FAINT, words)
-    yield table(_BROKERS, (_broker_row(row) for row in group.rows), indent=4)
-
-
-def _broker_row(row: BucketVerdict) -> tuple[tuple[str, Style] | str, ...]:
-    over = row.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
-    longest, share = longest_words(row) if over else None, peak_share(row)
-    return (
-        broker_words(row.broker),
-        (row.verdict.value, VERDICT_STYLES[row.verdict]),
-        peak_text(row) if share is None else f"{peak_text(row)}, {100 * share:.0f} % of the limit",
-        row_over_text(row) if has_only_metrics(row) else over_words(row) if over else "",
-        longest or "",
-    )
-
-
-def _rest(report: BacktestReport, *, details: bool) -> Iterator[Line]:
-    near = [fit_words(fit) for fit in report.fits if fit.fit is Fit.NEAR]
-    loose = [fit_words(fit) for fit in report.fits if fit.fit is Fit.LOOSE]
-    unused = [unused_words(quota) for reason in UnusedReason for quota in report.unused if quota.reason is reason]
-    for note in report.notes:
-        yield labelled("Note: ", Style.FAINT, note)
-    if details:
-        for sentences in ([capacity_words(use) for use in report.capacity], near, loose, unused):
-            yield from _notes(sentences)
-        for assumption in report.provenance.assumptions:
-            yield labelled("Assumed: ", Style.FAINT, assumption)
+def _section(
+    title: str, groups: Sequence[GroupRows], report: BacktestReport, *, details: bool, cards: int | None
+) -> Iterator[Block]:
+    """A row for each quota group, and a card with ``details``; ``cards``: on a page so many."""
+    if not groups:
         return
+    counts = Counter(group.verdict for group in groups)
+    words = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in VERDICT_STYLES if counts[verdict])
+    yield from heading_lines(title, f"{count_of(len(groups), 'quota group')}: {words}", count=len(groups))
+    most = _ROWS_OF_PAGE if cards is not None else None if details else _SHOWN_GROUPS
+    known = report.provenance.current_known
+    linked = len(groups) if cards is None else cards
+    rows = (_row(group, current_known=known, linked=number < linked) for number, group in enumerate(groups[:most]))
+    yield table(_GROUPS, rows)
+    yield from more_lines(len(groups), most, "quota groups")
+    if not details:
+        return
+    for group in groups[:cards]:
+        yield line()
+        yield group_card(group, report)
+    if cards is not None and len(groups) > cards:
+        yield line(f"{len(groups) - cards:,} more quota groups have only their row in the table above.")
+
+
+def _row(group: GroupRows, *, current_known: bool, linked: bool) -> tuple[Line | Words, ...]:
+    worst, peak = group.worst, group.highest
+    over = worst.verdict in (Verdict.THROTTLED, Verdict.POSSIBLE)
+    advised = worst.limits.after is not None
+    order = list(VERDICT_STYLES).index(worst.verdict)
+    return (
+        chip(worst.verdict.value, VERDICT_STYLES[worst.verdict], value=float(order)),
+        line(group_title(worst), hang=0, pages=(linked_name(group_title(worst), anchor(worst) if linked else None),)),
+        line(*limit_parts(worst, current_known=current_known), hang=0),
+        line(peak_text(peak), hang=0, pages=(amount_words(_bound(peak_text(peak)), peak_of(peak)),)),
+        line(over_text(group) if over else "", hang=0, pages=(amount_words(_bound(over_text(group)), group.time_over.share),)),
+        line(pages=(amount_words(_bound((advised and safe_text(worst)) or ""), worst.advice.safe),)),
+        line(
+            (recommended_text(worst) or "") if over or has_only_metrics(worst) else "",
+            hang=0,
+            pages=(amount_words(_bound((advised and recommended_text(worst)) or ""), worst.advice.recommended),),
+        ),
+    )
+
+
+def _bound(words: str) -> str:
+    """For a narrow column: the sign in place of ``at most`` and ``at least``."""
+    return words.replace("at most ", "\N{LESS-THAN OR EQUAL TO} ", 1).replace("at least ", "\N{GREATER-THAN OR EQUAL TO} ", 1)
+
+
+def _unjudged(report: BacktestReport, *, most: int | None) -> Iterator[Block]:
+    if not report.unjudged:
+        return
+    count = count_of(len(report.unjudged), "changed quota")
+    limits = "limits" if len(report.unjudged) == 1 else "limit"
+    yield from heading_lines(_NOT_CHECKED, f"{count} that {limits} no recorded traffic")
+    rows = (
+        (
+            chip(Verdict.INCONCLUSIVE.value, Style.WARN),
+            f"{change.entity}: {change.key}",
+            " -> ".join(limit_text(change.key, value, absent="not set") for value in (change.before, change.after)),
+            change.why,
+        )
+        for change in report.unjudged[:most]
+    )
+    yield table(_UNJUDGED, rows)
+    yield from more_lines(len(report.unjudged), most, "changed quotas")
+
+
+def _findings(report: BacktestReport) -> Iterator[Block]:
+    yield heading("Findings", count=len(report.findings))
+    lines = tuple(findings_on_page(report.findings))
+    yield from (
+        lines if len(lines) <= _OPEN_FINDINGS else (Fold(title=line(pages=(counts_sentence(report.findings),)), blocks=lines),)
+    )
+
+
+def _rest(report: BacktestReport, *, details: bool, most: int) -> Iterator[Block]:
+    near, loose = ([fit_words(fit) for fit in report.fits if fit.fit is kind] for kind in (Fit.NEAR, Fit.LOOSE))
+    unused = {reason: [unused_words(quota) for quota in report.unused if quota.reason is reason] for reason in UnusedReason}
+    yield heading("More")
+    if not details:
+        yield from map(note_line, report.notes)
+        yield from _folded(report, len(near), len(loose), sum(map(len, unused.values())))
+        return
+    for title, sentences, label in (
+        ("Notes", report.notes, "Note: "),
+        ("Limits against capacity", [capacity_words(use) for use in report.capacity], "Note: "),
+        ("Nearly reached", near, "Note: "),
+        ("Loose", loose, "Note: "),
+        ("Not used in this history", unused[UnusedReason.NO_CLIENT], "Note: "),
+        ("Overridden by stronger quotas", unused[UnusedReason.HIDDEN], "Note: "),
+        ("Assumed", report.provenance.assumptions, "Assumed: "),
+    ):
+        lines = [line((label, Style.FAINT), words, hang=len(label), pages=(words,)) for words in sentences[:most]]
+        if len(sentences) > most:
+            words = f"{len(sentences) - most:,} more like these. --format json has all of them"
+            lines.append(line((label, Style.FAINT), words, hang=len(label), pages=(words,)))
+        if lines:
+            yield Fold(title=line(pages=(f"{title} ({len(sentences):,})",)), blocks=tuple(lines))
+
+
+def _folded(report: BacktestReport, near: int, loose: int, unused: int) -> Iterator[Line]:
+    """What the details have beside brokers."""
     above = {use.broker for use in report.capacity}
     folded = (
         count_of(len(above), "broker with limits above its capacity", "brokers with limits above their capacity"),
-        count_of(len(near), "limit nearly reached", "limits nearly reached"),
-        count_of(len(loose), "loose limit"),
-        count_of(len(unused), "unused quota"),
+        count_of(near, "limit nearly reached", "limits nearly reached"),
+        count_of(loose, "loose limit"),
+        count_of(unused, "unused quota"),
         count_of(len(report.provenance.assumptions), "assumption"),
     )
     words = [text for text in folded if not text.startswith("0 ")]
     if words or report.verdicts:
         also = f"{', '.join(words)}, and " if words else ""
         yield labelled("--details ", Style.FAINT, f"shows {also}each broker.")
-
-
-def _notes(sentences: Sequence[str]) -> Iterator[Line]:
-    for sentence in sentences[:_SHOWN_NOTES]:
-        yield labelled("Note: ", Style.FAINT, sentence)
-    if len(sentences) > _SHOWN_NOTES:
-        yield labelled("Note: ", Style.FAINT, f"{len(sentences) - _SHOWN_NOTES:,} more like these. --format json has all of them")

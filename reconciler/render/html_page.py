@@ -316,7 +316,7 @@ def table_cells(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRow:
-    """A row that can be filtered by ``kind`` and sorted by ``sort``: numbers, ``None`` for a column that sorts by its text."""
+    """A row that can be filtered by ``kind``, if it has one. ``sort``: numbers, ``None`` for a column that sorts by its text."""
 
     kind: str
     cells: Sequence[str]
@@ -333,13 +333,16 @@ def filter_form(words: str, kind: str, kinds: Iterable[str]) -> Iterator[str]:
     yield '<p role="status" class="hint"></p>'
 
 
-def found_table(caption: str, heads: Sequence[str], rows: Iterable[FoundRow], *, numbers: frozenset[str]) -> Iterator[str]:
-    """A table that is sorted by its heads where the script runs."""
+def found_table(
+    caption: str, heads: Sequence[str], rows: Iterable[FoundRow], *, numbers: frozenset[str], sortable: bool = True
+) -> Iterator[str]:
+    """A table that is sorted by its heads where the script runs, if it is ``sortable``."""
     classes = ["number" if head in numbers else "" for head in heads]
-    yield from table_head(caption, heads, numbers=numbers, sortable=True)
+    yield from table_head(caption, heads, numbers=numbers, sortable=sortable)
     for row in rows:
         cells = table_cells(heads, classes, row.cells, sort=row.sort)
-        yield f'<tr role="row" data-find="{text(row.kind)}">{cells}</tr>'
+        found = f' data-find="{text(row.kind)}"' if row.kind else ""
+        yield f'<tr role="row"{found}>{cells}</tr>'
     yield "</tbody></table>"
 
 

@@ -82,19 +82,25 @@ def _block(block: Block, links: RepositoryLinks) -> Iterator[str]:
         case Table():
             yield from _table(block, links)
         case LabelledWords():
-            shown = ((label, _words(words, links)) for label, words in block.rows)
-            rows = (f"<div><dt>{text(title_on_pages(label))}</dt><dd>{words}</dd></div>" for label, words in shown if words)
+            rows = (_fact(label, words, links) for label, words in block.rows)
             yield from ('<dl class="facts">', *rows, "</dl>")
         case Fold(place=None):
             yield from folded(_text(block.title), _body(block.blocks, links), opened=block.opened)
         case Fold():
             state = next((segment.text for segment in block.title.on_pages if segment.chip), "")
             yield f'<details class="card" data-find="{text(state)}"{" open" if block.opened else ""}>'
-            yield f'<summary>{_words(block.title, links)}</summary><div class="card-body" id="{block.place}">'
+            yield f'<summary><h3>{_words(block.title, links)}</h3></summary><div class="card-body" id="{block.place}">'
             yield from _body(block.blocks, links)
             yield "</div></details>"
         case Figure():
             yield from block.html()
+
+
+def _fact(label: str, shown: Line, links: RepositoryLinks) -> str:
+    """An amount stands beside others, a sentence has a row; nothing for a fact without words."""
+    words = _words(shown, links)
+    kind = "" if shown.on_pages and shown.on_pages[0].kind is PartKind.AMOUNT else ' class="sentence"'
+    return f"<div{kind}><dt>{text(title_on_pages(label))}</dt><dd>{words}</dd></div>" if words else ""
 
 
 def _text(shown: Line) -> str:
@@ -113,6 +119,8 @@ def _segment(segment: TextSegment, links: RepositoryLinks) -> str:
     if segment.chip:
         return chip(segment.text, style or "faint")
     words = message_html(Message((segment.part,)), links)
+    if segment.place is not None:
+        return f'<a href="#{segment.place}">{words}</a>'
     if segment.kind is PartKind.TEXT and segment.style is Style.STRONG:
         return f"<strong>{words}</strong>"
     return f'<span class="{style}">{words}</span>' if style and words.strip() else words
@@ -134,7 +142,7 @@ def _table(block: Table, links: RepositoryLinks) -> Iterator[str]:
         )
         for row, below in rows[:MOST_ROWS]
     )
-    yield from found_table("", [titles[at] for at in columns], shown, numbers=numbers)
+    yield from found_table("", [titles[at] for at in columns], shown, numbers=numbers, sortable=len(rows) > 1)
     if len(rows) > MOST_ROWS:
         yield f'<p class="faint">{len(rows) - MOST_ROWS:,} more are not listed here.</p>'
 

@@ -51,7 +51,10 @@ Shown = NewType("Shown", str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSegment:
-    """A run of text of one style. ``kind``, ``value`` and ``span`` are those of a part of a message. ``chip``: a short state."""
+    """A run of text of one style. ``kind``, ``value`` and ``span`` are those of a part of a message.
+
+    ``chip``: a short state. ``place``: what the text is a link to on a page.
+    """
 
     text: Shown
     style: Style = Style.PLAIN
@@ -59,6 +62,7 @@ class TextSegment:
     value: float | None = None
     span: Span | None = None
     chip: bool = False
+    place: str | None = None
 
     @property
     def part(self) -> MessagePart:
@@ -93,14 +97,15 @@ class Line:
 class Column:
     """A column of a table. ``least``: the fewest cells to which it may shrink by wrapping; ``None``: it never wraps.
 
-    ``across``: a terminal writes the cell as a line above the rows that share it. These columns come first. ``chosen``: a page
-    filters rows by it.
+    ``across``: a terminal writes the cell as a line above the rows that share it. These columns come first. On a page, ``heads``
+    comes first, and rows are filtered by ``chosen``.
     """
 
     title: str
     least: int | None = None
     to_the_right: bool = False
     across: bool = False
+    heads: bool = False
     chosen: bool = False
 
 
@@ -220,9 +225,14 @@ def labelled(label: str, style: Style, *parts: Words | tuple[Words, Style]) -> L
     return line((label, style), *parts, hang=len(label))
 
 
-def chip(text: str, style: Style) -> TextSegment:
-    """A short state, such as a verdict or a severity."""
-    return TextSegment(text=Shown(escaped(text)), style=style, chip=True)
+def chip(text: str, style: Style, *, value: float | None = None) -> TextSegment:
+    """A short state, such as a verdict or a severity. ``value``: what a page sorts by."""
+    return TextSegment(text=Shown(escaped(text)), style=style, chip=True, value=value)
+
+
+def linked_name(text: str, place: str | None) -> TextSegment:
+    """A name that is a link to a place on a page, if there is one."""
+    return TextSegment(text=Shown(escaped(text)), kind=PartKind.NAME, place=place)
 
 
 def commit_line(source: ManifestCommit) -> Line | None:
@@ -315,6 +325,7 @@ def rows_of(table: Table) -> Iterator[tuple[tuple[Line, ...], tuple[Line, ...]]]
 
 
 def columns_on_pages(table: Table) -> tuple[int, ...]:
-    """The columns with any text on pages."""
+    """The columns with any text on pages, in their order there."""
     rows = [row for row in table.rows if not isinstance(row, Line)]
-    return tuple(at for at in range(len(table.columns)) if any(each.text for row in rows for each in row[at].on_pages))
+    used = (at for at in range(len(table.columns)) if any(each.text for row in rows for each in row[at].on_pages))
+    return tuple(sorted(used, key=lambda at: not table.columns[at].heads))

@@ -22,7 +22,8 @@ def over_text(group: GroupRows) -> str:
         return "at least once"
     if time.possible:
         return f"at most {duration(time.possible)} ({percent_text(time.possible_share)})"
-    return NEVER if any(row.recorded.requests for row in group.rows) else "not known"
+    known = group.verdict is not Verdict.INCONCLUSIVE and any(row.recorded.requests for row in group.rows)
+    return NEVER if known else "not known"
 
 
 def range_text(group: GroupRows) -> str:

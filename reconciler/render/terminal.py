@@ -21,6 +21,8 @@ _NARROWEST: Final = 20
 _WIDEST_PADDING: Final = 72
 """Without a width: a longer cell moves the rest of its own row only."""
 
+_LEAST_LABEL: Final = 11
+
 _JOINTS: Final = "-_./:=;"
 
 _UNIT: Final = r"(?:[KMGT]i)?B/s|%|x|s|min|h|days|ms|connections/s|partitions/s"
@@ -86,11 +88,12 @@ def _rows(blocks: Iterable[Block], width: int | None) -> Iterator[Row]:
 
 
 def _facts(facts: LabelledWords, width: int | None) -> Iterator[Row]:
-    labels = max((len(label) for label, _ in facts.rows), default=0)
-    for label, words in facts.rows:
-        if words.segments:
-            head = TextSegment(text=Shown(f"    {label:<{labels}}  "), style=Style.FAINT)
-            yield from _wrapped(Line(segments=(head, *words.segments), hang=len(head.text)), width)
+    rows = [(label, words) for label, words in facts.rows if words.text]
+    labels = max((len(label) for label, _ in rows), default=0)
+    labels = max(labels, _LEAST_LABEL)
+    for label, words in rows:
+        head = TextSegment(text=Shown(f"    {label:<{labels}}  "), style=Style.FAINT)
+        yield from _wrapped(Line(segments=(head, *words.segments), hang=len(head.text)), width)
 
 
 def _wrapped(source: Line, width: int | None, *, indented: bool = True) -> Iterator[Row]:
@@ -179,7 +182,7 @@ def _table_rows(given: Table, width: int | None) -> Iterator[Row]:
     for row in rows:
         if isinstance(row, Line):
             yield from _wrapped(row, width)
-        else:
+        elif columns:
             yield from _aligned(row, columns, widths, table.indent, wraps=width is not None)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.model import BacktestReport, Verdict
 from reconciler.render.backtest_card import anchor
-from reconciler.render.backtest_page import backtest_html
+from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_writer import view_html
 from reconciler.render.plan_text import plan_view
 from tests.support.axe import axe_script, violations
@@ -54,7 +54,7 @@ def report() -> BacktestReport:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("page") / "backtest.html"
-    path.write_text(backtest_html(report()), encoding="utf-8")
+    path.write_text(view_html(backtest_view(report(), page=True)), encoding="utf-8")
     return path
 
 
@@ -140,14 +140,14 @@ def test_rows_and_cards_are_filtered_and_rows_sorted(browser: Chromium, page: Pa
     assert (browser.run(shown, "tr[data-find]"), browser.run(shown, "details.card")) == (rows - 1, cards - 1)
     browser.evaluate("[...document.querySelectorAll('th button')].find((one) => one.textContent === 'Peak').click()")
     assert browser.evaluate("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
-    peaks = browser.evaluate("[...document.querySelectorAll('tr[data-find]')].map((row) => Number(row.cells[5].dataset.sort))")
+    peaks = browser.evaluate("[...document.querySelectorAll('tr[data-find]')].map((row) => Number(row.cells[3].dataset.sort))")
     assert peaks == sorted(peaks, reverse=True)
 
 
 def test_a_link_unfolds_the_card_that_it_leads_to(browser: Chromium, tmp_path: Path) -> None:
     one = verdict(user="calm", rates=rates())
     path = tmp_path / "clear.html"
-    path.write_text(backtest_html(report_of(one, verdict(user="other"))), encoding="utf-8")
+    path.write_text(view_html(backtest_view(report_of(one, verdict(user="other")), page=True)), encoding="utf-8")
     browser.look(width=1280)
     browser.open(path)
     assert browser.evaluate("document.querySelector('details.card').open") is False
@@ -196,7 +196,7 @@ def test_28_rows_of_three_brokers_are_less_than_6000_pixels_tall(browser: Chromi
     ]  # fmt: skip
     assert len(rows) == 28
     path = tmp_path / "page.html"
-    path.write_text(backtest_html(report_of(*rows)), encoding="utf-8")
+    path.write_text(view_html(backtest_view(report_of(*rows), page=True)), encoding="utf-8")
     browser.look(width=1280)
     browser.open(path)
     assert browser.evaluate("document.documentElement.scrollHeight") < 6000
@@ -211,7 +211,9 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("kind", ["backtest", "plan"])
 def test_no_rule_of_axe_is_broken(browser: Chromium, tmp_path: Path, axe: str, kind: str, width: int, *, dark: bool) -> None:
     path = tmp_path / "page.html"
-    path.write_text(backtest_html(full()) if kind == "backtest" else view_html(plan_view(PLAN)), encoding="utf-8")
+    path.write_text(
+        view_html(backtest_view(full(), page=True)) if kind == "backtest" else view_html(plan_view(PLAN)), encoding="utf-8"
+    )
     browser.look(width=width, dark=dark)
     browser.open(path)
     assert violations(browser, axe) == []

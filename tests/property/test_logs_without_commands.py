@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reconciler.cli.main import main
 from reconciler.model import Verdict
 from reconciler.model.entity import Entity
-from reconciler.render.backtest_text import backtest_lines
+from reconciler.render.backtest_text import backtest_view
 from reconciler.render.sink import Sink
 from reconciler.render.terminal import plain
 from tests.support.backtest_reports import report_of, verdict
@@ -127,7 +127,7 @@ def test_the_text_of_a_backtest_has_no_command(word: str) -> None:
         verdict(user=word, client_id=word, verdict=Verdict.THROTTLED, entity=Entity.of({"user": word})), cluster=word
     )
     log = io.StringIO()
-    Sink(log, breaks=True).write(plain(backtest_lines(report)))
+    Sink(log, breaks=True).write(plain(backtest_view(report).lines))
     assert commands_in(log.getvalue()) == []
 
 

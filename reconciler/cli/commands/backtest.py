@@ -220,10 +220,10 @@ def run(args: BacktestArguments) -> Result:
 def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Result:
     """A report in each of ``FORMATS``."""
     from reconciler.documents import backtest_to_json
-    from reconciler.render import answer, backtest_lines
+    from reconciler.render import answer, backtest_view
 
     return Result(
-        view=lambda: backtest_lines(report, details=details),
+        view=lambda: backtest_view(report, details=details),
         document=lambda: backtest_to_json(report),
         # Readers of a list of findings get the answer as its first finding.
         findings=lambda: (answer(report), *report.findings),
@@ -363,10 +363,10 @@ def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
 def forms_of_backtest(report: BacktestReport) -> dict[str, Callable[[], str]]:
     """A report as pages."""
     from reconciler.cli.renderings import SUMMARY_BUDGET, repository_links
-    from reconciler.render import backtest_html, render_backtest_markdown
+    from reconciler.render import backtest_view, render_backtest_markdown, view_html
 
     return {
         "markdown": lambda: render_backtest_markdown(report),
         "summary": lambda: render_backtest_markdown(report, budget=SUMMARY_BUDGET),
-        "html": lambda: backtest_html(report, repository_links(report.commit.commit)),
+        "html": lambda: view_html(backtest_view(report, page=True), repository_links(report.commit.commit)),
     }

@@ -47,7 +47,7 @@ function startSorting(table) {
     head.append(button);
     button.addEventListener("click", () => {
       const before = head.getAttribute("aria-sort");
-      const down = before ? before === "ascending" : head.classList.contains("number");
+      const down = before ? before === "ascending" : rows[0].cells[at].dataset.sort !== undefined;
       for (const one of heads) one.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
       const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0);

@@ -16,9 +16,10 @@ from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.plan import ManifestCommit
 from reconciler.render.backtest_card import anchor
-from reconciler.render.backtest_page import backtest_html
 from reconciler.render.backtest_plot import scale_of, spread, time_ticks
+from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_page import policy
+from reconciler.render.html_writer import view_html
 from tests.support.backtest_reports import START, full, member, rates, report_of, verdict
 from tests.support.markdown_views import Seen, seen
 
@@ -37,7 +38,7 @@ def tiles(text: str) -> dict[str, int]:
 
 
 def test_the_page_needs_nothing_but_itself() -> None:
-    text = backtest_html(full())
+    text = view_html(backtest_view(full(), page=True))
     found = page(text)
     assert ("meta", "content", policy()) in found.attributes
     assert "unsafe" not in policy()
@@ -54,7 +55,7 @@ def test_a_group_on_three_brokers_is_one_tile_one_row_and_one_card_with_three_ro
         for user, found, changed in (("a", Verdict.THROTTLED, True), ("b", Verdict.CLEAR, True), ("c", Verdict.POSSIBLE, False))
         for broker in (1, 2, 3)
     ]
-    text = backtest_html(report_of(*rows))
+    text = view_html(backtest_view(report_of(*rows), page=True))
     assert tiles(text) == {
         "throttled": 1,
         "possible": 0,
@@ -65,16 +66,16 @@ def test_a_group_on_three_brokers_is_one_tile_one_row_and_one_card_with_three_ro
     }
     assert text.count("<figure") == text.count('<details class="card"') == 3
     headings = [words for element, words in page(text).texts if element == "h2"]
-    assert headings[:2] == ["Changed by this pull request (2)", "Over its limit already today (1)"]
+    assert headings[:2] == ["Changed by this proposal (2)", "Over its limit already today (1)"]
     figure = text[text.index("<figure") : text.index("</figure>")]
-    assert [figure.count(f'class="rate b{number}"') for number in (1, 2, 3, 4)] == [1, 1, 1, 0]
+    assert [figure.count(f'class="rate b{number}"') for number in (1, 2, 3, 4)] == [2, 2, 2, 0]
     card = text[text.index('<details class="card"') :]
     table = seen(card[card.index("<table") : card.index("</table>") + len("</table>")])
-    assert [row[0] for row in table.rows] == ["Broker", " broker 1", " broker 2", " broker 3"]
+    assert [row[0] for row in table.rows] == ["Broker", "broker 1", "broker 2", "broker 3"]
 
 
 def test_every_link_of_the_page_leads_to_something() -> None:
-    text = backtest_html(full())
+    text = view_html(backtest_view(full(), page=True))
     found = page(text)
     ids = [value for _, key, value in found.attributes if key == "id"]
     assert len(ids) == len(set(ids))
@@ -83,12 +84,12 @@ def test_every_link_of_the_page_leads_to_something() -> None:
 
 
 def test_the_answer_is_the_heading_and_what_was_not_checked_stands_before_the_rest() -> None:
-    found = page(backtest_html(full()))
+    found = page(view_html(backtest_view(full(), page=True)))
     assert [words for element, words in found.texts if element == "h1"] == [
         "The proposed quotas would have throttled 1 of 4 quota groups whose limit changes."
     ]
     headings = [words for element, words in found.texts if element == "h2"]
-    assert headings == ["Changed by this pull request (4)", "What this rests on", "Findings (1)", "More"]
+    assert headings == ["Changed by this proposal (4)", "What this rests on", "Findings (1)", "More"]
     folds = [words for element, words in found.texts if element == "summary"]
     assert {"Limits against capacity (1)", "Nearly reached (1)", "Loose (1)", "Notes (1)", "Assumed (1)"} <= set(folds)
 
@@ -101,14 +102,14 @@ def test_the_card_names_owner_place_and_commit() -> None:
         sources={(alice, "producer_byte_rate"): Span(file="teams/a.yaml", line=7, column=3)},
         owner_of={alice: "team-a"},
     )
-    text = page(backtest_html(report)).text()
+    text = page(view_html(backtest_view(report, page=True))).text()
     assert "owner team-a" in text
     assert "teams/a.yaml:7" in text
     assert "Commit 0123456789ab with changes that are not committed" in text
 
 
 def test_the_page_prints_and_fits_a_telephone() -> None:
-    text = backtest_html(full())
+    text = view_html(backtest_view(full(), page=True))
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in text
     assert "@media screen and (max-width: 44rem)" in text
     assert "print-color-adjust: exact" in text
@@ -122,12 +123,12 @@ def figure_of(text: str) -> str:
 def test_a_plot_lifts_its_line_where_nothing_was_recorded() -> None:
     whole = rates(20)
     gap = dataclasses.replace(whole, recorded=tuple(not 5 <= n < 15 for n in range(20)))
-    drawn = figure_of(backtest_html(report_of(verdict(rates=gap))))
+    drawn = figure_of(view_html(backtest_view(report_of(verdict(rates=gap)), page=True)))
     (path,) = re.findall(r'class="rate b1" d="([^"]*)"', drawn)
     assert path.count("M") == 2
     assert '<rect class="gap" x="250" y="0" width="500"' in drawn
     assert "50 % of the time not recorded" in drawn
-    without = figure_of(backtest_html(report_of(verdict(rates=whole))))
+    without = figure_of(view_html(backtest_view(report_of(verdict(rates=whole)), page=True)))
     (path,) = re.findall(r'class="rate b1" d="([^"]*)"', without)
     assert path.count("M") == 1
     assert path.count("L") == 19
@@ -142,7 +143,7 @@ def test_a_plot_has_a_unit_moments_and_a_label_for_each_limit() -> None:
         safe=5.25 * MIB,
         rates=dataclasses.replace(rates(), rate=(4 * MIB,) * 240, over_before=(0, 9) * 120),
     )
-    figure = figure_of(backtest_html(report_of(one)))
+    figure = figure_of(view_html(backtest_view(report_of(one), page=True)))
     labels = re.findall(r"<text[^>]*>(.*?)</text>", figure)
     assert labels[0] == "MiB/s"
     assert {"now 8 MiB/s", "safe 5.25 MiB/s", "proposed 2 MiB/s", "08:00", "16:00"} <= set(labels)
@@ -154,7 +155,7 @@ def test_a_plot_has_a_unit_moments_and_a_label_for_each_limit() -> None:
 
 
 def test_a_limit_far_above_the_traffic_is_named_and_does_not_flatten_the_drawing() -> None:
-    figure = figure_of(backtest_html(report_of(verdict(limit_after=1024 * MIB, rates=rates()))))
+    figure = figure_of(view_html(backtest_view(report_of(verdict(limit_after=1024 * MIB, rates=rates())), page=True)))
     assert "\N{UPWARDS ARROW} proposed 1 GiB/s" in figure
     assert 'class="line proposed"' not in figure
 
@@ -191,9 +192,9 @@ def test_one_second_of_history_and_no_history_are_drawn() -> None:
     second = RateSeries(
         start=START, step_s=1, rate=(5.0,), upper=(5.0,), over=(0,), possible=(0,), over_before=None, recorded=(True,)
     )
-    text = backtest_html(report_of(verdict(rates=second, safe=None, recommended=None)))
+    text = view_html(backtest_view(report_of(verdict(rates=second, safe=None, recommended=None)), page=True))
     assert re.findall(r'class="rate b1" d="([^"]*)"', text)[0].startswith("M0 ")
-    nothing = backtest_html(report_of())
+    nothing = view_html(backtest_view(report_of(), page=True))
     assert "No limit of a recorded client changes." in page(nothing).text()
     assert "<figure" not in nothing
 
@@ -201,15 +202,15 @@ def test_one_second_of_history_and_no_history_are_drawn() -> None:
 @pytest.mark.bulk
 def test_a_page_of_5000_groups_has_a_bound() -> None:
     many = [verdict(user=f"user-{n:05}", verdict=Verdict.THROTTLED, rates=rates()) for n in range(5000)]
-    text = backtest_html(report_of(*many))
+    text = view_html(backtest_view(report_of(*many), page=True))
     assert text.count('<details class="card"') == 40
-    assert "3,000 more are in the JSON report." in text
+    assert "3,000 more quota groups are in the JSON report." in text
     assert len(text) < 4_000_000
 
 
 def test_a_name_of_20000_letters_takes_a_paragraph_and_not_a_page() -> None:
     long = "x" * 20_000
-    text = backtest_html(report_of(verdict(user=long, members=(member(long),), rates=rates())))
+    text = view_html(backtest_view(report_of(verdict(user=long, members=(member(long),), rates=rates())), page=True))
     assert len(re.findall("x+", text)) > 1
     assert max(map(len, re.findall("x+", text))) <= 300
     assert "letters)" in page(text).text()

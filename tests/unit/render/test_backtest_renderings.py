@@ -19,8 +19,8 @@ from reconciler.formats.schema_check import load_schema
 from reconciler.model import BacktestReport, PeakBound, Verdict
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
-from reconciler.render.backtest_page import backtest_html
-from reconciler.render.backtest_text import backtest_lines
+from reconciler.render.backtest_text import backtest_view
+from reconciler.render.html_writer import view_html
 from reconciler.render.markdown import BUDGET, render_backtest_markdown
 from reconciler.render.sticky_comment import read_marker
 from reconciler.render.terminal import plain
@@ -105,7 +105,7 @@ def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
     ],
 )
 def test_the_first_line_says_the_verdict(report: BacktestReport, words: str) -> None:
-    assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {words}"
+    assert plain(backtest_view(report).lines).splitlines()[0] == f"Backtest: {words}"
 
 
 def with_unjudged(report: BacktestReport, *names: str) -> BacktestReport:
@@ -144,8 +144,8 @@ def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_
 ) -> None:
     again = read_backtest(document_text(backtest_to_json(report)), name="b.json")
     comment = render_backtest_markdown(again)
-    assert plain(backtest_lines(report)).splitlines()[0] == f"Backtest: {words}"
-    assert words in page(backtest_html(report)).text()
+    assert plain(backtest_view(report).lines).splitlines()[0] == f"Backtest: {words}"
+    assert words in page(view_html(backtest_view(report, page=True))).text()
     assert words in by_github(render_backtest_markdown(report)).text()
     assert words in by_github(comment).text()
     for form in ("markdown", "summary"):
@@ -158,9 +158,11 @@ def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_
 
 def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
     words = "user=quiet: producer_byte_rate not set -> 1 MiB/s: no recorded client uses this quota"
-    row = next(row for row in plain(backtest_lines(PARTLY)).splitlines() if "user=quiet" in row)
+    row = next(row for row in plain(backtest_view(PARTLY).lines).splitlines() if "user=quiet" in row)
     assert " ".join(row.split()) == f"inconclusive {words.replace('1 MiB/s:', '1 MiB/s')}"
-    assert words in page(backtest_html(PARTLY)).text()
+    rows = page(view_html(backtest_view(PARTLY, page=True))).rows
+    cells = ["user=quiet: producer_byte_rate", "inconclusive", "not set -> 1 MiB/s", "no recorded client uses this quota"]
+    assert cells in rows
     assert words in by_github(render_backtest_markdown(PARTLY)).text()
     assert backtest_to_json(PARTLY)["unjudged"] == [
         {
@@ -190,7 +192,7 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
         "The proposed quotas would have throttled 1 of 2 quota groups whose limit changes. "
         "1 quota group is over a limit that stays."
     )
-    text = plain(backtest_lines(report))
+    text = plain(backtest_view(report).lines)
     assert text.splitlines()[0] == f"Backtest: {words}"
     assert "The change does not touch 1 more quota group." in text
     summary = backtest_to_json(report)["summary"]
@@ -205,15 +207,15 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
 def test_a_peak_from_whole_seconds_is_called_a_bound_and_an_exact_one_is_not() -> None:
     bound, exact = verdict(peak_bound=PeakBound.UPPER), verdict(user="exact")
     for text in (
-        plain(backtest_lines(report_of(bound))),
+        plain(backtest_view(report_of(bound)).lines),
         render_backtest_markdown(report_of(bound)),
-        backtest_html(report_of(bound)),
+        view_html(backtest_view(report_of(bound), page=True)),
     ):
         assert "at most 48.83 KiB/s" in text.replace("\xa0", " ")
     for text in (
-        plain(backtest_lines(report_of(exact))),
+        plain(backtest_view(report_of(exact)).lines),
         render_backtest_markdown(report_of(exact)),
-        backtest_html(report_of(exact)),
+        view_html(backtest_view(report_of(exact), page=True)),
     ):
         assert "48.83 KiB/s" in text.replace("\xa0", " ")
         assert "at most 48.83" not in text.replace("\xa0", " ")
@@ -262,8 +264,8 @@ _NAMED = [name for name in HOSTILE if name]
 
 @pytest.mark.parametrize("name", _NAMED, ids=range(len(_NAMED)))
 def test_no_name_means_anything_to_a_browser(name: str) -> None:
-    text = backtest_html(full(name, name))
-    found, wanted = page(text), page(backtest_html(full("n", "c")))
+    text = view_html(backtest_view(full(name, name), page=True))
+    found, wanted = page(text), page(view_html(backtest_view(full("n", "c"), page=True)))
     assert sorted(found.elements) == sorted(wanted.elements)
     assert [key for _, key, _ in found.attributes] == [key for _, key, _ in wanted.attributes]
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00-\x09\x0b-\x1f\ud800-\udfff]", text)

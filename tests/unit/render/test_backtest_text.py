@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model import Verdict
-from reconciler.render.backtest_text import backtest_lines
+from reconciler.render.backtest_text import backtest_view
 from reconciler.render.terminal import cells, plain
 from tests.support.backtest_reports import altered, full, report_of, verdict
 
@@ -20,7 +20,7 @@ def in_order(text: str, words: tuple[str, ...]) -> None:
 def test_text_has_the_answer_one_row_for_each_quota_group_and_the_answer_again() -> None:
     answer = "Backtest: The proposed quotas would have throttled 1 of 4 quota groups whose limit changes."
     in_order(
-        plain(backtest_lines(full())),
+        plain(backtest_view(full()).lines),
         (
             answer,
             "Rule 1 fails (alice): no bucket that changes may be throttled. user alice: producer_byte_rate on broker 1",
@@ -45,7 +45,7 @@ def test_text_has_the_answer_one_row_for_each_quota_group_and_the_answer_again()
 
 def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> None:
     in_order(
-        plain(backtest_lines(full(), details=True)),
+        plain(backtest_view(full(), details=True).lines),
         (
             "  throttled  user alice: producer_byte_rate\n",
             "shared       these clients had several buckets before: user alice, client-id app; alice app",
@@ -71,17 +71,17 @@ def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> Non
 def test_brokers_of_one_quota_group_are_one_row_with_the_worst_of_them() -> None:
     worst = verdict(verdict=Verdict.THROTTLED, seconds_over=2000, broker=2)
     report = report_of(worst, *(altered(worst, broker=n, verdict=Verdict.CLEAR, seconds_over=0) for n in (1, 3)))
-    rows = [row for row in plain(backtest_lines(report)).splitlines() if "user alice" in row]
+    rows = [row for row in plain(backtest_view(report).lines).splitlines() if "user alice" in row]
     assert len(rows) == 1
     assert rows[0].split()[0] == "throttled"
     assert "50 %" in rows[0]
-    details = plain(backtest_lines(report, details=True))
+    details = plain(backtest_view(report, details=True).lines)
     assert all(f"broker {number}  " in details for number in (1, 2, 3))
 
 
 def test_groups_that_are_over_a_limit_that_stays_are_a_section_of_their_own() -> None:
     staying = verdict(user="bob", changed=False, verdict=Verdict.THROTTLED, seconds_over=40)
-    text = plain(backtest_lines(report_of(verdict(), staying)))
+    text = plain(backtest_view(report_of(verdict(), staying)).lines)
     in_order(
         text,
         (
@@ -91,20 +91,20 @@ def test_groups_that_are_over_a_limit_that_stays_are_a_section_of_their_own() ->
             "user bob",
         ),
     )
-    assert "already today" not in plain(backtest_lines(report_of(verdict())))
+    assert "already today" not in plain(backtest_view(report_of(verdict())).lines)
 
 
 def test_many_groups_are_counted_unless_details_are_wanted() -> None:
     report = report_of(*(verdict(user=f"team-{n}") for n in range(90)))
-    assert "and 60 more quota groups. --details shows all\n" in plain(backtest_lines(report))
-    details = plain(backtest_lines(report, details=True))
+    assert "and 60 more quota groups. --details shows all\n" in plain(backtest_view(report).lines)
+    details = plain(backtest_view(report, details=True).lines)
     assert all(f"user team-{n}: " in details for n in range(90))
 
 
 @pytest.mark.parametrize("width", [40, 80, 100])
 def test_no_row_is_wider_than_the_terminal(width: int) -> None:
     for details in (False, True):
-        rows = plain(backtest_lines(full("名前" * 40, "🙂" * 30), details=details), width=width).splitlines()
+        rows = plain(backtest_view(full("名前" * 40, "🙂" * 30), details=details).lines, width=width).splitlines()
         assert all(cells(row) <= width for row in rows)
 
 
@@ -112,7 +112,9 @@ def test_groups_that_stay_are_not_said_to_be_under_their_limits_where_quotas_thr
     quiet = verdict(user="quiet", changed=False)
     throttled = verdict(user="admin", changed=False, verdict=Verdict.INCONCLUSIVE, censored=True)
     begin = "The change does not touch"
-    assert f"{begin} 1 more quota group. No recorded client there is over a limit." in plain(backtest_lines(report_of(quiet)))
-    both = plain(backtest_lines(report_of(quiet, throttled)))
+    assert f"{begin} 1 more quota group. No recorded client there is over a limit." in plain(
+        backtest_view(report_of(quiet)).lines
+    )
+    both = plain(backtest_view(report_of(quiet, throttled)).lines)
     assert f"{begin} 2 more quota groups. Quotas throttled 1 of them when they were recorded." in both
     assert "No recorded client there" not in both

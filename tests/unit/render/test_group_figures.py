@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from reconciler.client.outcomes import JudgedTraffic
 from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Verdict, group_verdicts
-from reconciler.render.backtest_page import backtest_html
-from reconciler.render.backtest_text import backtest_lines
+from reconciler.render.backtest_text import backtest_view
+from reconciler.render.html_writer import view_html
 from reconciler.render.markdown import render_backtest_markdown
 from reconciler.render.over_limit_words import over_text
 from reconciler.render.terminal import plain
@@ -26,10 +26,10 @@ LATER = START + datetime.timedelta(hours=2)
 def outputs(report: BacktestReport) -> dict[str, str]:
     """Every output for people, without what only keeps words on one line."""
     texts = {
-        "terminal": plain(backtest_lines(report)),
-        "details": plain(backtest_lines(report, details=True)),
+        "terminal": plain(backtest_view(report).lines),
+        "details": plain(backtest_view(report, details=True).lines),
         "comment": render_backtest_markdown(report),
-        "page": backtest_html(report),
+        "page": view_html(backtest_view(report, page=True)),
     }
     return {name: text.replace("\N{NO-BREAK SPACE}", " ").replace("&nbsp;", " ") for name, text in texts.items()}
 
@@ -74,6 +74,7 @@ def test_python_shows_the_time_of_each_broker_in_the_same_words() -> None:
 
 
 def test_never_is_said_of_no_group_that_may_be_over() -> None:
+    assert over_text(GroupRows.of_row(verdict(verdict=Verdict.INCONCLUSIVE))) == "not known"
     assert over_text(GroupRows.of_row(verdict(verdict=Verdict.CLEAR))) == "never"
     one_second = verdict(verdict=Verdict.POSSIBLE, active_seconds=2_592_000, seconds_possible=1)
     assert over_text(GroupRows.of_row(one_second)) == "at most 1 s (< 0.01 %)"
