@@ -129,7 +129,8 @@ def test_the_wheel_holds_every_module_and_says_that_it_is_typed(wheel):
 
 
 def test_the_wheel_holds_what_pages_are_made_of(wheel):
-    parts = {str(path.relative_to(ROOT)) for path in (ROOT / "reconciler" / "render" / "page").iterdir()}
+    kinds = ("*.js", "*.css", "*.html")
+    parts = {str(path.relative_to(ROOT)) for kind in kinds for path in (ROOT / "reconciler").rglob(kind)}
 
     assert {"js", "css", "html"} == {name.rpartition(".")[2] for name in parts}
     assert parts <= set(zipfile.ZipFile(wheel).namelist())

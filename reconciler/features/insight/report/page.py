@@ -48,7 +48,8 @@ from reconciler.render import (
 from reconciler.resolution import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, is_alterable
 from reconciler.text import amount, count_of, expiry_text, rate, unit_text
 
-_SCRIPT: Final = str(Path(__file__).parent / "page")
+_FOLDER: Final = Path(__file__).parent
+_SCRIPT: Final = str(_FOLDER / "page")
 _DISCLOSES: Final = "This page names users and client-ids: share it accordingly."
 _NO_SCRIPT: Final = '<noscript><p class="note">This needs the script of the page.</p></noscript>'
 _STATES: Final = {
@@ -77,41 +78,6 @@ _SHARED: Final = {
 _CLUSTERS: Final = ("Cluster", "State", "Declared", "Live", "In sync", "Differences", "Unmanaged", "Read", "Last run")
 _COUNTED: Final = frozenset({"Declared", "Live", "In sync", "Unmanaged", "Budget", "Allocated", "Used", "Free", "Entities"})
 
-_WHO: Final = """\
-<p>Type a user and a client-id, or an address, as the page shows names. For each key you see the limit that applies, the entity
-that sets it, and the limits that it overrides: Kafka's eight levels.</p>
-<form id="who-form" role="search" aria-labelledby="who-gets-what-title" autocomplete="off">
-<div class="field"><label for="who-cluster">Cluster</label><select id="who-cluster"></select></div>
-<div class="field"><label for="who-state">Quotas</label><select id="who-state"></select></div>
-<div class="field"><label for="who-user">User</label>
-<input id="who-user" spellcheck="false" autocapitalize="none" aria-describedby="who-user-hint">
-<span class="hint" id="who-user-hint">Empty: a user that no quota names.</span></div>
-<div class="field"><label for="who-client">Client-id</label>
-<input id="who-client" spellcheck="false" autocapitalize="none" aria-describedby="who-client-hint">
-<span class="hint" id="who-client-hint">Empty: one that no quota names.</span>
-<label class="choice"><input type="checkbox" id="who-none"> The client sends no client-id</label></div>
-<div class="field"><label for="who-ip">Or an address</label>
-<input id="who-ip" spellcheck="false" autocapitalize="none" aria-describedby="who-ip-hint">
-<span class="hint" id="who-ip-hint">As the quotas write it.</span></div>
-</form>
-<div id="who-answer" aria-live="polite"></div>"""
-_ENTITIES: Final = """\
-<form id="entities-form" role="search" aria-labelledby="all-entities-title" autocomplete="off">
-<div class="field"><label for="entities-search">Search</label>
-<input id="entities-search" type="search" spellcheck="false" autocapitalize="none" aria-describedby="entities-hint">
-<span class="hint" id="entities-hint">Entity, owner, file or note. Every word must be there.</span></div>
-<div class="field"><label for="entities-cluster">Cluster</label>
-<select id="entities-cluster"><option value="">all clusters</option></select></div>
-<div class="field"><label for="entities-state">State</label>
-<select id="entities-state"><option value="">all</option></select></div>
-</form>
-<p role="status" id="entities-status" class="hint"></p>
-<table role="table" aria-describedby="entities-status">
-<thead role="rowgroup"><tr role="row">HEADS</tr></thead>
-<tbody role="rowgroup" id="entities-body"></tbody></table>
-<div class="pages" id="entities-pages" hidden>
-<button type="button" id="entities-before">Previous page</button><button type="button" id="entities-after">Next page</button>
-</div>"""
 _HEADS: Final = ("Cluster", "Entity", "State", "Limits", "Owner", "Declared at", "Note")
 
 
@@ -205,7 +171,7 @@ def _blocks(overview: Overview) -> Iterator[Block]:
     yield _table(_CLUSTERS, (_cluster_row(cluster, overview) for cluster in overview.clusters))
     yield from _details(overview)
     yield heading("Who gets what")
-    yield _figure(_WHO)
+    yield _figure("who.html")
     yield from _differences(overview)
     yield from _budgets(overview)
     yield from _units(overview)
@@ -214,12 +180,13 @@ def _blocks(overview: Overview) -> Iterator[Block]:
     yield from _loads(overview)
     heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in _HEADS)
     yield heading("All entities", count=sum(len(cluster.entities) for cluster in overview.clusters))
-    yield _figure(_ENTITIES.replace("HEADS", heads))
+    yield _figure("entities.html", heads)
     yield Figure(html=lambda: iter((f'<script type="application/json" id="data">{embedded(overview)}</script>',)))
 
 
-def _figure(html: str) -> Figure:
+def _figure(name: str, heads: str = "") -> Figure:
     """HTML that works by the script alone."""
+    html = (_FOLDER / name).read_text(encoding="utf-8").replace("HEADS", heads)
     return Figure(html=lambda: iter((_NO_SCRIPT, f"<div data-needs-script hidden>{html}</div>")))
 
 
