@@ -106,16 +106,15 @@ class _EachCluster:
 
     def ended(self, stage: str | None, result: RolloutResult) -> None:
         """Print the report of one cluster, and write its file, while others go on."""
-        from reconciler.documents import apply_report_to_json
+        from reconciler.documents import APPLY_REPORT
         from reconciler.files import write_whole
-        from reconciler.formats import document_text
         from reconciler.model import ClusterFailure, display_name, escaped, slug_of
         from reconciler.render import Style, apply_report_lines, failure_lines, findings_lines, line
 
         if self._args.write.report and not isinstance(result, ClusterFailure):
             folder = Path(self._args.write.report)
             folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / f"{slug_of(result.cluster.name or 'kafka')}.json", [document_text(apply_report_to_json(result))])
+            write_whole(folder / f"{slug_of(result.cluster.name or 'kafka')}.json", [APPLY_REPORT.text(result)])
         if self._args.format == "json":
             return
         where = f" (stage {escaped(stage)})" if stage is not None else ""
@@ -132,13 +131,13 @@ class _EachCluster:
 
     def finish(self, results: Sequence[RolloutResult]) -> Result:
         """The document, or a count, and the exit code."""
-        from reconciler.documents import apply_report_to_json, cluster_failure_to_json, clusters_to_json
+        from reconciler.documents import APPLY_REPORT, cluster_failure_to_json, clusters_to_json
         from reconciler.model import ClusterFailure
         from reconciler.render import line
 
         def document() -> Json:
             return clusters_to_json(
-                cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else apply_report_to_json(r) for r in results
+                cluster_failure_to_json(r) if isinstance(r, ClusterFailure) else APPLY_REPORT.write(r) for r in results
             )
 
         result = Result(exit=exit_code(results), view=lambda: (line(), line(_counted(results))), document=document)

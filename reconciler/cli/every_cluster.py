@@ -91,9 +91,7 @@ def load_every(wanted: Wanted) -> Sequence[Intent | ClusterFailure]:
     return only_changed(intents, wanted.paths, since=wanted.changed_since, trusted_ref=wanted.references.trusted)
 
 
-def result_for(
-    wanted: Wanted, work: Callable[[Intent], Result], form: str, files: Sequence[OutFile], *, version: str | None = None
-) -> Result:
+def result_for(wanted: Wanted, work: Callable[[Intent], Result], form: str, files: Sequence[OutFile]) -> Result:
     """The result of the chosen cluster; with ``--all-clusters`` that of all, some at a time.
 
     ``form`` and ``files``: those of ``--format`` and ``--out``. Raises ``UsageError`` for one that is for one cluster only.
@@ -103,7 +101,7 @@ def result_for(
     if not wanted.choice.all_clusters:
         return work(load_one(wanted))
     check_formats(form, files)
-    return combined(for_every(load_every(wanted), work, parallel=_AT_ONCE), version=version)
+    return combined(for_every(load_every(wanted), work, parallel=_AT_ONCE))
 
 
 def check_formats(form: str, files: Sequence[OutFile] = ()) -> None:
@@ -114,13 +112,9 @@ def check_formats(form: str, files: Sequence[OutFile] = ()) -> None:
             raise UsageError(msg)
 
 
-def combined(results: Sequence[Result | ClusterFailure], *, version: str | None = None) -> Result:
-    """The results of several clusters as one: 1 if a cluster did not finish, else 2 if any differs, else 0.
-
-    ``version``: of the list of the documents.
-    """
+def combined(results: Sequence[Result | ClusterFailure]) -> Result:
+    """The results of several clusters as one: 1 if a cluster did not finish, else 2 if any differs, else 0."""
     from reconciler.documents import cluster_failure_to_json, clusters_to_json
-    from reconciler.formats import FORMAT_VERSION
     from reconciler.render import failure_lines, findings_lines, join_parts
 
     failures = [each for each in results if not isinstance(each, Result)]
@@ -144,7 +138,7 @@ def combined(results: Sequence[Result | ClusterFailure], *, version: str | None 
         # Programs read the document, and people the log of its job.
         for failure in failures:
             output.print_lines(failure_lines(failure)[:1], sys.stderr)
-        return clusters_to_json(map(document, results), version=version or FORMAT_VERSION)
+        return clusters_to_json(map(document, results))
 
     return Result(
         exit=next((code for code in (exit_codes.NOT_DONE, exit_codes.DIFFERENCES) if code in codes), exit_codes.DONE),

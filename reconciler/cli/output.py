@@ -183,14 +183,14 @@ def print_findings(args: OutputArguments, findings: Sequence[Finding], *, to_std
     An error that stops the command because of them then repeats none.
     """
     from reconciler.cli.renderings import findings_as
-    from reconciler.documents import findings_to_json
+    from reconciler.documents import FINDINGS, FindingList
     from reconciler.render import findings_lines
 
     _findings_printed.set(bool(findings))
     if to_stdout:
         print_result(
             args,
-            document=lambda: findings_to_json(findings),
+            document=lambda: FINDINGS.write(FindingList.of(findings)),
             lines=lambda: findings_lines(findings),
             other=lambda name: findings_as(name, findings),
         )

@@ -52,12 +52,12 @@ def forms_of_findings(findings: Sequence[Finding]) -> dict[str, Callable[[], str
 
 def result_of_plan(plan: Plan) -> Result:
     """A plan in each of ``PLAN_FORMATS``."""
-    from reconciler.documents import plan_to_json
+    from reconciler.documents import PLAN
     from reconciler.render import plan_view
 
     return Result(
         view=lambda: plan_view(plan),
-        document=lambda: plan_to_json(plan),
+        document=lambda: PLAN.write(plan),
         forms={name: functools.partial(make, plan) for name, make in _PLANS.items()},
     )
 
@@ -70,9 +70,9 @@ def findings_as(
     ``counts`` join the summary of the JSON document, ``suite`` is JUnit's name for all of them.
     """
     if name == "json":
-        from reconciler.documents import findings_to_json
+        from reconciler.documents import FINDINGS, FindingList
 
-        return _document(findings_to_json(findings, counts))
+        return _document(FINDINGS.write(FindingList.of(findings, counts)))
     if name == "junit":
         from reconciler.render import render_junit
 

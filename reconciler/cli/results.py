@@ -87,13 +87,13 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
 def show_findings(findings: Sequence[Finding], form: str, files: Sequence[OutFile]) -> None:
     """Print findings in place of a result; on stderr, where the format has no form of them."""
     from reconciler.cli.renderings import forms_of_findings
-    from reconciler.documents import findings_to_json
+    from reconciler.documents import FINDINGS, FindingList
     from reconciler.render import findings_lines
 
     output.note_findings_printed()
     result = Result(
         view=lambda: findings_lines(findings),
-        document=lambda: findings_to_json(findings),
+        document=lambda: FINDINGS.write(FindingList.of(findings)),
         findings=lambda: findings,
         forms=forms_of_findings(findings),
     )

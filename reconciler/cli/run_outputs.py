@@ -101,11 +101,11 @@ def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_o
     """Stdout has one document however a run ends; that of bad manifests are their findings."""
     if isinstance(error, ManifestError | OutputError):
         return
-    from reconciler.documents import failed_apply_to_json
+    from reconciler.documents import APPLY_SUMMARY, failed_apply
     from reconciler.model import ClusterIdentity
 
     cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id) if spec else ClusterIdentity()
-    document = failed_apply_to_json(error, cluster=cluster, validate_only=validate_only)
+    document = APPLY_SUMMARY.write(failed_apply(error, cluster=cluster, validate_only=validate_only))
     # The error itself is what matters, and is told on stderr whether or not this can be printed.
     with contextlib.suppress(OutputError):
         show(Result(document=lambda: document), "json")
@@ -123,9 +123,8 @@ def finish(
 
 
 def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str, also: Callable[[], None] | None) -> int:
-    from reconciler.documents import apply_report_to_json
+    from reconciler.documents import APPLY_REPORT
     from reconciler.files import write_whole
-    from reconciler.formats import document_text
     from reconciler.model import ApplyResult
     from reconciler.render import apply_report_lines
 
@@ -138,11 +137,11 @@ def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str,
     }[report.result]
     if report.withheld and code == exit_codes.DONE:
         code = exit_codes.REFUSED
-    result = Result(view=lambda: apply_report_lines(report), document=lambda: apply_report_to_json(report))
+    result = Result(view=lambda: apply_report_lines(report), document=lambda: APPLY_REPORT.write(report))
 
     def to_file() -> None:
         if write.report:
-            write_whole(Path(write.report), [document_text(apply_report_to_json(report))])
+            write_whole(Path(write.report), [APPLY_REPORT.text(report)])
 
     def to_stdout() -> None:
         show(result, form)

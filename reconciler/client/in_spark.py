@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from reconciler.documents import backtest_to_json
+from reconciler.documents import BACKTEST
 from reconciler.errors import UsageError
 from reconciler.formats import document_text
 from reconciler.workflows import SessionRequest, backtest_in_session
@@ -107,7 +107,7 @@ def backtest(  # noqa: PLR0913 - one call of a notebook, by keyword
     )
     report, frames = backtest_in_session(spark, request)
     return BacktestFrames(
-        document=backtest_to_json(report),
+        document=BACKTEST.write(report),
         verdicts=frames.verdicts,
         seconds=frames.seconds,
         recommendations=frames.recommendations,

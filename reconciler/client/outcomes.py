@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from reconciler.apply import ApplySettings
 from reconciler.client.description import shown_source
-from reconciler.documents import backtest_to_json, drift_to_json, plan_to_json
-from reconciler.formats import document_text
+from reconciler.documents import BACKTEST, DRIFT, PLAN
 from reconciler.model import (
     ApplyReport,
     BacktestReport,
@@ -61,11 +60,11 @@ class PlannedManifests:
     @property
     def document(self) -> Mapping[str, Any]:
         """The plan as ``kafka-quotas plan --format json`` prints it."""
-        return plan_to_json(self.plan)
+        return PLAN.write(self.plan)
 
     def to_json(self) -> str:
         """The same as text, byte for byte. ``apply --plan FILE`` takes such a file."""
-        return document_text(plan_to_json(self.plan))
+        return PLAN.text(self.plan)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row for each key that changes.
@@ -142,11 +141,11 @@ class FoundDrift:
     @property
     def document(self) -> Mapping[str, Any]:
         """The drift as ``kafka-quotas drift --format json`` prints it."""
-        return drift_to_json(self.drift)
+        return DRIFT.write(self.drift)
 
     def to_json(self) -> str:
         """The same as text, byte for byte."""
-        return document_text(drift_to_json(self.drift))
+        return DRIFT.text(self.drift)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row for each key that differs.
@@ -203,11 +202,11 @@ class JudgedTraffic:
     @property
     def document(self) -> Mapping[str, Any]:
         """The report as ``kafka-quotas backtest --format json`` prints it."""
-        return backtest_to_json(self.report)
+        return BACKTEST.write(self.report)
 
     def to_json(self) -> str:
         """The same as text, byte for byte."""
-        return document_text(backtest_to_json(self.report))
+        return BACKTEST.text(self.report)
 
     def rows(self) -> list[dict[str, Cell]]:
         """One row for each quota group on a broker, worst first.

@@ -1,89 +1,173 @@
-"""Apply reports as JSON documents (``schemas/apply-report.v1.schema.json``)."""
+"""Apply reports as documents, with the values before each change, from which ``revert`` undoes a run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from reconciler.documents.findings import finding_from_json, finding_to_json
-from reconciler.documents.plan import key_change_from_json, keys_from_json, require_digest
-from reconciler.documents.reading import (
-    FieldError,
-    T,
-    checked,
-    cluster_from_json,
-    items_from_json,
-    number_from_json,
-    read_document,
-)
+from reconciler.documents.codec import Keyed, row
+from reconciler.documents.document import Document
+from reconciler.documents.plan import require_differences, require_digest
+from reconciler.documents.reading import FieldError
+from reconciler.documents.values import VALUES
 from reconciler.errors import GuardRefusedError, ReconcilerError, RefusedError
-from reconciler.formats import Json, cluster_to_json, entity_from_json, entity_to_json, field_path, value_to_json
+from reconciler.formats import field_path
 from reconciler.model import (
     KNOWN_KEYS,
-    Action,
     ApplyReport,
     ApplyResult,
     Change,
     ChangeOutcome,
     ChangeStatus,
     ClusterIdentity,
+    Count,
+    Digest,
+    Entity,
+    Finding,
     KeyChange,
+    Message,
     Reason,
-    WithheldOwner,
+    WithheldReason,
 )
 
-SCHEMA: Final = "apply-report"
 
-_FORMAT_VERSION: Final = "1.4"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithheldEntities:
+    """Entities of one owner that were not written, and every reason."""
+
+    owner: str | None
+    """The owner. ``None``: these entities have none."""
+    entities: tuple[Entity, ...]
+    """Those that would have changed."""
+    reasons: tuple[WithheldReason, ...] = ()
+    """Why they were not written."""
 
 
-def apply_report_to_json(report: ApplyReport) -> dict[str, Json]:
-    """The document of ``apply-report.v1``, with the values before each change, from which ``revert`` undoes a run."""
-    return {
-        "format_version": _FORMAT_VERSION,
-        "cluster": cluster_to_json(report.cluster),
-        "digest": report.digest,
-        "result": report.result.value,
-        "failure_reason": report.failure_reason,
-        "message": report.message,
-        "validate_only": report.validate_only,
-        "verified": report.verified,
-        "seconds": report.seconds,
-        "brokers": report.brokers,
-        "summary": {status.value: report.count(status) for status in ChangeStatus},
-        "changes": [_outcome_to_json(outcome) for outcome in report.outcomes],
-        "findings": [finding_to_json(finding) for finding in report.findings],
-        **({} if not report.withheld else {"withheld": [_withheld_to_json(each) for each in report.withheld]}),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplySummary:
+    """How a run of apply ended; also of one that an error ended before it had a plan to write."""
+
+    cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
+    digest: Digest | None = None
+    """The digest of what was to be written. ``None`` when the run ended before that was known. Nothing was written then."""
+    result: ApplyResult
+    """How the run ended. done: written and verified, or validated. Nothing_to_do: no change. Refused: not started. Partial:
+    something was written and the run did not complete. Failed: nothing was written.
+    """
+    failure_reason: str | None
+    """Machine-readable word for the cause of a failure, such as guard, stale-plan or unreachable. ``None`` after a success."""
+    message: str | None
+    """The cause of a failure as a sentence for people. ``None`` after a success."""
+    validate_only: bool
+    """True when the brokers only validated the changes and nothing was written."""
+    verified: bool = False
+    """True when every broker showed the planned values when read back."""
+    seconds: float | None = None
+    """How many seconds writing and reading back took. ``None`` when nothing was to be written."""
+    brokers: int | None = None
+    """How many brokers showed the planned values when read back.
+
+    ``None`` when the run is not verified, or when the quotas are in ZooKeeper.
+    """
+    counts: Mapping[ChangeStatus, Count] = field(default_factory=lambda: dict.fromkeys(ChangeStatus, 0))
+    """Number of entities by the status of their change."""
+    outcomes: tuple[ChangeOutcome, ...] = ()
+    """Every planned change and its outcome, in writing order."""
+    findings: tuple[Finding, ...] = ()
+    """Warnings about undeclared entities that the run left as they are although they differ from what the manifests declare."""
+    withheld: tuple[WithheldEntities, ...] = ()
+    """Owners whose changes the run did not write, with the reasons. Absent when nothing was withheld."""
+    guards: tuple[str, ...] = ()
+    """Those that refused the run."""
+
+
+def counts_of_changes(report: ApplyReport) -> Mapping[ChangeStatus, Count]:
+    """Number of changes by status."""
+    return {status: report.count(status) for status in ChangeStatus}
+
+
+def withheld_entities(report: ApplyReport) -> tuple[WithheldEntities, ...] | None:
+    """Owners whose changes were not written, with the reasons."""
+    return tuple(
+        WithheldEntities(owner=each.owner, entities=tuple(change.entity for change in each.changes), reasons=each.reasons)
+        for each in report.withheld
+    ) or None  # fmt: skip
+
+
+def _check(report: ApplyReport) -> None:
+    require_differences(outcome.change for outcome in report.outcomes)
+    if len({outcome.change.entity for outcome in report.outcomes}) != len(report.outcomes):
+        raise FieldError("changes", "has an entity twice")
+    for index, outcome in enumerate(report.outcomes):
+        for key in outcome.change.keys:
+            if key.key not in KNOWN_KEYS:
+                raise FieldError(field_path(("changes", index, "keys", key.key)), "must be a quota key that this version writes")
+        if not outcome.reached.keys() <= {key.key for key in outcome.change.keys}:
+            raise FieldError(f"changes[{index}].reached", "must have values of keys of the same change")
+        if not all(outcome.reached.values()):
+            raise FieldError(f"changes[{index}].reached", "must be filled for each key")
+
+
+def _digest_of_plan(data: object) -> str:
+    if data is None:
+        raise FieldError("", "is null: the run ended before anything was written")
+    digest: str = VALUES.kind(Digest).read(data)
+    return digest
+
+
+_CODEC: Final = VALUES.extended(
+    {
+        ApplyReport: row(
+            "cluster digest result failure_reason message validate_only verified seconds? brokers? summary! changes=outcomes "
+            "findings withheld?",
+            digest=replace(VALUES.kind(Digest), read=_digest_of_plan),
+            summary=counts_of_changes,
+            withheld=withheld_entities,
+        ),
+        ApplySummary: row(
+            "cluster digest result failure_reason message validate_only verified seconds? brokers? summary=counts "
+            "changes=outcomes findings? withheld? guards?"
+        ),
+        Change: row("entity action keys", keys=Keyed("key", {"reason": Reason.VALUE_DIFFERS})),
+        ChangeOutcome: row("*change status error_code error reached?"),
+        KeyChange: row("before after"),
+        WithheldReason: row("kind *message id?", message=Message),
     }
+)
+APPLY_SUMMARY: Final = Document(
+    cls=ApplySummary,
+    name="apply-report",
+    title="kafka-quotas apply report",
+    codec=_CODEC,
+    called="an apply report written by 'apply --report'",
+)
+APPLY_REPORT: Final = Document(
+    cls=ApplyReport, name="apply-report", title="", codec=_CODEC, called=APPLY_SUMMARY.called, check=_check
+)
 
 
-def _withheld_to_json(withheld: WithheldOwner) -> dict[str, Json]:
-    return {
-        "owner": withheld.owner,
-        "entities": [entity_to_json(change.entity) for change in withheld.changes],
-        "reasons": [
-            {"kind": reason.kind, **({} if reason.id is None else {"id": reason.id}), "message": str.__str__(reason.message)}
-            for reason in withheld.reasons
-        ],
-    }
+def read_apply_report(text: str, *, name: str) -> ApplyReport:
+    """The report of a run that had a plan, without guards, reasons and withheld changes.
+
+    Raises as ``Document.read``, and ``AlteredDocumentError`` for another digest than its changes have.
+    """
+    report = APPLY_REPORT.read(text, name=name)
+    require_digest(report.digest, report.cluster.id, [outcome.change for outcome in report.outcomes], name=name)
+    return report
 
 
-def failed_apply_to_json(error: BaseException, *, cluster: ClusterIdentity, validate_only: bool) -> dict[str, Json]:
-    """The report of a run that an error ended before there was a plan to write, or anything written."""
-    return {
-        "format_version": _FORMAT_VERSION,
-        "cluster": cluster_to_json(cluster),
-        "digest": None,
-        "result": (ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED).value,
-        "failure_reason": failure_reason_of(error),
-        "message": str(error) or failure_reason_of(error),
-        "validate_only": validate_only,
-        "verified": False,
-        "summary": dict.fromkeys((status.value for status in ChangeStatus), 0),
-        "changes": [],
-        **({"guards": list(error.guard_ids)} if isinstance(error, GuardRefusedError) else {}),
-    }
+def failed_apply(error: BaseException, *, cluster: ClusterIdentity, validate_only: bool) -> ApplySummary:
+    """Of a run that an error ended before there was a plan to write, or anything written."""
+    return ApplySummary(
+        cluster=cluster,
+        result=ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED,
+        failure_reason=failure_reason_of(error),
+        message=str(error) or failure_reason_of(error),
+        validate_only=validate_only,
+        guards=tuple(error.guard_ids) if isinstance(error, GuardRefusedError) else (),
+    )
 
 
 def failure_reason_of(error: BaseException) -> str:
@@ -91,133 +175,3 @@ def failure_reason_of(error: BaseException) -> str:
     if isinstance(error, ReconcilerError):
         return error.failure_reason
     return "interrupted" if isinstance(error, KeyboardInterrupt) else "internal"
-
-
-def _outcome_to_json(outcome: ChangeOutcome) -> dict[str, Json]:
-    change = outcome.change
-    reached: dict[str, Json] = {}
-    if outcome.reached:
-        reached["reached"] = {key: [value_to_json(value) for value in values] for key, values in sorted(outcome.reached.items())}
-    return {
-        "entity": entity_to_json(change.entity),
-        "action": change.action.value,
-        "keys": {k.key: {"before": value_to_json(k.before), "after": value_to_json(k.after)} for k in change.keys},
-        "status": outcome.status.value,
-        "error_code": outcome.error_code,
-        "error": outcome.error,
-        **reached,
-    }
-
-
-def read_apply_report(text: str, *, name: str) -> ApplyReport:
-    """The report of a document; ``name`` is the file's.
-
-    Raises ``FileAccessError`` for text that is not such a document, ``DocumentVersionError`` for one of another major version,
-    and ``AlteredDocumentError`` for one whose digest is not that of its own changes.
-    """
-    report = _read(text, apply_report_from_json, name)
-    require_digest(report.digest, report.cluster.id, [outcome.change for outcome in report.outcomes], name=name)
-    return report
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplySummary:
-    """How a run ended; also of one that ended before it had a plan, whose report has no digest."""
-
-    result: ApplyResult
-    counts: Mapping[ChangeStatus, int]
-    verified: bool
-    validate_only: bool
-    failure_reason: str | None
-    message: str | None
-    seconds: float | None = None
-    brokers: int | None = None
-    withheld: tuple[tuple[str | None, int], ...] = ()
-    """Owners whose changes were not written, and how many entities these are."""
-    cluster: str | None = None
-    outcomes: tuple[ChangeOutcome, ...] = ()
-    guards: tuple[str, ...] = ()
-    """Those that refused the run."""
-
-
-def read_apply_summary(text: str, *, name: str) -> ApplySummary:
-    """How the run of an apply report ended. Raises ``FileAccessError`` for text that is not such a document."""
-    document = _read(text, lambda data: checked(data, SCHEMA), name)
-    return ApplySummary(
-        result=ApplyResult(document["result"]),
-        counts={status: document["summary"][status.value] for status in ChangeStatus},
-        verified=document["verified"],
-        validate_only=document["validate_only"],
-        failure_reason=document["failure_reason"],
-        message=document["message"],
-        seconds=document.get("seconds"),
-        brokers=document.get("brokers"),
-        withheld=tuple((row["owner"], len(row["entities"])) for row in document.get("withheld", ())),
-        cluster=document["cluster"]["name"],
-        outcomes=items_from_json(document["changes"], _outcome_from_json, "changes"),
-        guards=tuple(document.get("guards", ())),
-    )
-
-
-def _read(text: str, build: Callable[[Any], T], name: str) -> T:
-    return read_document(text, build, name=name, kind="an apply report", written_by="apply --report")
-
-
-def apply_report_from_json(data: object) -> ApplyReport:
-    """The inverse of ``apply_report_to_json``, except for guards, reasons and withheld changes.
-
-    Raises ``ForeignVersionError``, and ``FieldError`` that names the field.
-    """
-    document = checked(data, SCHEMA)
-    if document["digest"] is None:
-        raise FieldError("digest", "is null: the run ended before anything was written")
-    report = ApplyReport(
-        cluster=cluster_from_json(document["cluster"]),
-        digest=document["digest"],
-        result=ApplyResult(document["result"]),
-        outcomes=items_from_json(document["changes"], _outcome_from_json, "changes"),
-        verified=document["verified"],
-        failure_reason=document["failure_reason"],
-        message=document["message"],
-        validate_only=document["validate_only"],
-        seconds=document.get("seconds"),
-        brokers=document.get("brokers"),
-        findings=items_from_json(document.get("findings", []), finding_from_json, "findings"),
-    )
-    if len({outcome.change.entity for outcome in report.outcomes}) != len(report.outcomes):
-        raise FieldError("changes", "has an entity twice")
-    for status in ChangeStatus:
-        if document["summary"][status.value] != report.count(status):
-            problem = f"must be {report.count(status)}, the number of changes with this status"
-            raise FieldError(f"summary.{status}", problem)
-    return report
-
-
-def _outcome_from_json(row: Mapping[str, Any]) -> ChangeOutcome:
-    change = Change(
-        entity=entity_from_json(row["entity"]),
-        action=Action(row["action"]),
-        keys=keys_from_json(row["keys"], _key_from_json),
-    )
-    return ChangeOutcome(
-        change=change,
-        status=ChangeStatus(row["status"]),
-        error_code=row["error_code"],
-        error=row["error"],
-        reached=_reached_from_json(row["reached"], change) if "reached" in row else {},
-    )
-
-
-def _key_from_json(row: Mapping[str, Any], key: str) -> KeyChange:
-    if key not in KNOWN_KEYS:
-        raise FieldError("", "must be a quota key that this version writes")
-    return key_change_from_json(row, key, reason=Reason.VALUE_DIFFERS)
-
-
-def _reached_from_json(row: Mapping[str, Any], change: Change) -> dict[str, tuple[float, ...]]:
-    if not row.keys() <= {key.key for key in change.keys}:
-        raise FieldError("reached", "must have values of keys of the same change")
-    return {
-        key: tuple(number_from_json(value, field_path(("reached", key, index))) for index, value in enumerate(values))
-        for key, values in row.items()
-    }

@@ -1,4 +1,4 @@
-"""One line of an audit file: who changed what cluster when, and how it ended (``schemas/audit.v1.schema.json``).
+"""One line of an audit file: who changed what cluster when, and how it ended.
 
 It has counts and the digest, no entities and no values: those are in the report.
 """
@@ -7,75 +7,105 @@ from __future__ import annotations
 
 import datetime
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from reconciler.documents.apply_report import failure_reason_of
+from reconciler.documents.apply_report import counts_of_changes, failure_reason_of
+from reconciler.documents.codec import row
+from reconciler.documents.document import Document
+from reconciler.documents.values import VALUES
 from reconciler.errors import RefusedError
-from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, moment_to_json
-from reconciler.model import ApplyReport, ApplyResult, ChangeStatus, ClusterIdentity, GuardStatus, ManifestCommit
-
-SCHEMA: Final = "audit"
+from reconciler.model import (
+    ApplyReport,
+    ApplyResult,
+    ChangeStatus,
+    ClusterIdentity,
+    Count,
+    Digest,
+    GuardStatus,
+    ManifestCommit,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedRun:
-    """What is known of a run, however it ends. ``principal``: the name that the client's own settings give, if any."""
+    """What is known of a run, however it ends."""
 
     command: str
+    """The command that wrote the line."""
     started: datetime.datetime
+    """UTC."""
     os_user: str
+    """The account of the process, by the system's list of users."""
     principal: str | None = None
+    """The name that the client's settings give, without its type. ``None`` when they have none. Brokers may map it."""
     source: ManifestCommit = field(default_factory=ManifestCommit)
+    """Commit of the manifests. Its fields are ``None`` outside of git."""
     cluster: ClusterIdentity = field(default_factory=ClusterIdentity)
-    """As far as known before the cluster answered."""
+    """The cluster. A field is ``None`` when its value is not known."""
     validate_only: bool = False
+    """True when nothing was to be written."""
 
 
-def audit_to_json(run: AuditedRun, report: ApplyReport, *, at: datetime.datetime) -> dict[str, Json]:
-    """The audit line (``audit.v1``) of a run that ended with a report; ``at`` is its end, in UTC."""
-    counts: dict[str, Json] = {status.value: report.count(status) for status in ChangeStatus}
-    accepted = sorted(guard.id for guard in report.guards if guard.status is GuardStatus.ACCEPTED)
-    return {
-        **_head(run, at),
-        "cluster": cluster_to_json(report.cluster),
-        "digest": report.digest,
-        "accepted": list(accepted),
-        "summary": counts,
-        "verified": report.verified,
-        "result": report.result.value,
-        "failure_reason": report.failure_reason,
-        **({} if not report.withheld else {"withheld": [each.owner for each in report.withheld]}),
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRecord:
+    """One run: who changed what cluster when, and how it ended."""
+
+    run: AuditedRun
+    ended: datetime.datetime
+    """UTC. When the line was made."""
+    digest: Digest | None = None
+    """Of the plan. ``None`` when the run ended before there was one."""
+    accepted: tuple[str, ...] = ()
+    """Guards that tripped and were accepted, on the command line or in the manifest."""
+    summary: Mapping[ChangeStatus, Count]
+    """Counts of entities, as in the apply report."""
+    verified: bool = False
+    """True when every broker showed the written values when they were read back."""
+    result: ApplyResult
+    """How the run ended. done: written and verified, or validated. Nothing_to_do: no change. Refused: not started. Partial:
+    something was written and the run did not complete. Failed: nothing was written.
+    """
+    failure_reason: str | None
+    """Machine-readable word for the cause of a failure, such as guard, stale-plan or unreachable. ``None`` after a success."""
+    withheld: tuple[str | None, ...] = ()
+    """Owners whose changes the run did not write.
+
+    ``None`` stands for entities that belong to no owner. Absent when nothing was withheld.
+    """
 
 
-def failed_audit_to_json(run: AuditedRun, error: BaseException, *, at: datetime.datetime) -> dict[str, Json]:
-    """The audit line (``audit.v1``) of a run that ended with an error before it wrote anything; ``at`` is its end, in UTC."""
-    return {
-        **_head(run, at),
-        "cluster": cluster_to_json(run.cluster),
-        "digest": None,
-        "accepted": [],
-        "summary": dict.fromkeys((status.value for status in ChangeStatus), 0),
-        "verified": False,
-        "result": (ApplyResult.REFUSED if isinstance(error, RefusedError) else ApplyResult.FAILED).value,
-        "failure_reason": failure_reason_of(error),
-    }
+AUDIT: Final = Document(
+    cls=AuditRecord,
+    name="audit",
+    title="kafka-quotas audit record",
+    codec=VALUES.extended({AuditRecord: row("*run ended digest accepted summary verified result failure_reason withheld?")}),
+    called="a record of a run",
+)
 
 
-def audit_text(record: dict[str, Json]) -> str:
-    """The record as one line without its end; ASCII only, so no name can break it."""
-    return json.dumps(record, separators=(", ", ": "), ensure_ascii=True, allow_nan=False)
+def audit_line(run: AuditedRun, ending: ApplyReport | BaseException, *, at: datetime.datetime) -> str:
+    """The line of a run that ended with a report, or with an error before it wrote anything; ``at`` is its end, in UTC.
+
+    ASCII only, so no name can break the line.
+    """
+    return json.dumps(AUDIT.write(_record(run, ending, at)), separators=(", ", ": "), allow_nan=False)
 
 
-def _head(run: AuditedRun, at: datetime.datetime) -> dict[str, Json]:
-    return {
-        "format_version": FORMAT_VERSION,
-        "started": moment_to_json(run.started),
-        "ended": moment_to_json(at),
-        "command": run.command,
-        "principal": run.principal,
-        "os_user": run.os_user,
-        "source": {"commit": run.source.commit, "dirty": run.source.dirty},
-        "validate_only": run.validate_only,
-    }
+def _record(run: AuditedRun, ending: ApplyReport | BaseException, at: datetime.datetime) -> AuditRecord:
+    if isinstance(ending, BaseException):
+        result = ApplyResult.REFUSED if isinstance(ending, RefusedError) else ApplyResult.FAILED
+        summary = dict.fromkeys(ChangeStatus, 0)
+        return AuditRecord(run=run, ended=at, result=result, failure_reason=failure_reason_of(ending), summary=summary)
+    return AuditRecord(
+        run=replace(run, cluster=ending.cluster),
+        ended=at,
+        digest=ending.digest,
+        accepted=tuple(sorted(guard.id for guard in ending.guards if guard.status is GuardStatus.ACCEPTED)),
+        summary=counts_of_changes(ending),
+        verified=ending.verified,
+        result=ending.result,
+        failure_reason=ending.failure_reason,
+        withheld=tuple(each.owner for each in ending.withheld),
+    )

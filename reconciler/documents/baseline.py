@@ -1,110 +1,72 @@
 """Baselines: what a clean, verified apply wrote down of the desired state, for a later ``drift --baseline FILE``.
 
-The document is ``schemas/baseline.v1.schema.json``. Its digest covers the cluster and all values, so that a baseline which was
-edited, cut short or joined from two is noticed.
+The digest covers the cluster and all values, so that a baseline which was edited, cut short or joined from two is noticed.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Final
 
-from reconciler.documents.reading import checked, cluster_from_json, items_from_json, number_from_json, read_document
+from reconciler.documents.codec import row
+from reconciler.documents.document import Document
+from reconciler.documents.values import VALUES
 from reconciler.errors import BaselineError, FileAccessError
-from reconciler.formats import (
-    FORMAT_VERSION,
-    Json,
-    canonical_bytes,
-    cluster_to_json,
-    entity_from_json,
-    entity_to_json,
-    field_path,
-    value_to_json,
-)
-from reconciler.model import ClusterIdentity, DesiredState, Entity, ForeignText, ManifestCommit, Quotas
-
-SCHEMA: Final = "baseline"
-_FORMAT_VERSION: Final = "1.1"
-_MAJOR: Final = FORMAT_VERSION.partition(".")[0]
+from reconciler.formats import FORMAT_VERSION, canonical_bytes
+from reconciler.model import ClusterIdentity, DesiredState, Digest, Entity, ManifestCommit, Quotas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedBaseline:
-    """A baseline as read from a file."""
+    """The desired state of a cluster as an apply recorded it."""
 
-    cluster_id: ForeignText | None
-    cluster_name: ForeignText | None
-    commit: str | None
+    cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
+    source: ManifestCommit = field(default_factory=ManifestCommit)
+    """Commit of the manifests. Its fields are ``None`` outside of git."""
     entities: Mapping[Entity, Quotas]
-    unmanaged: frozenset[Entity] | None = None
-    """Entities in the scope that no manifest declared. ``None``: not recorded."""
+    """Every declared entity with its quotas, those without any included."""
+    unmanaged: frozenset[Entity] = frozenset()
+    """Entities in the scope that no manifest declared."""
 
-
-def baseline_to_json(
-    desired: DesiredState, cluster: ClusterIdentity, source: ManifestCommit, *, unmanaged: Iterable[Entity] = ()
-) -> dict[str, Json]:
-    """The document of ``baseline.v1``, equal for equal state, cluster, commit and unmanaged entities of the scope."""
-    rows: list[Json] = [
-        {
-            "entity": dict(entity_to_json(entity)),
-            "quotas": {key.value: value_to_json(quota.value) for key, quota in sorted(declared.quotas.items())},
+    @property
+    def digest(self) -> Digest:
+        """Over the format's major version, the cluster id, the entities and those that no manifest declared."""
+        canonical = {
+            "format": FORMAT_VERSION.partition(".")[0],
+            "cluster": self.cluster.id,
+            "entities": _CODEC.kind(Mapping[Entity, Quotas]).written(self.entities),
+            "unmanaged": _CODEC.kind(frozenset[Entity]).written(self.unmanaged),
         }
-        for entity, declared in sorted(desired.entities.items(), key=lambda item: item[0].sort_key)
-    ]
-    left: list[Json] = [dict(entity_to_json(entity)) for entity in sorted(unmanaged, key=lambda entity: entity.sort_key)]
-    return {
-        "format_version": _FORMAT_VERSION,
-        "cluster": cluster_to_json(cluster),
-        "source": {"commit": source.commit, "dirty": source.dirty},
-        "entities": rows,
-        "unmanaged": left,
-        "digest": _digest(cluster.id, rows, left),
+        return "sha256:" + hashlib.sha256(canonical_bytes(canonical)).hexdigest()
+
+
+_CODEC: Final = VALUES.extended({RecordedBaseline: row("cluster source entities unmanaged digest!")})
+BASELINE: Final = Document(
+    cls=RecordedBaseline,
+    name="baseline",
+    title="kafka-quotas baseline",
+    codec=_CODEC,
+    called="a baseline written by 'apply --record-baseline'",
+)
+
+
+def baseline_of(
+    desired: DesiredState, cluster: ClusterIdentity, source: ManifestCommit, *, unmanaged: Iterable[Entity] = ()
+) -> RecordedBaseline:
+    """Equal for equal state, cluster, commit and unmanaged entities of the scope."""
+    entities = {
+        entity: {key.value: quota.value for key, quota in declared.quotas.items()}
+        for entity, declared in desired.entities.items()
     }
+    return RecordedBaseline(cluster=cluster, source=source, entities=entities, unmanaged=frozenset(unmanaged))
 
 
 def read_baseline(text: str, *, name: str) -> RecordedBaseline:
-    """The baseline of a document; ``name`` is the file's.
-
-    Raises ``BaselineError`` for one of another major version, for one whose digest is not that of its own entities, and for text
-    that is not one.
-    """
-
-    def build(data: Any) -> RecordedBaseline:
-        baseline = baseline_from_json(data)
-        if data["digest"] != _digest(baseline.cluster_id, data["entities"], data.get("unmanaged")):
-            raise BaselineError(f"{name} is not as it was recorded: its entities do not give its digest. Record it again")
-        return baseline
-
+    """The baseline of a document. Raises ``BaselineError`` for any other text, and for another digest than its entities have."""
     try:
-        return read_document(text, build, name=name, kind="a baseline", written_by="apply --record-baseline")
+        return BASELINE.read(text, name=name)
     except FileAccessError as error:
         raise BaselineError(f"{error}. Record it again") from error
-
-
-def baseline_from_json(data: object) -> RecordedBaseline:
-    """The baseline of a document. Raises ``ForeignVersionError`` and ``FieldError``."""
-    document = checked(data, SCHEMA)
-    identity = cluster_from_json(document["cluster"])
-    rows = items_from_json(document["entities"], _declared_from_json, "entities")
-    unmanaged = frozenset(map(entity_from_json, document["unmanaged"])) if "unmanaged" in document else None
-    return RecordedBaseline(
-        cluster_id=identity.id,
-        cluster_name=identity.name,
-        commit=document["source"]["commit"],
-        entities=dict(rows),
-        unmanaged=unmanaged,
-    )
-
-
-def _declared_from_json(row: Mapping[str, Any]) -> tuple[Entity, Quotas]:
-    quotas = {key: number_from_json(value, field_path(("quotas", key))) for key, value in row["quotas"].items()}
-    return entity_from_json(row["entity"]), quotas
-
-
-def _digest(cluster_id: str | None, rows: Json, unmanaged: Json) -> str:
-    canonical: dict[str, Json] = {"format": _MAJOR, "cluster": cluster_id, "entities": rows}
-    if unmanaged is not None:
-        canonical["unmanaged"] = unmanaged
-    return "sha256:" + hashlib.sha256(canonical_bytes(canonical)).hexdigest()

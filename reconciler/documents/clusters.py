@@ -1,27 +1,58 @@
-"""Documents of several clusters together (``schemas/plans.v1.schema.json`` and ``schemas/drifts.v2.schema.json``)."""
+"""Documents of several clusters together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
 
-from reconciler.documents.findings import finding_to_json
-from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json
+from reconciler.documents.codec import row
+from reconciler.documents.document import Document
+from reconciler.documents.kinds import JsonKind
+from reconciler.documents.values import VALUES
+from reconciler.formats import FORMAT_VERSION, Json
 from reconciler.model import ClusterFailure
 
 
-def clusters_to_json(documents: Iterable[Json], *, version: str = FORMAT_VERSION) -> dict[str, Json]:
-    """``{format_version, clusters: [document, ...]}``, in the order of the clusters' names."""
-    return {"format_version": version, "clusters": list(documents)}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterList:
+    """One document for each cluster, in the order of the clusters' names."""
+
+    clusters: tuple[Any, ...]
+    """The document of each cluster, or why there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedCluster:
+    """Why there is no document for a cluster."""
+
+    format_version: str = FORMAT_VERSION
+    """Version of this format."""
+    failure: ClusterFailure
+
+
+def clusters_to_json(documents: Iterable[Json]) -> dict[str, Json]:
+    """The data of a list, in the order of the clusters' names."""
+    return PLANS.write(ClusterList(clusters=tuple(documents)))
 
 
 def cluster_failure_to_json(failure: ClusterFailure) -> dict[str, Json]:
-    """What stands in the list for a cluster without a result; ``errored`` is false when it was skipped on purpose."""
-    return {
-        "format_version": FORMAT_VERSION,
-        "cluster": cluster_to_json(failure.cluster),
-        "errored": not failure.skipped,
-        "skipped": failure.skipped,
-        "failure_reason": failure.failure_reason,
-        "message": failure.message,
-        "findings": [finding_to_json(finding) for finding in failure.findings],
-    }
+    """What stands in the list for a cluster without a result."""
+    return _FAILED.write(FailedCluster(failure=failure))
+
+
+_CODEC: Final = VALUES.extended({FailedCluster: row("format_version *failure")})
+_FAILED: Final = _CODEC.row(FailedCluster)
+
+
+def _list_of(name: str) -> Document[ClusterList]:
+    """Documents that have the schema ``name``."""
+    item = {"anyOf": [{"$ref": f"urn:kafka-quotas:schema:{name}:v1"}, {"row": _FAILED}]}
+    kind = JsonKind(wanted="a list", schema={"type": "array", "items": item}, read=tuple, write=list)
+    codec = _CODEC.extended({ClusterList: row("clusters", clusters=kind)})
+    return Document(cls=ClusterList, name=f"{name}s", title=f"kafka-quotas {name.replace('-', ' ')}s", codec=codec)
+
+
+PLANS: Final = _list_of("plan")
+DRIFTS: Final = _list_of("drift")
+APPLY_REPORTS: Final = _list_of("apply-report")

@@ -1,64 +1,57 @@
-"""Drift as a versioned JSON document (``schemas/drift.v2.schema.json``)."""
+"""Drift as a document."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from reconciler.documents.expiry import expiry_to_json
-from reconciler.documents.findings import finding_to_json, span_to_json
-from reconciler.documents.units import unit_to_json
-from reconciler.formats import Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.model import BaselineOrigin, Drift, EntityDrift, KeyDrift, Limit
-
-SCHEMA: Final = "drift"
-DRIFT_FORMAT_VERSION: Final = "2.1"
+from reconciler.documents.codec import Keyed, row
+from reconciler.documents.document import Document
+from reconciler.documents.values import VALUES
+from reconciler.model import Count, Drift, EntityDrift, KeyDrift
 
 
-def drift_to_json(drift: Drift) -> dict[str, Json]:
-    """The whole comparison; ``observed.at`` is the only thing in it that differs between two runs on equal inputs."""
-    return {
-        "format_version": DRIFT_FORMAT_VERSION,
-        "cluster": cluster_to_json(drift.cluster),
-        "source": {"commit": drift.source.commit, "dirty": drift.source.dirty},
-        "observed": {"at": moment_to_json(drift.observed.at), "from": drift.observed.origin.value},
-        "complete": drift.complete,
-        "prune": drift.prune.value,
-        "baseline": _origin(drift.baseline),
-        "differs": drift.differs,
-        "summary": {**{each.value.replace("-", "_"): count for each, count in drift.counts.items()}, "ignored": drift.ignored},
-        "entities": [_entity(entity) for entity in drift.entities],
-        "notes": list(drift.notes),
-        "findings": [finding_to_json(finding) for finding in drift.findings],
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftCounts:
+    """Number of entities by class."""
+
+    in_sync: Count
+    """Live as declared."""
+    unapplied: Count
+    """Live as at the baseline, declared otherwise now: merged, not applied."""
+    changed: Count
+    """Live with other values than at the baseline: changed by hand."""
+    missing: Count
+    """In the baseline and not live: removed by hand."""
+    differs: Count
+    """Not as declared, and no baseline shows why."""
+    added: Count
+    """In the scope and declared nowhere. The next apply removes it (prune: confirm or always), or it overrides a declared
+    limit (prune: never).
+    """
+    unmanaged: Count
+    """Live and declared nowhere, and neither of what is added. Not a difference."""
+    ignored: Count
+    """Not in sync, and left out because of --ignore."""
 
 
-def _origin(origin: BaselineOrigin | None) -> Json:
-    return None if origin is None else {"kind": origin.kind.value, "name": origin.name, "commit": origin.commit}
+def counts_of_classes(drift: Drift) -> DriftCounts:
+    """Number of entities by class."""
+    return DriftCounts(**{each.value.replace("-", "_"): n for each, n in drift.counts.items()}, ignored=drift.ignored)
 
 
-def _entity(entity_drift: EntityDrift) -> Json:
-    return {
-        "entity": dict(entity_to_json(entity_drift.entity)),
-        "class": entity_drift.drift.value,
-        "declared": entity_drift.declared,
-        "in_scope": entity_drift.in_scope,
-        "keys": {key.key: _key(key) for key in entity_drift.keys},
-        "source": span_to_json(entity_drift.source) if entity_drift.source else None,
-    }
-
-
-def _key(key: KeyDrift) -> Json:
-    return {
-        "desired": value_to_json(key.desired),
-        "baseline": value_to_json(key.baseline),
-        "live": value_to_json(key.live),
-        "source": span_to_json(key.source) if key.source else None,
-        "overrides": _limit(key.overrides) if key.overrides else None,
-        **({} if key.unit is None else {"declared": unit_to_json(key.unit)}),
-        **({} if key.brokers_before is None else {"brokers_before": key.brokers_before}),
-        **expiry_to_json(key.expiry),
-    }
-
-
-def _limit(limit: Limit) -> Json:
-    return {"entity": dict(entity_to_json(limit.entity)), "value": value_to_json(limit.value), "level": limit.level}
+DRIFT: Final = Document(
+    cls=Drift,
+    name="drift",
+    title="kafka-quotas drift",
+    codec=VALUES.extended(
+        {
+            Drift: row(
+                "cluster source observed complete prune baseline differs summary entities notes findings",
+                summary=counts_of_classes,
+            ),
+            EntityDrift: row("entity class=drift declared in_scope keys source", keys=Keyed("key")),
+            KeyDrift: row("desired baseline live source overrides declared=unit? brokers_before? expiry?"),
+        }
+    ),
+)

@@ -1,26 +1,16 @@
-"""Read a JSON document: its text, its version, its schema; then the few values that a schema cannot describe.
-
-The builders beside each ``to_json`` get data that fit the shipped schema, so they take fields without looking. What only they
-can refuse (a time without a zone, a number that no double has) is a ``FieldError``, whose path grows on the way out.
-"""
+"""Read JSON: its text, and the numbers and times in it. What cannot be read is a ``FieldError`` with the path of its field."""
 
 from __future__ import annotations
 
 import datetime
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn
 
 from reconciler.collector import pause_collector
-from reconciler.errors import DocumentVersionError, FileAccessError
-from reconciler.formats import document_problem, entity_from_json, load_schema, quoted_json
-from reconciler.model import ClusterIdentity, Entity, ManifestCommit, Observed, ObservedFrom, escaped
+from reconciler.formats import quoted_json
 
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-
-T = TypeVar("T")
 
 
 class FieldError(ValueError):
@@ -37,75 +27,11 @@ class FieldError(ValueError):
         return FieldError(f"{parent}{between}{self.path}", self.problem)
 
 
-class ForeignVersionError(ValueError):
-    """A document of another major version."""
-
-    def __init__(self, version: str, supported: str) -> None:
-        super().__init__(f"of format {escaped(version)}, and this version reads format {supported}")
-
-
-def read_document(text: str | bytes, build: Callable[[Any], T], *, name: str, kind: str, written_by: str) -> T:
-    """What ``build`` makes of the data of a JSON text.
-
-    ``name``, ``kind`` (with its article) and ``written_by`` are the file, its document and the command that writes one, for
-    messages. Raises ``DocumentVersionError`` where ``build`` raises ``ForeignVersionError``, and ``FileAccessError`` for other
-    text: where it is not JSON or ``build`` raises another ``ValueError``.
-    """
-    try:
-        with pause_collector():
-            return build(parse(text))
-    except ForeignVersionError as error:
-        raise DocumentVersionError(f"{name} is {kind} {error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileAccessError(f"{name} is not {kind} written by '{written_by}': {error}") from error
-
-
 def parse(text: str | bytes, *, unique: bool = False) -> Any:
     """The data of a JSON text. Raises ``ValueError`` or ``RecursionError``; with ``unique`` also for a key that occurs twice."""
     hook = _unique if unique else None
     with pause_collector():
         return json.loads(text, object_pairs_hook=hook, parse_constant=_refuse_constant)
-
-
-def checked(data: object, schema_name: str) -> dict[str, Any]:
-    """``data`` when it is a document of this schema and of its major version, with or without fields of a later minor one.
-
-    Raises ``ForeignVersionError``, and ``FieldError`` that names the first field that is wrong.
-    """
-    if not isinstance(data, dict):
-        raise FieldError("", f"the document must be an object, not {quoted_json(data)}")
-    version, supported = data.get("format_version"), load_schema(schema_name)["$id"].rpartition(":v")[2]
-    if isinstance(version, str) and version.partition(".")[0] != supported:
-        raise ForeignVersionError(version, supported)
-    if problem := document_problem(data, schema_name):
-        raise FieldError("", problem)
-    return data
-
-
-@contextmanager
-def within(path: str) -> Iterator[None]:
-    """Put ``path`` before the path of a ``FieldError``."""
-    try:
-        yield
-    except FieldError as error:
-        raise error.below(path) from error.__cause__
-
-
-def items_from_json(rows: Sequence[Any], read: Callable[[Any], T], path: str) -> tuple[T, ...]:
-    """Each row as ``read`` returns it."""
-    built: list[T] = []
-    try:
-        for row in rows:
-            item = read(row)
-            built.append(item)
-    except FieldError as error:
-        raise error.below(f"{path}[{len(built)}]") from error.__cause__
-    return tuple(built)
-
-
-def value_from_json(value: float | str | None, path: str) -> float | None:
-    """A quota value or null; NaN and infinities are strings."""
-    return None if value is None else number_from_json(value, path)
 
 
 def number_from_json(value: float | str, path: str) -> float:
@@ -131,28 +57,6 @@ def moment_from_json(text: str, path: str) -> datetime.datetime:
     if at.tzinfo is None:
         raise FieldError(path, f"must be a time with its offset from UTC, not {quoted_json(text)}")
     return in_utc
-
-
-def cluster_from_json(row: Mapping[str, Any]) -> ClusterIdentity:
-    """The inverse of ``cluster_to_json``."""
-    return ClusterIdentity(
-        name=row["name"], id=row["id"], kafka_version=row["kafka_version"], quota_callback=row.get("quota_callback")
-    )
-
-
-def source_from_json(row: Mapping[str, Any]) -> ManifestCommit:
-    """``{commit, dirty}``."""
-    return ManifestCommit(commit=row["commit"], dirty=row["dirty"])
-
-
-def observed_from_json(row: Mapping[str, Any]) -> Observed:
-    """``{at, from}``."""
-    return Observed(at=moment_from_json(row["at"], "observed.at"), origin=ObservedFrom(row["from"]))
-
-
-def optional_entity(row: Mapping[str, Any] | None) -> Entity | None:
-    """An entity or null."""
-    return None if row is None else entity_from_json(row)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,20 +1,21 @@
-"""Effective quotas as JSON documents: one answer (``schemas/resolve.v1.schema.json``), a list, and two states compared.
+"""Effective quotas as documents: one answer, a list, and two states compared.
 
-An answer is ``{entity, quotas: {key: {value, source, level, bucket, overridden?, shared_with?}}, unknown?: {key: reason},
-ladder?}``; a key that is in neither is unlimited. In a bucket, and in an entity that is asked about, ``null`` is any name that no
-quota names.
+A key that is neither in ``quotas`` nor in ``unknown`` is unlimited. In a bucket, and in an entity that is asked about, ``null``
+is any name that no quota names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
-from reconciler.documents.expiry import expiry_to_json
-from reconciler.documents.units import unit_to_json
-from reconciler.formats import FORMAT_VERSION, Json, cluster_to_json, entity_to_json, moment_to_json, value_to_json
-from reconciler.model import OTHER, ClientName, Effect, Entity, Known, KnownAddress, KnownClient, Limit
+from reconciler.documents.codec import row
+from reconciler.documents.document import Document
+from reconciler.documents.values import VALUES
+from reconciler.formats import FORMAT_VERSION, value_to_json
+from reconciler.model import OTHER, ClientName, Direction, Effect, Entity, Known, KnownAddress, KnownClient, Limit
 from reconciler.resolution import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
@@ -28,19 +29,138 @@ from reconciler.resolution import (
     QuotaView,
     Resolution,
     ResolveOptions,
-    Rung,
-    Tags,
     ViewComparison,
     tags_of,
     tags_of_address,
 )
 
-SCHEMA: Final = "resolve"
-_FORMAT_VERSION: Final = "1.1"
-"""Of answers and lists. 1.1 added the field ``expiry``."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveAnswer:
+    """The limits of one client in a state."""
+
+    view: QuotaView
+    resolution: Resolution
+    more_notes: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for people about what the answer covers and what it does not."""
+        return (*self.view.notes, *self.more_notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolveList:
+    """The limits of many clients in a state."""
+
+    view: QuotaView
+    notes: tuple[str, ...]
+    """Sentences for people about what the answers cover and what they do not."""
+    resolutions: tuple[Resolution, ...] = ()
+    """One answer for each client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedLimit:
+    """A limit of a client."""
+
+    value: float
+    """The limit, in the unit of its key."""
+    source: Entity
+    """The entity that sets it."""
+    level: int
+    """Its precedence level: 1 to 8, for addresses 1 or 2."""
+    bucket: Mapping[str, str | None]
+    """Tags of the quota group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedKey:
+    """The limits of one key, which differ."""
+
+    before: ComparedLimit | None
+    """The limit in the state before. ``None``: unlimited."""
+    after: ComparedLimit | None
+    """The limit in the state after. ``None``: unlimited."""
+    direction: Direction
+    """What the difference means to the client."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedClient:
+    """A client whose limits differ."""
+
+    entity: Entity
+    """The client."""
+    keys: Mapping[str, ComparedKey]
+    """By quota key, its limits before and after."""
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """By quota key, why its limit is not known. Absent when all are known."""
+
+
+def client_differences(compared: ViewComparison) -> tuple[ComparedClient, ...]:
+    """The clients whose limits differ."""
+    return tuple(map(_compared_client, compared.comparison.clients))
+
+
+def count_of_differences(compared: ViewComparison) -> int:
+    """Number of clients whose limits differ and that are listed."""
+    return len(compared.comparison.clients)
+
+
+def unlisted_differences(compared: ViewComparison) -> int:
+    """Number of clients whose limits differ and that are not listed."""
+    return compared.comparison.left_out
+
+
+def unknown_comparison(compared: ViewComparison) -> str | None:
+    """Why nothing can be compared. ``None``: the states can be."""
+    return compared.comparison.unknown
+
+
+_CODEC: Final = VALUES.extended(
+    {
+        ComparedClient: row("entity keys unknown?"),
+        KeyAnswer: row("value source level bucket profile? declared=unit? expiry? overridden? shared_with?"),
+        QuotaView: row("state=kind cluster observed"),
+        Resolution: row("entity quotas unknown? ladder?"),
+        ResolveAnswer: row("*view *resolution notes"),
+        ResolveList: row("*view notes resolutions"),
+        ViewComparison: row(
+            "before after unknown differences summary(asked differing left_out) notes",
+            unknown=unknown_comparison,
+            differences=client_differences,
+            summary="Numbers of clients.",
+            differing=count_of_differences,
+            left_out=unlisted_differences,
+        ),
+    }
+)
+RESOLVE: Final = Document(cls=ResolveAnswer, name="resolve", title="kafka-quotas resolve", codec=_CODEC)
+RESOLVE_LIST: Final = Document(cls=ResolveList, name="resolve-list", title="kafka-quotas resolve, many clients", codec=_CODEC)
+RESOLVE_DIFF: Final = Document(cls=ViewComparison, name="resolve-diff", title="kafka-quotas resolve --diff", codec=_CODEC)
+
+
+def _compared_client(client: ClientDifference) -> ComparedClient:
+    keys = {
+        effect.key: ComparedKey(
+            before=_compared_limit(effect, effect.before), after=_compared_limit(effect, effect.after), direction=effect.direction
+        )
+        for effect in client.effects
+    }
+    return ComparedClient(entity=client.entity, keys=keys, unknown=client.unknown)
+
+
+def _compared_limit(effect: Effect, limit: Limit | None) -> ComparedLimit | None:
+    if limit is None:
+        return None
+    client = effect.client
+    tags = tags_of_address(client) if isinstance(client, KnownAddress) else tags_of(client, limit.level)
+    return ComparedLimit(value=limit.value, source=limit.entity, level=limit.level, bucket=tags)
+
 
 _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-_VERSION: Final = f'{{"format_version":{_COMPACT.encode(_FORMAT_VERSION)},'
+_VERSION: Final = f'{{"format_version":{_COMPACT.encode(FORMAT_VERSION)},'
 _text: Final = json.JSONEncoder(ensure_ascii=True).encode
 _ANY_USER: Final = '"user":null'
 _ANY_CLIENT: Final = '"client-id":null'
@@ -54,124 +174,6 @@ _SOURCES: Final = tuple(
 )
 """By level, a template for what sets a limit there, of the client's own tags."""
 _NO_CAVEATS: Final = Caveats()
-
-
-def resolution_to_json(view: QuotaView, resolution: Resolution, notes: Sequence[str]) -> dict[str, Json]:
-    """The document of ``resolve.v1`` for one client; ``notes`` come after those of the state."""
-    answer = answer_to_json(resolution)
-    return {
-        "format_version": _FORMAT_VERSION,
-        **_view_to_json(view),
-        "entity": answer.pop("entity"),
-        "quotas": answer.pop("quotas"),
-        "unknown": answer.pop("unknown", {}),
-        **answer,
-        "notes": [*view.notes, *notes],
-    }
-
-
-def _list_head(view: QuotaView) -> dict[str, Json]:
-    """A list's document without its last field, ``resolutions``."""
-    return {"format_version": _FORMAT_VERSION, **_view_to_json(view), "notes": list(view.notes)}
-
-
-def answer_to_json(resolution: Resolution) -> dict[str, Json]:
-    """One answer; ``unknown`` only when there is something in it, ``ladder`` only when it was asked for."""
-    document: dict[str, Json] = {
-        "entity": entity_to_json(resolution.entity),
-        "quotas": {key: _key_to_json(answer) for key, answer in resolution.quotas.items()},
-    }
-    if resolution.unknown:
-        document["unknown"] = dict(resolution.unknown)
-    if resolution.ladder is not None:
-        document["ladder"] = {key: [_rung_to_json(rung) for rung in rungs] for key, rungs in resolution.ladder.items()}
-    return document
-
-
-def comparison_to_json(compared: ViewComparison) -> dict[str, Json]:
-    """The document of two states with the clients whose limits differ, each key with its value before and after."""
-    comparison = compared.comparison
-    return {
-        "format_version": FORMAT_VERSION,
-        "before": _view_to_json(compared.before),
-        "after": _view_to_json(compared.after),
-        "unknown": comparison.unknown,
-        "differences": [_compared_to_json(client) for client in comparison.clients],
-        "summary": {"asked": compared.asked, "differing": len(comparison.clients), "left_out": comparison.left_out},
-        "notes": list(compared.notes),
-    }
-
-
-def _view_to_json(view: QuotaView) -> dict[str, Json]:
-    observed = view.observed
-    return {
-        "state": view.kind.value,
-        "cluster": cluster_to_json(view.cluster),
-        "observed": None if observed is None else {"at": moment_to_json(observed.at), "from": observed.origin.value},
-    }
-
-
-def _key_to_json(answer: KeyAnswer) -> dict[str, Json]:
-    document: dict[str, Json] = {
-        "value": value_to_json(answer.value),
-        "source": entity_to_json(answer.source),
-        "level": answer.level,
-        "bucket": _bucket(answer.bucket),
-    }
-    if answer.profile is not None:
-        document["profile"] = answer.profile
-    if answer.unit is not None:
-        document["declared"] = unit_to_json(answer.unit)
-    document |= expiry_to_json(answer.expiry)
-    if answer.overridden is not None:
-        document["overridden"] = [
-            {"entity": entity_to_json(limit.entity), "value": value_to_json(limit.value), "level": limit.level}
-            for limit in answer.overridden
-        ]
-    if answer.shared_with is not None:
-        clients: Iterable[Json] = (entity_to_json(entity) for entity in answer.shared_with.clients)
-        document["shared_with"] = {"clients": list(clients), "more": answer.shared_with.more}
-    return document
-
-
-def _rung_to_json(rung: Rung) -> dict[str, Json]:
-    entity = None if rung.entity is None else entity_to_json(rung.entity)
-    value = None if rung.value is None else value_to_json(rung.value)
-    return {"level": rung.level, "entity": entity, "value": value, "status": rung.status.value}
-
-
-def _compared_to_json(compared: ClientDifference) -> dict[str, Json]:
-    document: dict[str, Json] = {
-        "entity": entity_to_json(compared.entity),
-        "keys": {
-            effect.key: {
-                "before": _limit_to_json(effect, effect.before),
-                "after": _limit_to_json(effect, effect.after),
-                "direction": effect.direction.value,
-            }
-            for effect in compared.effects
-        },
-    }
-    if compared.unknown:
-        document["unknown"] = dict(compared.unknown)
-    return document
-
-
-def _limit_to_json(effect: Effect, limit: Limit | None) -> Json:
-    if limit is None:
-        return None
-    client = effect.client
-    tags = tags_of_address(client) if isinstance(client, KnownAddress) else tags_of(client, limit.level)
-    return {
-        "value": value_to_json(limit.value),
-        "source": entity_to_json(limit.entity),
-        "level": limit.level,
-        "bucket": _bucket(tags),
-    }
-
-
-def _bucket(tags: Tags) -> dict[str, Json]:
-    return {**tags}
 
 
 def answer_json_lines(
@@ -189,12 +191,14 @@ def answer_json_lines(
         else:
             resolution = answers.answer(entity, wanted)
             seen(resolution)
-            yield _VERSION + _COMPACT.encode(answer_to_json(resolution))[1:] + "\n"
+            yield _VERSION + _COMPACT.encode(_CODEC.row(Resolution).write(resolution))[1:] + "\n"
 
 
 def answer_list_chunks(view: QuotaView, lines: Iterable[str]) -> Iterator[str]:
     """One document of the lines of ``answer_json_lines``: ``resolutions`` is its last field."""
-    yield _COMPACT.encode(_list_head(view))[:-1] + ',"resolutions":['
+    head = RESOLVE_LIST.write(ResolveList(view=view, notes=view.notes))
+    del head["resolutions"]
+    yield _COMPACT.encode(head)[:-1] + ',"resolutions":['
     before = "\n{"
     for line in lines:
         yield before + line[len(_VERSION) : -1]

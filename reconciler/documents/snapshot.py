@@ -1,85 +1,52 @@
-"""Snapshots as JSON documents (``schemas/snapshot.v1.schema.json``): the quotas of a cluster at one moment.
-
-The document is ``{format_version, cluster: {name, id, kafka_version}, observed: {at, from}, brokers: [id], leaders,
-entities: [{entity, quotas}]}``, with ``brokers`` and ``leaders`` only where they are known, and the entities in canonical
-order. Values that JSON cannot express are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``.
-"""
+"""Snapshots as documents: the quotas of a cluster at one moment, the entities in canonical order."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from json.encoder import encode_basestring_ascii as _string
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from reconciler.collector import pause_collector
-from reconciler.documents.reading import (
-    FieldError,
-    ForeignVersionError,
-    checked,
-    cluster_from_json,
-    moment_from_json,
-    number_from_json,
-    parse,
-)
-from reconciler.documents.units import brokers_to_json, leaders_from_json
+from reconciler.documents.codec import row
+from reconciler.documents.document import Document, ForeignVersionError
+from reconciler.documents.reading import FieldError, parse
+from reconciler.documents.values import VALUES
 from reconciler.errors import FileAccessError, ManifestError
 from reconciler.files import write_whole
-from reconciler.formats import (
-    FORMAT_VERSION,
-    Json,
-    cluster_to_json,
-    document_text,
-    entity_from_json,
-    entity_to_json,
-    field_path,
-    moment_to_json,
-    value_to_json,
-)
+from reconciler.formats import Json, value_to_json
 from reconciler.model import (
     DEFAULT,
     CurrentState,
-    Entity,
     EntityName,
     MatchKind,
     Observed,
     ObservedFrom,
-    Quotas,
     Selector,
     TypeMatch,
     escaped,
     in_canonical_order,
 )
 
-SCHEMA: Final = "snapshot"
+
+def selected_entities(_: CurrentState) -> Mapping[str, Any] | None:
+    """The selector of a state that describe printed of some entities only. Such a document is not a snapshot."""
+    return None
 
 
-def snapshot_to_json(state: CurrentState) -> dict[str, Json]:
-    """The JSON document of a state, the same for equal states."""
-    entities: list[Json] = [
-        {
-            "entity": dict(entity_to_json(entity)),
-            "quotas": {key: value_to_json(value) for key, value in sorted(state.entities[entity].items())},
-        }
-        for entity in sorted(state.entities, key=lambda entity: entity.sort_key)
-    ]
-    return {**_head(state), "entities": entities}
-
-
-def _head(state: CurrentState) -> dict[str, Json]:
-    """What stands before the entities; ``brokers`` only where they are known."""
-    head: dict[str, Json] = {
-        "format_version": FORMAT_VERSION,
-        "cluster": cluster_to_json(state.cluster),
-        "observed": {"at": moment_to_json(state.observed.at), "from": state.observed.origin.value},
-    }
-    return {**head, **brokers_to_json(state.brokers, state.leaders)}
+SNAPSHOT: Final = Document(
+    cls=CurrentState,
+    name="snapshot",
+    title="kafka-quotas snapshot",
+    codec=VALUES.extended({CurrentState: row("cluster observed brokers? leaders? filter? entities", filter=selected_entities)}),
+)
 
 
 def write_snapshot(state: CurrentState, path: Path) -> None:
     """Write the document whole or not at all: an interrupted run leaves what was there. Raises ``FileAccessError``."""
-    write_whole(path, [document_text(snapshot_to_json(state))])
+    write_whole(path, snapshot_chunks(state))
 
 
 def read_snapshot(path: Path) -> CurrentState:
@@ -103,7 +70,10 @@ def parse_snapshot(content: bytes, path: Path) -> CurrentState:
         raise ManifestError(f"{path} is not a snapshot: it is not UTF-8 text") from None
     try:
         with pause_collector():
-            return snapshot_from_json(parse(text, unique=True))
+            data = parse(text, unique=True)
+            _require_all(data)
+            state = SNAPSHOT.build(data)
+            return replace(state, observed=Observed(at=state.observed.at, origin=ObservedFrom.SNAPSHOT))
     except json.JSONDecodeError as error:
         raise ManifestError(f"{path}:{error.lineno}:{error.colno}: this is not JSON: {error.msg}") from None
     except ForeignVersionError as error:
@@ -114,29 +84,9 @@ def parse_snapshot(content: bytes, path: Path) -> CurrentState:
         raise ManifestError(f"{path} is not a snapshot: it has a number too long, or lists nested too deep, to be read") from None
 
 
-def snapshot_from_json(data: object) -> CurrentState:
-    """The state, as observed in a snapshot. Raises ``ForeignVersionError``, and ``FieldError`` that names the field."""
-    document = checked(data, SCHEMA)
-    if "filter" in document:
+def _require_all(data: Any) -> None:
+    if isinstance(data, dict) and "filter" in data:
         raise FieldError("filter", "must not be given: the document is what describe printed of some entities, not all")
-    entities: dict[Entity, Quotas] = {}
-    for index, row in enumerate(document["entities"]):
-        entity = entity_from_json(row["entity"])
-        if entity in entities:
-            raise FieldError(f"entities[{index}]", f"has the same entity as an earlier one: {entity}")
-        try:
-            entities[entity] = {key: number_from_json(value, key) for key, value in row["quotas"].items()}
-        except FieldError as error:
-            path = field_path(("entities", index, "quotas", error.path))
-            raise FieldError(path, error.problem) from error
-    at = moment_from_json(document["observed"]["at"], "observed.at")
-    return CurrentState(
-        cluster=cluster_from_json(document["cluster"]),
-        observed=Observed(at=at, origin=ObservedFrom.SNAPSHOT),
-        entities=entities,
-        brokers=tuple(sorted(document.get("brokers", ()))),
-        leaders=leaders_from_json(document),
-    )
 
 
 def selector_to_json(selector: Selector) -> dict[str, Json]:
@@ -164,7 +114,8 @@ def snapshot_chunks(state: CurrentState, *, selected: Json = None) -> Iterator[s
     The bytes are those of ``document_text`` for the same document; making that first, and indenting it, would take several times
     as long for 100,000 entities.
     """
-    head = _head(state)
+    head = SNAPSHOT.write(replace(state, entities={}))
+    del head["entities"]
     if selected is not None:
         head["filter"] = selected
     # All but the closing brace; what is no list of entities is small.

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
         document_text,
         entity_from_json,
         entity_to_json,
+        field_path,
         moment_to_json,
+        quoted_json,
         value_to_json,
     )
-    from reconciler.formats.document_check import document_problem, field_path, quoted_json
     from reconciler.formats.schema_check import SchemaProblem, SchemaProblemKind, check, load_schema, schema_folder, schema_names
     from reconciler.formats.units import BINARY_UNITS, ValueRefusedError, declarable, no_limit_advice, parse_value, value_text
 

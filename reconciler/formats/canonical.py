@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from reconciler.model import DEFAULT, ClusterIdentity, Entity
+from reconciler.model import DEFAULT, ClusterIdentity, Entity, escaped
 from reconciler.text import number_text, number_to_json
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_LONGEST: Final = 60
 
 FORMAT_VERSION: Final = "1.0"
 """The version that every JSON document carries; the part before the dot changes when a reader must change."""
@@ -62,3 +64,15 @@ def canonical_bytes(value: Json) -> bytes:
 def document_text(value: Json) -> str:
     """A document for stdout or a file: indented, keys in the order given, ASCII only, so that no terminal is fooled."""
     return json.dumps(value, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def field_path(parts: Iterable[str | int]) -> str:
+    """A path of keys and indices as text for a message: ``changes[3].entity``, or ``the document`` for the root."""
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{escaped(part)}" for part in parts)
+    return path.removeprefix(".") or "the document"
+
+
+def quoted_json(value: object) -> str:
+    """A value for a message: as JSON, escaped, and cut when it is long."""
+    text = escaped(json.dumps(value))
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

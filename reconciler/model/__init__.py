@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         QuotaFit,
         RuleOutcome,
     )
+    from reconciler.model.bounds import AtLeast, Count, Digest, FromOne, Spelled
     from reconciler.model.certificate import Certificate, CertificateOwner
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
@@ -140,6 +141,7 @@ if TYPE_CHECKING:
         Reason,
         Summary,
         WithheldOwner,
+        WithheldReason,
     )
     from reconciler.model.policy_rule import (
         POLICY_PREFIX,

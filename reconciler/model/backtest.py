@@ -36,9 +36,13 @@ class Coverage:
     """What one broker's history has. Times are of the first and last charged request, UTC."""
 
     broker: int
+    """Broker id."""
     requests: int
+    """Requests of this broker that count against a quota."""
     start: datetime.datetime
+    """Time of its first counted request, UTC."""
     end: datetime.datetime
+    """Time of its last counted request, UTC."""
     minutes: int = 0
     """Whole minutes between the first and the last request of the whole history."""
     minutes_missing: int = 0
@@ -83,14 +87,21 @@ class QuotaFit:
     """A proposed quota that is nearly reached, or far from it. ``share``: of the limit, what its fullest bucket used."""
 
     entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
     key: str
+    """The quota key."""
     limit: float
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     fit: Fit
+    """Near: above 80 % of the limit. Loose: below 20 %."""
     share: float
+    """Part of the limit that the fullest quota group used. 1 is all of it."""
     buckets: int
     """How many buckets, each on a broker, it limits in this history."""
     fullest: BucketName
+    """Kafka's metric tags, or those of a quota callback, names as they are. An absent tag is absent."""
     broker: int
+    """Broker with the fullest quota group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +109,15 @@ class CapacityUse:
     """One broker, if all that were recorded there used all of their limits at once."""
 
     broker: int
+    """Broker id."""
     key: str
+    """The quota key."""
     capacity: float
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     before: float | None
     """``None``: the earlier quotas are not known."""
     after: float
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     buckets: int
     """How many limits are added up."""
     unlimited: int
@@ -124,11 +139,17 @@ class FailedBucket:
     """A bucket that a rule does not allow, where it is worst."""
 
     bucket: BucketName
+    """Kafka's metric tags, or those of a quota callback, names as they are. An absent tag is absent."""
     key: str
+    """The quota key."""
     broker: int
+    """Where it is worst."""
     verdict: Verdict
+    """Its worst verdict on any broker."""
     seconds: int
+    """Seconds over the proposed limit."""
     owners: tuple[str, ...]
+    """Owners of the quotas, as the manifests name them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,9 +157,12 @@ class RuleOutcome:
     """One rule of the policy. ``words`` is the rule as a sentence."""
 
     words: str
+    """The rule as a sentence."""
     reason: str | None
-    span: Span | None
+    """Reason that the rule states. ``None`` without one."""
+    span: Span | None = None
     failed: tuple[FailedBucket, ...] = ()
+    """Quota groups that violate the rule."""
     unjudged: tuple[UnjudgedChange, ...] = ()
     """Changes without recorded traffic, where the rule forbids ``inconclusive``."""
 
@@ -155,12 +179,19 @@ class Provenance:
     source: str
     """``request-log``, ``normal-form`` or ``cells``."""
     form: Form
+    """Request by request, or from sums of whole seconds."""
     files: tuple[str, ...]
+    """Files that were read."""
     semantics: str
+    """The Kafka versions whose rules for counting rates were used."""
     start: datetime.datetime
+    """Time of the first recorded request, UTC."""
     end: datetime.datetime
+    """Time of the last recorded request, UTC."""
     coverage: tuple[Coverage, ...]
+    """What was recorded on each broker."""
     requests: int
+    """Requests that count against a quota."""
     series: int
     """Distinct (broker, kind, user, client id)."""
     throttled_then: int
@@ -176,9 +207,13 @@ class Provenance:
     request_step: float | None = None
     """The usual distance between consecutive correlation ids of one client, 1 in a whole log. ``None``: not known."""
     unreadable: int = 0
+    """Number of unreadable lines."""
     unreadable_samples: tuple[str, ...] = ()
+    """Some of them, for people."""
     current_known: bool = True
+    """False when no current quotas were given. Then nothing is known about limits before the change."""
     assumptions: tuple[str, ...] = ()
+    """Assumptions behind the verdicts, as sentences for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +252,9 @@ class BacktestReport:
     """The whole result. Verdicts are sorted worst first."""
 
     provenance: Provenance
+    """Where the verdicts come from."""
     verdicts: tuple[BucketVerdict, ...] = ()
+    """Worst first."""
     group_counts: GroupCounts | None = None
     """Of all quota groups, where ``verdicts`` has the worst ones only. ``None``: it has all of them."""
     unjudged: tuple[UnjudgedChange, ...] = ()
@@ -225,10 +262,17 @@ class BacktestReport:
     judged: JudgedQuotas | None = None
     """``None``: not known, as where a quota callback decides."""
     unused: tuple[UnusedQuota, ...] = ()
+    """Declared quotas that win for no recorded client."""
     findings: tuple[Finding, ...] = ()
+    """Findings about the manifests and the cluster."""
     fits: tuple[QuotaFit, ...] = ()
+    """Quotas that are nearly reached (above 80 % of the limit), and loose ones (below 20 %), by the 99.9th percentile of the
+    fullest bucket.
+    """
     capacity: tuple[CapacityUse, ...] = ()
+    """Each broker, if all that were recorded there used all of their limits at once."""
     rules: tuple[RuleOutcome, ...] = ()
+    """Spec.backtest.fail of the Cluster manifest, and what fails."""
     cluster: str | None = None
     """The name of the Cluster manifest."""
     notes: tuple[str, ...] = ()

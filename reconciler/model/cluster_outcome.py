@@ -65,7 +65,12 @@ class ClusterFailure:
     """
 
     cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
     failure_reason: str
+    """Machine-readable word for the cause of a failure, such as guard, stale-plan or unreachable. ``None`` after a success."""
     message: str
+    """The error as a sentence for people."""
     skipped: bool = False
+    """True for a cluster that the trusted reference does not have yet."""
     findings: tuple[Finding, ...] = ()
+    """Findings about the manifests and the cluster."""

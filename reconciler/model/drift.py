@@ -25,12 +25,19 @@ class DriftClass(enum.StrEnum):
     """
 
     IN_SYNC = "in-sync"
+    """Entities in the class in-sync."""
     UNAPPLIED = "unapplied"
+    """Entities in the class unapplied."""
     CHANGED = "changed"
+    """Entities in the class changed."""
     MISSING = "missing"
+    """Entities in the class missing."""
     DIFFERS = "differs"
+    """Entities in the class differs."""
     ADDED = "added"
+    """Entities in the class added."""
     UNMANAGED = "unmanaged"
+    """Entities in the class unmanaged."""
 
     @property
     def is_difference(self) -> bool:
@@ -44,8 +51,11 @@ class KeyDrift:
 
     key: str
     desired: float | None
+    """``None``: not set. A string only for NaN and infinities."""
     baseline: float | None
+    """``None``: not set. A string only for NaN and infinities."""
     live: float | None
+    """``None``: not set. A string only for NaN and infinities."""
     source: Span | None = None
     """Where the manifest declares it."""
     overrides: Limit | None = None
@@ -63,10 +73,15 @@ class EntityDrift:
     """One entity that is not in sync. ``keys`` are those that differ, for one that nothing declares all that it has. Sorted."""
 
     entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
     drift: DriftClass
+    """Class of drift. kafka-quotas explain CLASS describes each."""
     keys: tuple[KeyDrift, ...]
+    """The keys that differ. For an added or unmanaged entity all that it has."""
     source: Span | None = None
+    """Where the manifest declares it. ``None`` when none does."""
     declared: bool = False
+    """True when a manifest declares it."""
     in_scope: bool = True
     """False for what no run of this repository ever writes."""
 
@@ -83,8 +98,11 @@ class BaselineOrigin:
     """Which baseline was compared with. ``name`` as the user gave it. ``commit`` of its manifests when that is known."""
 
     kind: BaselineKind
+    """Ref: a commit of the repository. File: a baseline that an apply wrote."""
     name: str
+    """The reference or file name as given."""
     commit: str | None = None
+    """Commit id of the baseline. ``None`` when a file names none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,17 +120,28 @@ class Drift:
     """All of it, in canonical order of entities. ``counts`` has every class, also those that no entity is in."""
 
     cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
     source: ManifestCommit
+    """Commit of the manifests. Its fields are ``None`` outside of git."""
     observed: Observed
+    """When and from where the quotas were read."""
     complete: bool
+    """False when only some manifests were read. Then only what they declare was compared."""
     prune: Prune
+    """What an apply does with entities in the scope that no manifest declares."""
     baseline: BaselineOrigin | None
+    """What was compared with. ``None`` without a baseline, and then the classes unapplied, changed and missing are one:
+    differs.
+    """
     entities: tuple[EntityDrift, ...]
+    """Every entity that is not in sync, in canonical order."""
     counts: Mapping[DriftClass, int]
     ignored: int = 0
     """Entities that are not in sync and that the user asked not to hear of. They are in no class."""
     notes: tuple[str, ...] = ()
+    """Sentences for people about what the result covers and what it does not."""
     findings: tuple[Finding, ...] = field(default=())
+    """Findings about the manifests and the cluster."""
 
     @property
     def differs(self) -> bool:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from reconciler.model.bounds import FromOne
 from reconciler.model.entity import Entity, display_name
 
 
@@ -30,7 +31,9 @@ class KnownClient:
     """A principal's name (without its type) with a client id, which is empty when the client sends none."""
 
     user: ClientName
+    """A name, or {"other": true}: any that no quota names. An empty client id is a client that sends none."""
     client_id: ClientName
+    """A name, or {"other": true}: any that no quota names. An empty client id is a client that sends none."""
 
     @property
     def sort_key(self) -> tuple[tuple[bool, str], ...]:
@@ -46,6 +49,7 @@ class KnownAddress:
     """An address that connects, as the entity writes it."""
 
     ip: ClientName
+    """A name, or {"other": true}: any that no quota names. An empty client id is a client that sends none."""
 
     @property
     def sort_key(self) -> tuple[tuple[bool, str], ...]:
@@ -64,8 +68,11 @@ class Limit:
     """An effective quota: its value, the entity that sets it, and that entity's level (users and client ids 1-8, ip 1-2)."""
 
     value: float
+    """``None``: not set. A string only for NaN and infinities."""
     entity: Entity
-    level: int
+    """Entity type to name. ``None`` is the default entity of that type."""
+    level: FromOne
+    """Its precedence level: 1 to 8, for addresses 1 or 2."""
 
 
 class Direction(enum.StrEnum):
@@ -84,9 +91,17 @@ class Effect:
     """One client and key: the limit before and after, never equal. ``None`` is unlimited."""
 
     client: Known
+    """The client: a user with a client-id, or an address."""
     key: str
+    """The quota key."""
     before: Limit | None
+    """An effective limit: its value, and the entity that sets it with its level in Kafka's precedence (for ip: 1 explicit, 2
+    default). ``None``: unlimited.
+    """
     after: Limit | None
+    """An effective limit: its value, and the entity that sets it with its level in Kafka's precedence (for ip: 1 explicit, 2
+    default). ``None``: unlimited.
+    """
 
     @property
     def direction(self) -> Direction:
@@ -112,14 +127,22 @@ class EffectGroup:
     """More than one client with effects of the same cause. ``before``: the lowest and highest limit; ``None``: unlimited."""
 
     key: str
+    """The quota key."""
     direction: Direction
+    """What it means for the client: a lower limit, a higher one, the first one, none any more, or the same value from another
+    entity.
+    """
     clients: int
+    """How many clients these are."""
     examples: tuple[Known, ...]
     """The first few."""
     before: tuple[float, float] | None
     before_entity: Entity | None
     """``None``: unlimited, or each client had a limit of its own."""
     after: Limit | None
+    """An effective limit: its value, and the entity that sets it with its level in Kafka's precedence (for ip: 1 explicit, 2
+    default). ``None``: unlimited.
+    """
 
     @property
     def cause(self) -> tuple[object, ...]:
@@ -149,9 +172,16 @@ class PlanEffects:
     """
 
     effects: tuple[Effect, ...] = ()
+    """Known clients whose effective limit changes."""
     left_out: int = 0
+    """Moves that were found and are not listed."""
     groups: tuple[EffectGroup, ...] = ()
+    """Clients that move for the same reason, two or more in each group, with those that are not among the moves.
+
+    Absent when there are none.
+    """
     unknown: str | None = None
+    """Why nothing is known: the brokers resolve quotas with code of their own."""
 
 
 def _strength(value: float) -> float:

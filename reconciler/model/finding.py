@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.model.bounds import FromOne
 from reconciler.model.entity import Entity, escaped
 
 
@@ -36,6 +37,7 @@ class Related:
 
     span: Span
     message: str
+    """How the place belongs to the finding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +45,17 @@ class Finding:
     """One remark about the input. ``id`` is kebab-case and never changes its meaning."""
 
     id: str
+    """Stable id of the rule. kafka-quotas explain ID describes it."""
     severity: Severity
+    """Error stops the command. Warning and info do not, unless --fail-on or a rule asks for it."""
     message: str
     span: Span | None = None
     related: tuple[Related, ...] = ()
+    """Other places in the manifests that belong to the finding."""
     entity: Entity | None = None
+    """Entity type to name. ``None`` is the default entity of that type."""
     key: str | None = None
+    """Quota key that the finding is about. Absent when it is about no single key."""
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -70,8 +77,11 @@ class Span:
     """
 
     file: str
-    line: int
-    column: int
+    """Path of the file."""
+    line: FromOne
+    """The line, from 1."""
+    column: FromOne
+    """The column, from 1."""
 
     def __str__(self) -> str:
         return f"{escaped(self.file)}:{self.line}:{self.column}"
@@ -97,9 +107,13 @@ class Example:
     """
 
     bad: str
+    """Manifests that produce it, or with commands the commands."""
     good: str
+    """The same as it should be."""
     live: tuple[str, ...] = ()
+    """What the cluster has, an entity a line."""
     commands: bool = False
+    """True when bad and good are commands for an empty folder."""
 
 
 class Topic(enum.StrEnum):
@@ -115,11 +129,17 @@ class Explanation:
     """What is known about one id. ``severity`` is for findings only. ``adjustable``: ``spec.lint`` may change it."""
 
     id: str
+    """The id, which never changes its meaning."""
     topic: Topic
+    """What the id stands for."""
     text: str
+    """The reason, and what to do."""
     severity: Severity | None = None
+    """Severity of a finding before a repository changes it. ``None`` for others."""
     adjustable: bool = False
+    """True when spec.lint of the Repository document may change the severity."""
     example: Example | None = None
+    """What is wrong, and what is right."""
 
 
 _QUOTAS: Final = "apiVersion: kafka-quotas/v1\nkind: ClientQuotas\nspec:\n  quotas:\n"

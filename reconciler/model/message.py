@@ -28,7 +28,7 @@ class PartKind(enum.StrEnum):
     FLAG = "flag"
     """What a user types: an option, a command, a field of a manifest."""
     NAME = "name"
-    """Any other name: a guard, a cluster, a group; or words of others, such as a broker's error."""
+    """Any other name: a guard, a cluster, a group. Or words of others, such as a broker's error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,13 @@ class MessagePart:
     """
 
     kind: PartKind
+    """What the text is: words of the tool, an entity, a quota key, a number with its unit, a place in a file, an option or
+    command to type, or another name.
+    """
     text: str
+    """The part as people read it."""
     value: float | None = None
+    """The exact number of an amount, in the unit of its key."""
     span: Span | None = None
 
 

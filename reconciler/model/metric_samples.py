@@ -25,6 +25,7 @@ class MetricSamples:
     """
 
     semantics: MetricSemantics
+    """Gauge: a broker's own sampled rate at a moment. delta and mean: averages over a time."""
     samples: int
     """Moments of gauges, or intervals of averages."""
     highest: float
@@ -63,7 +64,11 @@ class Observations:
     """Rows of one meaning. ``semantics``: ``event``, ``second`` (a per-second total), ``delta``, ``gauge`` or ``mean``."""
 
     semantics: str
+    """Event: a request. second: a per-second total. gauge: a broker's own sampled rate at a moment. delta: the difference of
+    a counter over a time. mean: a rate over a time. violation: a logged throttle.
+    """
     rows: int
+    """Rows of this meaning."""
     series: int
     """Distinct (broker, kind, user, client id)."""
     every_s: float = 0.0
@@ -77,7 +82,9 @@ class JudgedQuotas:
     """How many quotas change, and of how many the history shows the effect."""
 
     changed: int
+    """Quotas that change."""
     judged: int
+    """Those whose effect the history shows."""
     without_traffic: int
     """Those that limit no recorded traffic. Of the rest that is not judged, the history shows too little."""
 

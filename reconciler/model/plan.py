@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from reconciler.model.bounds import Count, Digest
 from reconciler.model.effect import PlanEffects
 from reconciler.model.entity import Entity, escaped
 from reconciler.model.expiry import ValueExpiry
@@ -55,9 +56,13 @@ class KeyChange:
 
     key: str
     before: float | None
+    """``None``: not set. A string only for NaN and infinities."""
     after: float | None
+    """``None``: not set. A string only for NaN and infinities."""
     reason: Reason
+    """Why the key changes."""
     source: Span | None = None
+    """Where the manifests declare it. ``None``: they do not."""
     profile: str | None = None
     """The profile that sets the value. Then ``source`` is a place in it."""
     unit: QuotaUnit | None = None
@@ -78,10 +83,13 @@ class Change:
     """Everything that happens to one entity. It is written whole or not at all."""
 
     entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
     action: Action
+    """Create: the entity has no quotas yet. Update: it has some. Delete: all its quotas are removed."""
     keys: tuple[KeyChange, ...]
     """Sorted by key."""
     note: str | None = None
+    """The note of the entry in the manifest."""
 
     def alteration(self) -> Alteration:
         """What is sent for this change."""
@@ -125,10 +133,15 @@ class GuardResult:
     """One guard, measured. ``set_in`` is ``file:line:column`` or ``built in``. ``message``: the changes that it saw."""
 
     id: str
+    """Name of the guard, as --accept takes it."""
     status: GuardStatus
+    """Passed: within its limit. Needs-acceptance: tripped, and nothing is written. Accepted: tripped and accepted."""
     measured: str
+    """What the guard measured, for people."""
     limit: str
+    """The limit that it was compared with, for people."""
     set_in: str
+    """File:line:column, or 'built in'."""
     message: str
     advice: str | None = None
     """How to accept it, when it needs acceptance."""
@@ -147,8 +160,10 @@ class WithheldReason:
     """``kind``: ``guard``, ``finding`` or ``waits``. ``id``: of the guard or finding."""
 
     kind: str
+    """A guard that needs acceptance, an error in the manifests, or another owner whose changes must be written first."""
     message: str
     id: str | None = None
+    """Id of the guard or finding. Absent for waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +171,7 @@ class WithheldOwner:
     """Changes of one owner that are not written, while those of others are, and every reason. ``owner`` ``None``: no owner's."""
 
     owner: str | None
+    """Name of the owner. ``None`` for entities that belong to no owner."""
     changes: tuple[Change, ...] = ()
     """In writing order. Empty where manifests with errors do not show what would change."""
     guards: tuple[GuardResult, ...] = ()
@@ -200,7 +216,9 @@ class ManifestCommit:
     """The commit the manifests were read from, when they are in git."""
 
     commit: str | None = None
+    """Commit id of the manifests. ``None`` outside of git."""
     dirty: bool | None = None
+    """True when the files differ from the commit. ``None`` outside of git."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,19 +226,27 @@ class KeptEntity:
     """An entity that left the manifests, and whose quotas stay because of ``prune: never``. ``since``: where it was declared."""
 
     entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
     quotas: Mapping[str, float]
+    """Quota key to the value that stays, per broker."""
     since: str
+    """Where the entity was declared: a place at the base, or the name of the baseline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
     """Counts of entities."""
 
-    create: int = 0
-    update: int = 0
-    delete: int = 0
-    unchanged: int = 0
-    unmanaged: int = 0
+    create: Count = 0
+    """Entities that get their first quotas."""
+    update: Count = 0
+    """Entities whose quotas change."""
+    delete: Count = 0
+    """Entities that lose all their quotas."""
+    unchanged: Count = 0
+    """Declared entities that the cluster has as declared."""
+    unmanaged: Count = 0
+    """Entities in scope that no manifest declares and that the plan leaves."""
 
     @property
     def changed(self) -> int:
@@ -233,15 +259,25 @@ class Plan:
     """What would be written, in writing order, and whether it may be."""
 
     cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
     source: ManifestCommit
+    """Commit of the manifests. Its fields are ``None`` outside of git."""
     observed: Observed
+    """When and from where the quotas were read."""
     complete: bool
+    """False when only some manifests were planned. Such a plan never prunes."""
     summary: Summary
+    """Number of entities by what the plan does with them."""
     changes: tuple[Change, ...]
+    """The changes, one for each entity, in writing order."""
     guards: tuple[GuardResult, ...]
-    digest: str
+    """Every guard with its measured value and its limit."""
+    digest: Digest
+    """SHA-256 over the cluster id and the changes. apply --expect-digest writes only a plan with this digest."""
     notes: tuple[str, ...] = ()
+    """Sentences for people about what the result covers and what it does not."""
     findings: tuple[Finding, ...] = ()
+    """Findings about the manifests and the cluster."""
     effects: PlanEffects | None = None
     """Which clients move to other limits. Only when asked for."""
     unmanaged: tuple[Entity, ...] | None = None
@@ -300,9 +336,13 @@ class ChangeStatus(enum.StrEnum):
     """What is known of one change."""
 
     APPLIED = "applied"
+    """Entities whose change was written."""
     FAILED = "failed"
+    """Entities whose change the cluster refused."""
     UNKNOWN = "unknown"
+    """Entities whose change was sent without an answer, and whose state could not be read afterwards."""
     NOT_ATTEMPTED = "not_attempted"
+    """Entities whose change was never sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,8 +351,11 @@ class ChangeOutcome:
 
     change: Change
     status: ChangeStatus
+    """Applied: written. Failed: refused by the cluster. Unknown: sent, without a known outcome. Not_attempted: never sent."""
     error_code: int | None = None
+    """Kafka error code of the answer. ``None`` without one."""
     error: str | None = None
+    """Why the change failed, or why its outcome is unknown. ``None`` otherwise."""
     reached: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Where a run that lowers in steps stopped on the way: for each such key, the values one of which it has now."""
 
@@ -322,7 +365,7 @@ class ApplyReport:
     """The whole run. ``verified``: every broker (or the ZooKeeper, by ``origin``) showed the planned values when read back."""
 
     cluster: ClusterIdentity
-    digest: str
+    digest: Digest
     result: ApplyResult
     outcomes: tuple[ChangeOutcome, ...] = ()
     verified: bool = False

@@ -31,9 +31,15 @@ class UnusedQuota:
     """A declared quota that won for no recorded client."""
 
     entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
     key: str
+    """The quota key."""
     value: float
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     reason: UnusedReason
+    """No-recorded-client: no recorded client uses it. Hidden-by-stronger-quotas: quotas of a stronger precedence level
+    override it for every recorded client.
+    """
 
 
 class NotJudged(enum.StrEnum):
@@ -53,10 +59,15 @@ class UnjudgedChange:
     """
 
     entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
     key: str
+    """The quota key."""
     before: float | None
+    """The entity's own value. ``None`` where it has none, or where it is not known."""
     after: float | None
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     reason: NotJudged
+    """Why the history shows nothing about the quota."""
 
     @property
     def why(self) -> str:

@@ -25,8 +25,11 @@ class BrokerShare:
     """The share, 0 to 1, of the traffic of one broker that another one gets, or keeps."""
 
     source: int
+    """The broker that has the traffic today."""
     target: int
+    """The broker that gets it, or keeps it."""
     share: float
+    """Of its traffic, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +37,15 @@ class SimulatedLimit:
     """A quota of an entity that changes. ``declared``: the text of a manifest from which both numbers are computed."""
 
     entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
     key: str
+    """The quota key."""
     before: float | None
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     after: float | None
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     declared: str | None = None
+    """What the numbers are computed from, as the manifest declares it. ``None`` for plain numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,9 +53,13 @@ class BrokerLoad:
     """The average of all recorded clients on one broker, in the unit of the key. ``None``: the broker is not there."""
 
     broker: int
+    """Broker id."""
     key: str
+    """The quota key."""
     before: float | None
+    """Today. ``None``: the broker is not there."""
     after: float | None
+    """Then. ``None``: the broker is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +67,11 @@ class BrokerRates:
     """The average of one client on a broker, in the unit of its key."""
 
     broker: int
+    """Broker id."""
     before: float
+    """Today's average, in the unit of the key."""
     after: float
+    """The average then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +79,15 @@ class LandedTraffic:
     """A client whose traffic moves between brokers: those on which it changes."""
 
     user: str | None
+    """The user. ``None``: not recorded."""
     client_id: str | None
+    """The client-id. ``None``: not recorded."""
     ip: str | None
+    """The address of connections. ``None`` for other keys."""
     key: str
+    """The quota key."""
     brokers: tuple[BrokerRates, ...]
+    """The brokers on which its average changes."""
 
     @property
     def gained(self) -> float:
@@ -80,8 +100,11 @@ class StandingVerdict:
     """The worst verdict of a quota group in the recorded traffic, under the quotas from before. ``None``: not judged."""
 
     bucket: BucketName
+    """Kafka's metric tags, or those of a quota callback, names as they are. An absent tag is absent."""
     key: str
+    """The quota key."""
     verdict: Verdict
+    """The verdict for today's limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,21 +116,33 @@ class Simulation:
     assumptions: tuple[str, ...] = ()
     """How the traffic is changed, as sentences without their end marks."""
     brokers_before: tuple[int, ...]
+    """Ids of the brokers of the history and of the cluster."""
     brokers_after: tuple[int, ...]
+    """Ids of the brokers that have traffic then."""
     factor: float = 1.0
+    """What all amounts are multiplied by."""
     spread: TrafficSpread = TrafficSpread.NONE
+    """How traffic that changes its broker is divided. none: it does not. Even: in equal parts. Leaders: by the leaders of
+    partitions in a file.
+    """
     leaders_file: str | None = None
+    """The file with the leaders. ``None`` without one."""
     shares: tuple[BrokerShare, ...] = ()
     """Only of brokers whose traffic does not stay."""
     stands_for: int | None = None
+    """The only broker with verdicts where all brokers are alike. ``None`` otherwise."""
     recorded_brokers: tuple[int, ...] = ()
+    """The brokers that were recorded."""
     recorded_gaps: tuple[str, ...] = ()
     """What the recording of each broker lacks, as sentences without their end marks."""
     limits: tuple[SimulatedLimit, ...] = ()
+    """Quotas that are other numbers then."""
     loads: tuple[BrokerLoad, ...] = ()
+    """The average of all clients on each broker."""
     landed: tuple[LandedTraffic, ...] = ()
     """The largest ones, the largest first."""
     landed_in_all: int = 0
+    """How many clients and keys have traffic that moves."""
     today: tuple[StandingVerdict, ...] = ()
     """Of the quota groups that are throttled, or may be: what they are today."""
     at_once: tuple[StandingVerdict, ...] = ()

@@ -144,7 +144,9 @@ class Observed:
     """When (UTC) and from where a state was read."""
 
     at: datetime.datetime
+    """Time of the read, UTC."""
     origin: ObservedFrom
+    """What was read: the brokers, ZooKeeper, or a snapshot file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -157,8 +159,11 @@ class ClusterIdentity:
     """
 
     name: ForeignText | None = None
+    """Name of the Cluster manifest. ``None`` when the command ran without one."""
     id: ForeignText | None = None
+    """Cluster id that the brokers report. ``None`` when it is not known."""
     kafka_version: ForeignText | None = None
+    """Kafka version, as far as the cluster reports it. ``None`` when it is not known."""
     quota_callback: ForeignText | None = None
     """``None``: Kafka's own rules, or not known."""
 
@@ -209,8 +214,11 @@ class CurrentState:
     """All quotas of a cluster at one moment. ``notes``: what to know about how it was read."""
 
     cluster: ClusterIdentity
+    """Which cluster answered. ``None`` for what is not known."""
     observed: Observed
+    """When (UTC) and from where the quotas were read."""
     entities: Mapping[Entity, Quotas] = field(default_factory=dict)
+    """Every entity with its quotas."""
     notes: tuple[str, ...] = ()
     unreadable: tuple[UnreadableNode, ...] = ()
     """What a cluster in ZooKeeper has beside ``entities``, sorted by path."""

@@ -18,6 +18,7 @@ class ClusterTotal:
     """``{clusterTotal: 60MiB}``: what all brokers together allow. ``value``: in the unit of the key."""
 
     value: float
+    """What all brokers together allow, in the unit of the key."""
     brokers: int | None = None
     """Computed: among how many brokers it is divided."""
 
@@ -27,7 +28,9 @@ class Shares:
     """``{shares: 2, of: 200MiB}``: a part of the capacity of one broker. ``of`` is ``None`` for ``spec.capacity``."""
 
     count: Fraction
+    """How many shares the entity has."""
     of: float | None = None
+    """The capacity of one broker that the shares divide, or the owner's budget."""
     total: Fraction | None = None
     """Computed: the shares of all entities that divide this capacity. Then ``of`` is the capacity."""
 
@@ -37,6 +40,7 @@ class BudgetShare:
     """``{budget: 25%}``: a part of the owner's budget. ``percent``: more than 0, at most 100."""
 
     percent: Fraction
+    """Percent of the owner's budget."""
     of: float | None = None
     """Computed: the budget of the owner, for each broker."""
 
@@ -49,7 +53,9 @@ class Proportional:
     """
 
     value: float
+    """The total that brokers share by the partitions they lead, in the unit of the key."""
     topics: tuple[str, ...] | None = None
+    """Those whose partitions count. Absent: all topics."""
     leaders: tuple[tuple[int, int], ...] | None = None
     """Computed: how many of the partitions each broker leads, by id."""
     partitions: int | None = None
@@ -66,6 +72,7 @@ class GroupPart:
     """What a member of a group has of the group's limit."""
 
     group: str
+    """The group whose limit this is. Its members share it, or each has an equal part."""
     members: int | None = None
     """Among how many members the limit is divided. ``None``: the plugin of groups lets all of them share it."""
     limit: float

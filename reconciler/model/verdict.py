@@ -97,12 +97,19 @@ class RateSeries:
     """
 
     start: datetime.datetime
+    """Begin of the first interval, UTC."""
     step_s: int
+    """Length of an interval in seconds."""
     rate: tuple[float, ...]
+    """The largest estimate from whole seconds in each interval, in the unit of the key."""
     upper: tuple[float, ...]
+    """What no request of the interval can have exceeded."""
     over: tuple[int, ...]
+    """Seconds that are probably over the proposed limit."""
     possible: tuple[int, ...]
+    """Seconds that are possibly over it."""
     over_before: tuple[int, ...] | None
+    """Seconds that were probably over an earlier limit. ``None``: not known."""
     recorded: tuple[bool, ...]
     """Whether the broker was recorded in the interval. A rate of an interval without recording means nothing."""
 
@@ -116,11 +123,17 @@ class Member:
     """
 
     user: str | None
+    """``None``: not recorded."""
     client_id: str | None
+    """``None``: not recorded."""
     share: float
+    """Of the bucket's bytes."""
     requests: int
+    """Counted requests of this client."""
     limit_before: float | None = None
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     share_of_excess: float | None = None
+    """Of the bytes charged in the seconds that are over. ``None``: none are, or they are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +145,9 @@ class RowLimits:
     before: tuple[float | None, ...]
     """All earlier limits of the members, lowest first and unlimited last. Empty when not known."""
     after: float | None
+    """``None``: unlimited, or not known. A string only for NaN and infinities."""
     regrouped: Regrouped = Regrouped.SAME
+    """How the clients shared limits before: as now, in several buckets, with clients that are now in others, or both."""
     entities_before: tuple[Entity, ...] = ()
     """Other entities that set earlier limits of the members: some of many, sorted."""
     buckets_before: tuple[BucketName, ...] = ()
@@ -149,6 +164,7 @@ class RecordedGroup:
     """What was recorded of a quota group on one broker."""
 
     requests: int = 0
+    """Counted requests of the quota group on this broker."""
     members: tuple[Member, ...] = ()
     """The largest first."""
     throttled: int = 0
@@ -169,16 +185,21 @@ class SecondsOver:
     """
 
     active: int = 0
+    """Seconds with a request."""
     certain: int = 0
+    """Seconds that are proven to be over."""
     seconds: int = 0
     """The best estimate."""
     possible: int = 0
+    """Seconds that are not proven to be clear."""
     before: int | None = None
     """Under the earlier limits. ``None``: the earlier quotas are not known."""
     first: datetime.datetime | None = None
     """Charge time of the first throttled request, or its second, UTC."""
     longest_s: int = 0
+    """The longest run of seconds with traffic that are all over."""
     longest_from: datetime.datetime | None = None
+    """Begin of the longest run of seconds over, UTC. ``None`` when there is none."""
 
     @property
     def share(self) -> float:
@@ -191,7 +212,9 @@ class PeakRate:
     """The largest open-loop sampled rate, in the unit of the key."""
 
     rate: float = 0.0
+    """The largest open-loop rate, in the unit of the key."""
     bound: PeakBound = PeakBound.EXACT
+    """Whether the peak is the largest rate itself, a bound that no request can have exceeded, or one that a request reached."""
     p999: float = 0.0
     """What the rate does not exceed in 99.9 % of the active seconds."""
     enough: float | None = None
@@ -211,6 +234,7 @@ class ReplayCounts:
     """How many requests the limits would have throttled, where every request was replayed."""
 
     throttled: int
+    """``None`` when judged by seconds."""
     before: int | None
     """Under the earlier limits. ``None``: the earlier quotas are not known."""
     refused: int | None = None
@@ -226,6 +250,7 @@ class Advice:
     recommended: float | None = None
     """A limit at which no request of this history would have been throttled, on any broker, with a margin."""
     reason: str | None = None
+    """Why this value is recommended, or why none is."""
     safe: float | None = None
     """The smallest round limit at which no request of this history would have been throttled, on any broker."""
     safe_p999: float | None = None
@@ -249,15 +274,18 @@ class BucketVerdict:
     """
 
     key: str
+    """The quota key."""
     broker: int
+    """-1: the active controller, whichever node that was."""
     name: BucketName
     """Without a user's tag it is of a client id of any user, without a client-id's of a user whatever its client ids."""
     undecided: bool = False
     """Who sent this was not recorded well enough to state which quota applies: names and limits here are what is known."""
     limits: RowLimits
     changed: bool
-    """The limit differs for a member, or its members do; when the earlier quotas are not known: there is one."""
+    """The limit differs for a member, or its members do. When the earlier quotas are not known: there is one."""
     verdict: Verdict
+    """The verdict for the proposed limit."""
     reason: str | None = None
     """Why a verdict is inconclusive, or how a broker does not keep the limit."""
     recorded: RecordedGroup
@@ -269,6 +297,7 @@ class BucketVerdict:
     """What metrics show. ``None``: the history has none of this quota group."""
     advice: Advice = NO_ADVICE
     rates: RateSeries | None = None
+    """The rate over time in at most 240 intervals. ``None`` unless asked for, and for buckets of tokens."""
 
     @property
     def place(self) -> RowPlace:

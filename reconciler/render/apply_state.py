@@ -36,7 +36,8 @@ def state_of_report(report: ApplySummary, *, name: str) -> tuple[CommentState, s
 
 def _withheld(report: ApplySummary) -> str:
     owners = [
-        f"{display_name(owner) if owner is not None else 'no owner'} ({_entities(count)})" for owner, count in report.withheld
+        f"{display_name(withheld.owner) if withheld.owner is not None else 'no owner'} ({_entities(len(withheld.entities))})"
+        for withheld in report.withheld
     ]
     return f"withheld for {list_some(owners, _MOST_OWNERS)}"
 

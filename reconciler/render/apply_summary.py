@@ -31,7 +31,7 @@ _FRAME: Final = 500
 def apply_markdown(summary: ApplySummary, sentence: str, *, budget: int) -> str:
     """At most ``budget`` bytes. ``sentence``: what happened, without its full stop; it may quote strangers."""
     sign, _, heading = _HEADINGS[summary.result].partition(" ")
-    name = f" to {code(display_name(summary.cluster))}" if summary.cluster else ""
+    name = f" to {code(display_name(summary.cluster.name))}" if summary.cluster.name else ""
     words = prose(sentence[:1].upper() + sentence[1:]).rstrip(".")
     top = [f"### {sign} Kafka quotas, apply{name}: {heading}", "", f"{words}.", ""]
     if summary.guards:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.documents import plan_to_json
+from reconciler.documents import PLAN
 from reconciler.formats import canonical_bytes
 from reconciler.model import BacktestReport, Finding, Plan, Verdict, escaped
 from reconciler.render.comment_rows import (
@@ -140,7 +140,7 @@ def render_backtest_markdown(report: BacktestReport, *, links: RepositoryLinks |
 
 def plan_data(plan: Plan) -> str:
     """The plan as one hidden line."""
-    packed = base64.b64encode(zlib.compress(canonical_bytes(plan_to_json(plan)), 9)).decode("ascii")
+    packed = base64.b64encode(zlib.compress(canonical_bytes(PLAN.write(plan)), 9)).decode("ascii")
     return f"{DATA_START}{packed} -->"
 
 

@@ -68,11 +68,21 @@ class KeyAnswer:
     """
 
     value: float
+    """The limit per broker, in the unit of the key."""
     source: Entity
+    """An entity of the state. ``None`` is the default entity of the type."""
     level: int
+    """1 to 8 for users and client ids, 1 or 2 for addresses. 1 is the strongest."""
     bucket: Tags
+    """The broker's metric tags, with raw names. A tag that is empty there is absent.
+
+    Two clients share a limit on a broker exactly when these are equal. ``None``: whatever name the client has, so each such
+    client has a bucket of its own.
+    """
     overridden: tuple[Candidate, ...] | None = None
+    """Limits that would apply without it, the strongest first. Only with --include-overrides."""
     shared_with: SharedWith | None = None
+    """Other known clients in the same bucket: entities of the state, read as clients. Absent with --members 0."""
     profile: str | None = None
     """The profile from which a manifest has the value."""
     unit: QuotaUnit | None = None
@@ -90,10 +100,18 @@ class Resolution:
     """
 
     entity: Entity
+    """Who was asked about.
+
+    ``None`` is any that no quota names. An empty or absent client-id is a client that sends none. An absent user is any that
+    no quota names.
+    """
     client: Known
     quotas: Mapping[str, KeyAnswer]
+    """Quota key to the limit in effect. A key that is neither here nor in unknown is unlimited."""
     unknown: Mapping[str, str] = field(default_factory=dict)
+    """Quota key to the reason why its limit is not known."""
     ladder: Mapping[str, tuple[Rung, ...]] | None = None
+    """Key to its levels, the strongest first. Only with --explain. Empty when the brokers do not go by them."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -280,9 +298,15 @@ class Rung:
     """One level. ``entity``: what would have to be set there for this client. ``None`` when nothing can be."""
 
     level: int
+    """1 to 8 for users and client ids, 1 or 2 for addresses. 1 is the strongest."""
     entity: Entity | None
+    """What would have to be set there for this client. ``None`` when nothing can be."""
     value: float | None
+    """The value that is set there. ``None`` when none is."""
     status: RungStatus
+    """Wins: the limit in effect. Hidden: set, and overridden by a stronger level. Unset: not set. Not-applicable: no quota
+    can be set there for this client.
+    """
 
 
 def client_ladder(resolver: Resolver, client: KnownClient, winner: Candidate | None) -> tuple[Rung, ...]:

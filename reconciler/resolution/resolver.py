@@ -31,8 +31,11 @@ class Candidate:
     """A quota that is about a client, and its level: 1 (user and client-id) to 8 (default client-id)."""
 
     entity: Entity
+    """An entity of the state. ``None`` is the default entity of the type."""
     value: float
+    """Its value per broker, in the unit of the key."""
     level: int
+    """1 to 8 for users and client ids, 1 or 2 for addresses. 1 is the strongest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

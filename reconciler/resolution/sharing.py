@@ -36,7 +36,9 @@ class SharedWith:
     """Other known clients in one bucket, in the order of entities. ``more`` are not listed."""
 
     clients: tuple[Entity, ...] = ()
+    """Some of the clients."""
     more: int = 0
+    """So many are not listed."""
 
 
 def tags_of(client: KnownClient, level: int) -> Tags:

@@ -46,9 +46,14 @@ class QuotaView:
     """One state to resolve against, and notes about it. ``observed``: ``None`` for manifests alone."""
 
     kind: ViewKind
+    """What was asked: a cluster, a recorded snapshot, the manifests alone, or one of the first two after the plan of the
+    manifests.
+    """
     entities: Mapping[Entity, Quotas]
     cluster: ClusterIdentity = field(default_factory=ClusterIdentity)
+    """``None`` for what is not known."""
     observed: Observed | None = None
+    """When (UTC) and from where the quotas were read. ``None`` for manifests alone."""
     caveats: Caveats = field(default_factory=Caveats)
     notes: tuple[str, ...] = ()
     profiles: Mapping[tuple[Entity, str], str] = field(default_factory=dict)
@@ -94,10 +99,14 @@ class ViewComparison:
     """Two states and whose limits differ between them. ``asked``: how many were asked about. ``None``: all known clients."""
 
     before: QuotaView
+    """The first state."""
     after: QuotaView
+    """The second state."""
     comparison: LimitDifferences
     asked: int | None
+    """``None``: all known clients of both states."""
     notes: tuple[str, ...] = ()
+    """Sentences for people about what the comparison covers and what it does not."""
 
 
 def compare(before: EffectiveQuotas, after: EffectiveQuotas, asked: Iterable[tuple[Entity, Known]]) -> LimitDifferences:

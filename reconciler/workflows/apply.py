@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.apply import ApplySettings, Executor, StepDown, SteppedExecutor, stepping_note
-from reconciler.documents import AuditedRun, audit_text, audit_to_json, failed_audit_to_json
+from reconciler.documents import AuditedRun, audit_line
 from reconciler.errors import FrozenError, GuardRefusedError, NotConfirmedError, RefusedError, StalePlanError, WithheldError
 from reconciler.files import append_line, require_appendable
 from reconciler.logs import log_event
@@ -276,11 +276,11 @@ class AuditFile:
 
     def ended(self, report: ApplyReport) -> None:
         """Add the line of a run with a report. Raises ``FileAccessError``; then the file is as it was."""
-        append_line(self._path, audit_text(audit_to_json(self._run, report, at=self._clock.now())))
+        append_line(self._path, audit_line(self._run, report, at=self._clock.now()))
 
     def broke_off(self, error: BaseException) -> None:
         """Add the line of a run that wrote nothing. Raises ``FileAccessError``."""
-        append_line(self._path, audit_text(failed_audit_to_json(self._run, error, at=self._clock.now())))
+        append_line(self._path, audit_line(self._run, error, at=self._clock.now()))
 
 
 def os_user() -> str:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.documents import RecordedBaseline, baseline_to_json, read_baseline
+from reconciler.documents import BASELINE, RecordedBaseline, baseline_of, read_baseline
 from reconciler.errors import BaselineError, FileAccessError, GitError, UsageError
 from reconciler.files import write_whole
-from reconciler.formats import document_text
 from reconciler.manifest import BrokerFacts, compute_units
 from reconciler.model import (
     ApplyReport,
@@ -62,7 +61,7 @@ def is_clean(report: ApplyReport) -> bool:
 def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
     """Write the baseline whole or not at all. Raises ``FileAccessError``."""
     desired, _ = compute_units(intent.desired, BrokerFacts(brokers=report.divided_among, leaders=report.leaders))
-    write_whole(path, [document_text(baseline_to_json(desired, report.cluster, intent.source(), unmanaged=report.unmanaged))])
+    write_whole(path, [BASELINE.text(baseline_of(desired, report.cluster, intent.source(), unmanaged=report.unmanaged))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,7 @@ class GivenBaseline:
             return Baseline(entities=declared_values(declared_at(self.at, name), current), origin=origin)
         assert self.recorded is not None
         _require_same_cluster(self.name, self.recorded, current.cluster)
-        origin = BaselineOrigin(kind=BaselineKind.FILE, name=self.name, commit=self.recorded.commit)
+        origin = BaselineOrigin(kind=BaselineKind.FILE, name=self.name, commit=self.recorded.source.commit)
         return Baseline(entities=self.recorded.entities, origin=origin, unmanaged=self.recorded.unmanaged)
 
 
@@ -99,10 +98,10 @@ def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | No
 
 
 def _require_same_cluster(name: str, recorded: RecordedBaseline, cluster: ClusterIdentity) -> None:
-    if recorded.cluster_id is None or recorded.cluster_id == cluster.id:
+    if recorded.cluster.id is None or recorded.cluster.id == cluster.id:
         return
     msg = (
-        f"{name} is the baseline of cluster {recorded.cluster_id} ({recorded.cluster_name or 'no name'}), and "
+        f"{name} is the baseline of cluster {recorded.cluster.id} ({recorded.cluster.name or 'no name'}), and "
         f"{cluster.id or 'an unknown one'} answers. Nothing was compared"
     )
     raise BaselineError(msg)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from reconciler.documents import notification_to_json
+from reconciler.documents import NOTIFICATION
 from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 from reconciler.integrations import post_to_webhook
 from reconciler.model import (
@@ -54,7 +54,7 @@ def send_notification(
 
 
 def _body(webhook: Webhook, notification: Notification) -> bytes:
-    document = render_chat_message(notification) if webhook.format is WebhookFormat.SLACK else notification_to_json(notification)
+    document = render_chat_message(notification) if webhook.format is WebhookFormat.SLACK else NOTIFICATION.write(notification)
     return json.dumps(document, ensure_ascii=True, allow_nan=False).encode()
 
 

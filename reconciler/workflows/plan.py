@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from reconciler.documents import plan_digest, plan_to_json
+from reconciler.documents import PLAN, plan_digest
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
 from reconciler.model import CurrentState, GuardStatus, ManifestCommit, Plan, Prune, in_order
@@ -215,7 +215,7 @@ def _judges(
         owner_of = owner_lookup(desired, intent.owners)
         yield lambda plan: judge_policies(
             chosen,
-            PolicyInput(document=plan_to_json(plan), changes=plan.changes, owner_of=owner_of, spec=spec, now=context.now),
+            PolicyInput(document=PLAN.write(plan), changes=plan.changes, owner_of=owner_of, spec=spec, now=context.now),
             accepted=accepted,
             advice=advice,
         )

@@ -13,7 +13,7 @@ from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas, snapshot
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "drift.v2.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "schemas" / "drift.v1.schema.json").read_text())
 
 
 def declares(**rates: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.baseline import baseline_to_json
+from reconciler.documents import BASELINE, baseline_of
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.state import ClusterIdentity, DesiredState
 from tests.support.bad_servers import ScriptedBroker, serving
@@ -120,7 +120,7 @@ def test_the_manifest_that_expects_such_an_id_is_named_on_one_line(folder: Path)
 
 
 def test_a_baseline_of_another_cluster_is_named_on_one_line(folder: Path) -> None:
-    baseline = baseline_to_json(DesiredState(entities={}), ClusterIdentity(name=EVIL, id=EVIL), ManifestCommit())
+    baseline = BASELINE.write(baseline_of(DesiredState(entities={}), ClusterIdentity(name=EVIL, id=EVIL), ManifestCommit()))
     (folder / "baseline.json").write_text(json.dumps(baseline))
     state = json.loads((folder / "now.json").read_text())
     (folder / "now.json").write_text(json.dumps({**state, "cluster": {"name": None, "id": "c2", "kafka_version": None}}))

@@ -124,13 +124,13 @@ def test_what_could_not_be_recorded_is_found_out_before_anything_is_written(
 
 
 def test_a_baseline_of_another_cluster_is_refused(folder: Folder) -> None:
-    from reconciler.documents.baseline import baseline_to_json
+    from reconciler.documents import BASELINE, baseline_of
     from reconciler.formats.canonical import document_text
     from reconciler.model.plan import ManifestCommit
     from reconciler.model.state import ClusterIdentity
     from tests.builders import desired
 
-    other = baseline_to_json(desired(), ClusterIdentity(name="prod", id="another"), ManifestCommit())
+    other = BASELINE.write(baseline_of(desired(), ClusterIdentity(name="prod", id="another"), ManifestCommit()))
     (folder.path / "baseline.json").write_text(document_text(other))
     done = folder.drift()
     assert (done.code, done.out) == (3, "")

@@ -1,5 +1,6 @@
 """Every JSON Schema we ship is one, says which, and is versioned in its name."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
@@ -14,6 +15,18 @@ SCHEMAS = sorted((ROOT / "schemas").glob("*.json"))
 def test_there_are_schemas_and_nothing_else_beside_them():
     assert SCHEMAS
     assert {path.name for path in (ROOT / "schemas").iterdir()} == {path.name for path in SCHEMAS}
+
+
+def test_the_schemas_of_documents_are_what_their_generator_writes():
+    spec = importlib.util.spec_from_file_location("document_schemas", ROOT / "tools" / "document_schemas.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    written = tool.schemas()
+
+    stale = [name for name, text in written.items() if (ROOT / "schemas" / name).read_text(encoding="utf-8") != text]
+    assert stale == [], "run make format, or python tools/document_schemas.py"
 
 
 def test_no_two_schemas_share_an_id():

@@ -8,9 +8,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.documents import snapshot_chunks
-from reconciler.documents.snapshot import read_snapshot, snapshot_to_json
-from reconciler.formats.canonical import document_text
+from reconciler.documents import SNAPSHOT, read_snapshot, snapshot_chunks
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument
 from reconciler.manifest.reading import read_documents
@@ -63,7 +61,7 @@ def test_coloured_text_is_the_same_text(state):
 
 @given(STATES)
 def test_json_written_piece_by_piece_is_the_document_of_a_snapshot(state):
-    assert "".join(snapshot_chunks(current(state))) == document_text(snapshot_to_json(current(state)))
+    assert "".join(snapshot_chunks(current(state))) == SNAPSHOT.text(current(state))
 
 
 @given(state=STATES)

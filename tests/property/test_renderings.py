@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from reconciler.documents.plan import plan_from_json, plan_to_json
+from reconciler.documents import PLAN
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_check import load_schema
 from reconciler.model.entity import DEFAULT, Entity, escaped
@@ -190,9 +190,9 @@ def test_a_comment_keeps_to_its_budget_and_names_every_guard_and_removal(one: Pl
 
 @given(PLANS)
 def test_a_plan_document_reads_back_as_the_plan(one: Plan) -> None:
-    document = json.loads(document_text(plan_to_json(one)))
+    document = json.loads(PLAN.text(one))
     PLAN_SCHEMA.validate(document)
-    assert plan_from_json(document) == one
+    assert PLAN.build(document) == one
 
 
 @given(PLANS)

@@ -9,15 +9,17 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.documents.resolve import answer_json_lines, answer_to_json
+from reconciler.documents.resolve import RESOLVE, answer_json_lines
 from reconciler.model.effect import OTHER, Direction, KnownClient
 from reconciler.model.entity import DEFAULT, Entity, EntityName
+from reconciler.resolution import Resolution
 from reconciler.resolution.effective_quotas import KEYS, EffectiveQuotas, ResolveOptions, RungStatus
 from reconciler.resolution.views import LimitDifferences, compare, compare_known
 from tests.support.quota_walk import Names, limit_of, tags_of
 
 Table = Mapping[Names, Mapping[str, float]]
 
+ANSWER = RESOLVE.codec.row(Resolution)
 NAMES = ["a", "b", "<default>"]
 PARTS: list[EntityName | None] = [None, DEFAULT, *NAMES]
 SHAPES = [(u, c) for u in PARTS for c in PARTS if (u, c) != (None, None)]
@@ -191,7 +193,8 @@ def test_lines_put_together_are_the_answers_and_can_be_asked_again(
         lines = list(answer_json_lines(answers, asked, wanted, seen=lambda _: None))
         assert all(line.endswith("}\n") and line.count("\n") == 1 for line in lines)
         assert [json.loads(line) for line in lines] == [
-            {"format_version": "1.1", **answer_to_json(answers.answer(entity, wanted))} for entity, _ in asked
+            {"format_version": "1.0", **RESOLVE.codec.row(Resolution).write(answers.answer(entity, wanted))}
+            for entity, _ in asked
         ]
     assert {entity for entity, _ in asked} >= set(answers.quotas)
     # What holds for a listed user's other client ids is in the list too, or the same as without one.

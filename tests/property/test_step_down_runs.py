@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from reconciler.apply.executor import ApplySettings
 from reconciler.apply.stepping import StepDown, SteppedExecutor
-from reconciler.documents import plan_digest
-from reconciler.documents.apply_report import apply_report_from_json, apply_report_to_json
-from reconciler.formats.canonical import document_text
+from reconciler.documents import APPLY_REPORT, plan_digest
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import Entity
 from reconciler.model.plan import ApplyReport, ApplyResult
@@ -86,7 +84,7 @@ def test_a_run_interrupted_at_any_step_can_be_undone_or_gone_on_with(
 ) -> None:
     cluster = FakeCluster(before)
     report = run(cluster, after, factor, Clock(interrupt_at=step))
-    read = apply_report_from_json(json.loads(document_text(apply_report_to_json(report))))
+    read = APPLY_REPORT.build(json.loads(APPLY_REPORT.text(report)))
     back = plan_way_back(read, cluster.entities, scope=Scope())
     undone = FakeCluster(cluster.entities)
     if back.changes:

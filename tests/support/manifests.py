@@ -6,8 +6,7 @@ import datetime
 import json
 from collections.abc import Mapping
 
-from reconciler.documents.snapshot import snapshot_to_json
-from reconciler.formats.canonical import document_text
+from reconciler.documents import SNAPSHOT
 from reconciler.model.entity import Entity
 from reconciler.model.state import ClusterIdentity, CurrentState, Observed, ObservedFrom
 from reconciler.model.units import LeaderSpread
@@ -55,4 +54,4 @@ def snapshot(
         brokers=brokers,
         leaders=leaders,
     )
-    return document_text(snapshot_to_json(state))
+    return SNAPSHOT.text(state)

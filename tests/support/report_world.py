@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.documents.baseline import RecordedBaseline
+from reconciler.documents import RecordedBaseline
 from reconciler.errors import UnreachableError
 from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, Throttling
 from reconciler.features.insight.report.overview import ClusterOverview, Overview
@@ -91,7 +91,9 @@ def cluster_of(
     if baseline is not None:
         known = frozenset({client("mirror-maker")})
         title = ForeignText(name)
-        recorded = RecordedBaseline(cluster_id=None, cluster_name=title, commit="1a2b3c4", entities=baseline, unmanaged=known)
+        recorded = RecordedBaseline(
+            cluster=ClusterIdentity(name=title), source=ManifestCommit(commit="1a2b3c4"), entities=baseline, unmanaged=known
+        )
     given = None if recorded is None else GivenBaseline(name="baseline.json", recorded=recorded)
     return overview_of(intent(name, *entities, scope=scope), state, source=FakeCluster(live), baseline=given)
 

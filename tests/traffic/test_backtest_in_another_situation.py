@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.documents.backtest import backtest_from_json, backtest_to_json
+from reconciler.documents import BACKTEST
 from reconciler.formats.schema_check import load_schema
 from tests.support.command import Command, Done, invoke
 from tests.support.recorder_lines import header, write_members
@@ -80,7 +80,7 @@ def document(done: Done) -> dict[str, Any]:
     assert done.code == 0, done.err
     data: dict[str, Any] = done.json()
     jsonschema.Draft202012Validator(load_schema("backtest")).validate(data)
-    assert backtest_to_json(backtest_from_json(data))["simulation"] == data["simulation"]
+    assert BACKTEST.write(BACKTEST.build(data))["simulation"] == data["simulation"]
     return data
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from reconciler.documents.backtest import backtest_to_json
+from reconciler.documents import BACKTEST
 from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_check import load_schema
 from reconciler.model import BacktestReport, Verdict
@@ -198,7 +198,7 @@ def test_results_are_the_same_bytes_for_any_partitioning(
             (folder / f"kafka-request.log.{part}").write_text("".join(lines[part::parts]), encoding="utf-8")
         spark.conf.set("spark.sql.shuffle.partitions", shuffle)
         report, rows = replayed(folder, quotas, {}, spark=on)
-        document = backtest_to_json(report)
+        document = BACKTEST.write(report)
         jsonschema.Draft202012Validator(load_schema("backtest")).validate(document)
         provenance = document["provenance"]
         assert isinstance(provenance, dict)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from reconciler.documents.backtest import backtest_to_json
+from reconciler.documents import BACKTEST
 from reconciler.formats.schema_check import load_schema
 from reconciler.model.entity import Entity
 from tests.support.command import Command, invoke
@@ -98,7 +98,7 @@ def judged(spark: SparkSession, logs: Path, *, exact: bool) -> dict[str, Any]:
         report = Backtest(recorded, BacktestRequest(current=None, proposed=quotas, declared=quotas, exact=exact)).report()
     finally:
         recorded.close()
-    return backtest_to_json(report)
+    return BACKTEST.write(report)
 
 
 def test_cells_cannot_be_asked_for_requests_or_compacted_again(tmp_path: Path) -> None:

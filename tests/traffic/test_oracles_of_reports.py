@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reconciler.documents.backtest import backtest_to_json
+from reconciler.documents import BACKTEST
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
@@ -64,7 +64,7 @@ def report(recorded: TrafficSource, *, exact: bool = False) -> str:
         found = Backtest(recorded, question).report()
     finally:
         recorded.close()
-    return document_text(backtest_to_json(replace(found, provenance=replace(found.provenance, files=(), source="traffic"))))
+    return document_text(BACKTEST.write(replace(found, provenance=replace(found.provenance, files=(), source="traffic"))))
 
 
 @pytest.fixture

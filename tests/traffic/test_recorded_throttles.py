@@ -326,13 +326,12 @@ def test_mutations_at_the_pace_of_their_old_limit_are_not_clear(
 
 
 def test_the_json_report_has_which_groups_were_throttled(tmp_path: Path) -> None:
-    from reconciler.documents import backtest_to_json
-    from reconciler.documents.backtest import backtest_from_json
+    from reconciler.documents import BACKTEST
 
     found = report(as_log(tmp_path, steady(NEAR, throttled=[4, 5])), limits(OLD), limits(HIGHER))
-    document = json.loads(json.dumps(backtest_to_json(found)))
+    document = json.loads(json.dumps(BACKTEST.write(found)))
     assert [row["censored"] for row in document["verdicts"]] == [True]
-    assert [row.recorded.censored for row in backtest_from_json(document).verdicts] == [True]
+    assert [row.recorded.censored for row in BACKTEST.build(document).verdicts] == [True]
 
 
 @given(

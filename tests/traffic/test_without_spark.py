@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from reconciler.documents.backtest import backtest_to_json
+from reconciler.documents import BACKTEST
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.traffic.kinds import Kind
 from tests.support import all_kinds
@@ -146,7 +146,7 @@ def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bo
             capacity={"producer_byte_rate": 1e6},
         )
         one = Backtest(recorded, question)
-        return json.dumps(backtest_to_json(one.report())), list(one.request_lines()) if asked else []
+        return json.dumps(BACKTEST.write(one.report())), list(one.request_lines()) if asked else []
     finally:
         recorded.close()
 

@@ -219,12 +219,12 @@ def run(args: BacktestArguments) -> Result:
 
 def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Result:
     """A report in each of ``FORMATS``."""
-    from reconciler.documents import backtest_to_json
+    from reconciler.documents import BACKTEST
     from reconciler.render import answer, backtest_view
 
     return Result(
         view=lambda: backtest_view(report, details=details),
-        document=lambda: backtest_to_json(report),
+        document=lambda: BACKTEST.write(report),
         # Readers of a list of findings get the answer as its first finding.
         findings=lambda: (answer(report), *report.findings),
         forms=forms_of_backtest(report),

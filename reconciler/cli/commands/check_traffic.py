@@ -33,7 +33,7 @@ class CheckTrafficArguments:
 
 def run(args: CheckTrafficArguments) -> Result:
     """Check; exit 1 for a check that is as bad as ``--fail-on``."""
-    from reconciler.documents import contract_to_json
+    from reconciler.documents import TRAFFIC_CHECK
     from reconciler.model import Severity
     from reconciler.render import contract_lines
     from reconciler.workflows import TrafficCheckRequest, check_traffic
@@ -53,5 +53,5 @@ def run(args: CheckTrafficArguments) -> Result:
     return Result(
         exit=exit_codes.NOT_DONE if report.fails(Severity(args.fail_on)) else exit_codes.DONE,
         view=lambda: contract_lines(report),
-        document=lambda: contract_to_json(report),
+        document=lambda: TRAFFIC_CHECK.write(report),
     )

@@ -47,7 +47,6 @@ class DriftArguments:
 def run(args: DriftArguments) -> Result:
     """Compare; exit 2 for differences with ``--detailed-exitcode``, and 1 for errors in the manifests of isolated owners."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.documents import DRIFT_FORMAT_VERSION
     from reconciler.workflows import References, with_lint
 
     args.clusters.check(current=args.current)
@@ -61,17 +60,17 @@ def run(args: DriftArguments) -> Result:
         def compare(intent: Intent) -> Result:
             return _result(args, _drift(args, with_lint(intent), baseline.given(intent.trusted), ignore, progress))
 
-        return result_for(wanted, compare, args.format, args.out, version=DRIFT_FORMAT_VERSION)
+        return result_for(wanted, compare, args.format, args.out)
 
 
 def _result(args: DriftArguments, drift: Drift) -> Result:
-    from reconciler.documents import drift_to_json
+    from reconciler.documents import DRIFT
     from reconciler.render import drift_outputs, drift_view, findings_of_drift
 
     return Result(
         exit=_exit_code(args, drift),
         view=lambda: drift_view(drift, show_unmanaged=args.show_unmanaged),
-        document=lambda: drift_to_json(drift),
+        document=lambda: DRIFT.write(drift),
         findings=lambda: (*findings_of_drift(drift), *drift.findings),
         forms={"outputs": lambda: drift_outputs(drift)},
         beside=drift.findings,

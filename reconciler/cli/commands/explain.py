@@ -21,7 +21,7 @@ class ExplainArguments:
 
 def run(args: ExplainArguments) -> Result:
     """One explanation, or without an id all of them in a line each."""
-    from reconciler.documents import explanations_to_json
+    from reconciler.documents import EXPLANATIONS, ExplanationList
     from reconciler.render import explanation_lines, index_lines
     from reconciler.workflows import explain_id, explanations
 
@@ -29,5 +29,5 @@ def run(args: ExplainArguments) -> Result:
     chosen = [explain_id(args.id)] if args.id else list(explanations().values())
     return Result(
         view=lambda: explanation_lines(chosen[0], width=width) if args.id else index_lines(chosen, width=width),
-        document=lambda: explanations_to_json(chosen),
+        document=lambda: EXPLANATIONS.write(ExplanationList(explanations=tuple(chosen))),
     )

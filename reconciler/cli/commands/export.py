@@ -43,7 +43,7 @@ class ExportArguments:
 def run(args: ExportArguments) -> Result:
     """Read the cluster, and write the files."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.documents import findings_to_json
+    from reconciler.documents import FINDINGS, FindingList
     from reconciler.resolution import callback_notes
     from reconciler.workflows import (
         Split,
@@ -98,7 +98,7 @@ def run(args: ExportArguments) -> Result:
     return Result(
         beside=findings if args.format == "text" else (),
         view=lambda: _lines(result),
-        document=lambda: findings_to_json(findings, counts),
+        document=lambda: FINDINGS.write(FindingList.of(findings, counts)),
     )
 
 

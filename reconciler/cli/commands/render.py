@@ -46,10 +46,10 @@ def _is_report(text: str) -> bool:
 
 
 def _summary_of_report(text: str, name: str) -> str:
-    from reconciler.documents import read_apply_summary
+    from reconciler.documents import APPLY_SUMMARY
     from reconciler.render import apply_markdown, state_of_report
 
-    summary = read_apply_summary(text, name=name)
+    summary = APPLY_SUMMARY.read(text, name=name)
     _, sentence = state_of_report(summary, name=name)
     return apply_markdown(summary, sentence, budget=renderings.SUMMARY_BUDGET)
 

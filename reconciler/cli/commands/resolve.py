@@ -139,12 +139,12 @@ def _wanted(args: ResolveArguments) -> ResolveOptions:
 
 def _one(args: ResolveArguments, view: QuotaView, entity: Entity, wanted: ResolveOptions, sources: Sources) -> Result:
     """The answer for one entity."""
-    from reconciler.documents import resolution_to_json
+    from reconciler.documents import RESOLVE, ResolveAnswer
     from reconciler.workflows import is_unknown, notes_about
 
     answers = view.answers()
     resolution = answers.answer(entity, wanted)
-    notes = (*view.notes, *notes_about(resolution, answers))
+    answer = ResolveAnswer(view=view, resolution=resolution, more_notes=tuple(notes_about(resolution, answers)))
 
     def lines() -> Iterator[Block]:
         from reconciler.render import ladders_of, line, note_lines, resolution_lines, view_title
@@ -154,15 +154,15 @@ def _one(args: ResolveArguments, view: QuotaView, entity: Entity, wanted: Resolv
         yield from resolution_lines(resolution, every_key=True)
         yield line()
         yield from ladders_of((resolution,))
-        yield from note_lines(notes)
+        yield from note_lines(answer.notes)
 
     return Result(
         exit=exit_codes.NOT_DONE if is_unknown(resolution) else exit_codes.DONE,
         beside=sources.findings,
         view=lines,
-        document=lambda: resolution_to_json(view, resolution, notes_about(resolution, answers)),
+        document=lambda: RESOLVE.write(answer),
         forms={"jsonl": lambda: _json_lines(answers, [(entity, resolution.client)], wanted, _Seen())},
-        notes=_notes_aside(args, notes),
+        notes=_notes_aside(args, answer.notes),
     )
 
 
@@ -202,7 +202,7 @@ def _many(
 
 def _comparison(args: ResolveArguments, compared: ViewComparison, sources: Sources) -> Result:
     """Two states compared."""
-    from reconciler.documents import comparison_to_json
+    from reconciler.documents import RESOLVE_DIFF
     from reconciler.render import comparison_lines
 
     code = exit_codes.DIFFERENCES if args.detailed_exitcode and compared.comparison.clients else exit_codes.DONE
@@ -210,7 +210,7 @@ def _comparison(args: ResolveArguments, compared: ViewComparison, sources: Sourc
         exit=code if compared.comparison.unknown is None else exit_codes.NOT_DONE,
         beside=sources.findings,
         view=lambda: comparison_lines(compared),
-        document=lambda: comparison_to_json(compared),
+        document=lambda: RESOLVE_DIFF.write(compared),
     )
 
 

@@ -66,7 +66,7 @@ def run(args: ValidateArguments) -> Result:
 
 
 def _result(args: ValidateArguments, checked: Validation) -> Result:
-    from reconciler.documents import findings_to_json
+    from reconciler.documents import FINDINGS, FindingList
     from reconciler.render import validation_lines
 
     counts, width = _counts(checked), output.text_width(sys.stdout)
@@ -78,7 +78,7 @@ def _result(args: ValidateArguments, checked: Validation) -> Result:
     return Result(
         exit=exit_codes.DONE,
         view=lines,
-        document=lambda: findings_to_json(checked.findings, counts),
+        document=lambda: FINDINGS.write(FindingList.of(checked.findings, counts)),
         findings=lambda: checked.findings,
         forms=forms_of_findings(checked.findings),
     )

@@ -41,7 +41,7 @@ class ImportArguments:
 def run(args: ImportArguments) -> Result:
     """Convert; exit 1 when nothing was written."""
     from reconciler.cli.progress import PatientProgress
-    from reconciler.documents import findings_to_json
+    from reconciler.documents import FINDINGS, FindingList
     from reconciler.features.importing.conversion import import_files
 
     with PatientProgress() as progress:
@@ -55,7 +55,7 @@ def run(args: ImportArguments) -> Result:
     return Result(
         exit=exit_codes.DONE if result.written else exit_codes.NOT_DONE,
         view=lambda: _lines(result, args.folder, partial=args.partial),
-        document=lambda: findings_to_json(result.findings, counts),
+        document=lambda: FINDINGS.write(FindingList.of(result.findings, counts)),
         findings=lambda: result.findings,
     )
 

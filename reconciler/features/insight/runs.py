@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from reconciler.documents import checked, cluster_from_json, moment_from_json, parse
+from reconciler.documents import VALUES, Document, parse, row
 from reconciler.errors import FileAccessError
-from reconciler.model import ClusterIdentity, ManifestCommit, escaped
+from reconciler.model import ClusterIdentity, Count, ManifestCommit, escaped
 from reconciler.workflows import TrustedFiles
 
 MOST_RUNS: Final = 200
@@ -24,10 +25,14 @@ _MOST_NOTES: Final = 5
 class RunCounts:
     """How many entities a run wrote, and what became of the others."""
 
-    applied: int = 0
-    failed: int = 0
-    unknown: int = 0
-    not_attempted: int = 0
+    applied: Count = 0
+    """Entities whose change was written."""
+    failed: Count = 0
+    """Entities whose change the cluster refused."""
+    unknown: Count = 0
+    """Entities whose change was sent without an answer, and whose state could not be read afterwards."""
+    not_attempted: Count = 0
+    """Entities whose change was never sent."""
 
     @property
     def words(self) -> tuple[tuple[str, int], ...]:
@@ -40,21 +45,34 @@ class RunCounts:
 class RunRecord:
     """One run of an audit file."""
 
-    file: str
+    file: str = ""
+    """The audit file."""
     started: datetime.datetime
+    """UTC."""
     ended: datetime.datetime
+    """UTC."""
     command: str
+    """The command that ran."""
     cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
     result: str
     """``done``, ``nothing_to_do``, ``refused``, ``partial`` or ``failed``."""
     failure_reason: str | None
+    """Machine-readable word for the cause of a failure, such as guard, stale-plan or unreachable. ``None`` after a success."""
     verified: bool
+    """True when every broker showed the written values when they were read back."""
     validate_only: bool
+    """True when the brokers only validated the changes and nothing was written."""
     counts: RunCounts
+    """Number of entities by the status of their change."""
     accepted: tuple[str, ...]
+    """Guards that tripped and were accepted."""
     principal: str | None
+    """Name that the client settings give. ``None`` when they have none."""
     os_user: str
+    """Account of the process."""
     source: ManifestCommit
+    """The commit of the manifests, when they are in git."""
 
     @property
     def has_written(self) -> bool:
@@ -66,6 +84,21 @@ class RunRecord:
         if self.cluster.id is not None and cluster.id is not None:
             return self.cluster.id == cluster.id
         return self.cluster.name is not None and self.cluster.name == cluster.name
+
+
+_RECORD: Final = Document(
+    cls=RunRecord,
+    name="audit",
+    title="",
+    codec=VALUES.extended(
+        {
+            RunRecord: row(
+                "started ended command cluster result failure_reason verified validate_only summary=counts accepted principal "
+                "os_user source"
+            )
+        }
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +144,7 @@ def _audit(name: str) -> tuple[list[RunRecord], int, list[str]]:
                 if not line.strip():
                     continue
                 try:
-                    kept.append(_run(parse(line), name))
+                    kept.append(dataclasses.replace(_RECORD.build(parse(line)), file=name))
                     total += 1
                 except (ValueError, RecursionError) as error:
                     bad += 1
@@ -123,25 +156,3 @@ def _audit(name: str) -> tuple[list[RunRecord], int, list[str]]:
     if bad > _MOST_NOTES:
         wrong.append(f"{escaped(name)}: {bad - _MOST_NOTES} more lines like these are left out")
     return list(kept), total - len(kept), wrong
-
-
-def _run(data: object, file: str) -> RunRecord:
-    """The run of a line. Raises ``ForeignVersionError``, and ``FieldError`` that names the field."""
-    document = checked(data, "audit")
-    counts: Mapping[str, Any] = document["summary"]
-    return RunRecord(
-        file=file,
-        started=moment_from_json(document["started"], "started"),
-        ended=moment_from_json(document["ended"], "ended"),
-        command=document["command"],
-        cluster=cluster_from_json(document["cluster"]),
-        result=document["result"],
-        failure_reason=document["failure_reason"],
-        verified=document["verified"],
-        validate_only=document["validate_only"],
-        counts=RunCounts(**{name: counts[name] for name in ("applied", "failed", "unknown", "not_attempted")}),
-        accepted=tuple(document["accepted"]),
-        principal=document["principal"],
-        os_user=document["os_user"],
-        source=ManifestCommit(commit=document["source"]["commit"], dirty=document["source"]["dirty"]),
-    )

@@ -203,14 +203,14 @@ def _print_dry_run(args: CommentArguments) -> int:
 
 def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
     from reconciler.cli.renderings import places
-    from reconciler.documents import read_backtest
+    from reconciler.documents import BACKTEST
     from reconciler.features.pull_requests.comment import body_content, read_body
     from reconciler.features.pull_requests.forges import comment_links
 
     if args.body is None:
         return None
     body = read_body(_body_text(args.body), name="standard input" if args.body == "-" else args.body)
-    report = read_backtest(output.read_file(Path(args.backtest)), name=args.backtest) if args.backtest else None
+    report = BACKTEST.read(output.read_file(Path(args.backtest)), name=args.backtest) if args.backtest else None
     links = comment_links(target, commit=args.commit, report=args.html_report, docs=args.docs_url, places=places())
     name = args.backtest or ""
     today = datetime.datetime.now(tz=datetime.UTC).date()
@@ -227,13 +227,12 @@ def _body_text(name: str) -> str:
 
 
 def _status(args: CommentArguments) -> CommentStatus:
-    from reconciler.documents import read_apply_summary
+    from reconciler.documents import APPLY_SUMMARY
     from reconciler.render import CommentState, CommentStatus, state_of_report
 
     if args.report:
-        state, detail = state_of_report(
-            read_apply_summary(output.read_file(Path(args.report)), name=args.report), name=args.report
-        )
+        summary = APPLY_SUMMARY.read(output.read_file(Path(args.report)), name=args.report)
+        state, detail = state_of_report(summary, name=args.report)
         return CommentStatus(state=state, detail=detail, commit=args.commit)
     return CommentStatus(state=CommentState(args.state or "planned"), commit=args.commit)
 

@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from reconciler.documents import read_findings, read_plan
+from reconciler.documents import FINDINGS, read_plan
 from reconciler.errors import FileAccessError, ForgeError
 from reconciler.features.pull_requests.posted_comment import Comment
 from reconciler.model import BacktestReport, Finding, Plan
@@ -86,7 +86,7 @@ class CommentRequest:
     author: str
     """Only comments of this login are ours."""
     newest: str | None = None
-    """The newest commit of the pull request; a plan of another one is outdated."""
+    """The newest commit of the pull request. A plan of another one is outdated."""
     only_existing: bool = False
     """Change a comment that is there, and make none."""
 
@@ -126,7 +126,7 @@ def read_body(text: str, *, name: str) -> CommentBody:
     if text.lstrip()[:1] == "{":
         if _is_plan(text):
             return CommentBody(name=name, plan=read_plan(text, name=name))
-        return CommentBody(name=name, findings=read_findings(text, name=name))
+        return CommentBody(name=name, findings=FINDINGS.read(text, name=name).findings)
     if size((text,)) > BUDGET + 1:
         raise FileAccessError(
             f"{name} has {len(text.encode())} bytes. A body has {BUDGET} at most: make it anew with this version"

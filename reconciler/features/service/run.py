@@ -18,7 +18,7 @@ from typing import Final, TextIO
 
 import reconciler
 from reconciler.apply import ApplySettings
-from reconciler.documents import apply_report_to_json
+from reconciler.documents import APPLY_REPORT
 from reconciler.errors import ReconcilerError, UsageError
 from reconciler.features.service.cluster_loops import ClusterLoops, LoopRequests
 from reconciler.features.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
@@ -31,7 +31,6 @@ from reconciler.features.service.shared_manifests import ManifestsOfCluster, Sha
 from reconciler.features.service.signal_requests import SignalRequests
 from reconciler.features.service.watch import Manifests, Watch
 from reconciler.files import write_whole
-from reconciler.formats import document_text
 from reconciler.integrations import MetricsOfClusters, RunMetrics
 from reconciler.logs import Datum
 from reconciler.model import ApplyReport, ClusterFailure, Plan, Severity, slug_of
@@ -297,4 +296,4 @@ class AuditSink:
             self._audit.ended(report)
         self._told = summary
         if self._report_path is not None and report.wrote:
-            write_whole(self._report_path, [document_text(apply_report_to_json(report))])
+            write_whole(self._report_path, [APPLY_REPORT.text(report)])

@@ -148,8 +148,9 @@ def _next(args: InitArguments, made: Made) -> list[str]:
 
 
 def _document(args: InitArguments, made: Made) -> dict[str, Json]:
-    from reconciler.documents import finding_to_json
+    from reconciler.documents import VALUES
     from reconciler.formats import FORMAT_VERSION
+    from reconciler.model import Finding
 
     return {
         "format_version": FORMAT_VERSION,
@@ -157,7 +158,7 @@ def _document(args: InitArguments, made: Made) -> dict[str, Json]:
         "files": [*made.files],
         "clusters": [*made.clusters],
         "placeholders": [*made.placeholders],
-        "findings": [finding_to_json(finding) for finding in made.export.findings] if made.export else [],
+        "findings": [VALUES.kind(Finding).written(finding) for finding in made.export.findings] if made.export else [],
         "next": [*_next(args, made)],
     }
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.documents.baseline import RecordedBaseline
+from reconciler.documents import RecordedBaseline
 from reconciler.errors import BaselineError, UnreachableError
 from reconciler.features.insight.report.overview import ClusterOverview, EntityOverview
 from reconciler.features.insight.report.reading import (
@@ -96,7 +96,7 @@ def test_one_cluster_without_a_way_to_it_stops_no_other() -> None:
 
 
 def test_a_baseline_of_another_cluster_is_refused() -> None:
-    recorded = RecordedBaseline(cluster_id=ForeignText("another"), cluster_name=ForeignText("x"), commit=None, entities={})
+    recorded = RecordedBaseline(cluster=ClusterIdentity(id=ForeignText("another"), name=ForeignText("x")), entities={})
     with pytest.raises(BaselineError):
         overview_of(
             intent("c"), current({}), source=FakeCluster(), baseline=GivenBaseline(name="baseline.json", recorded=recorded)

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from reconciler.features.insight.report import page as report_page
-from reconciler.features.insight.report.document import overview_to_json
+from reconciler.features.insight.report.document import REPORT
 from reconciler.features.insight.report.overview import ClusterOverview, Overview
 from reconciler.features.insight.report.page import embedded, overview_lines, report_html
 from reconciler.model.cluster_outcome import ClusterFailure
@@ -27,7 +27,7 @@ from tests.builders import declared, user
 from tests.support import report_world
 from tests.support.markdown_views import Seen, seen
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "report.v2.schema.json").read_text("utf-8"))
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "report.v1.schema.json").read_text("utf-8"))
 COMPANY = report_world.company()
 PAGE_JS = str(Path(report_page.__file__).parent / "page")
 SCRIPT = page_script(PAGE_JS)
@@ -46,7 +46,7 @@ def rows_under(overview: Overview, place: str) -> list[list[str]]:
 
 
 def document(overview: Overview) -> dict[str, Any]:
-    found = json.loads(json.dumps(overview_to_json(overview)))
+    found = json.loads(json.dumps(REPORT.write(overview)))
     jsonschema.Draft202012Validator(SCHEMA, format_checker=jsonschema.FormatChecker()).validate(found)
     return dict(found)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reconciler.documents.audit import AuditedRun, audit_text, failed_audit_to_json
+from reconciler.documents import AuditedRun, audit_line
 from reconciler.errors import FileAccessError, UnreachableError
 from reconciler.features.insight.runs import MOST_RUNS, read_runs
 from reconciler.model.state import ClusterIdentity
@@ -17,7 +18,8 @@ from tests.builders import NOON
 def line(minute: int, **changes: Any) -> str:
     """A line as ``apply --audit`` writes it."""
     run = AuditedRun(command="apply", started=NOON, os_user="ci", cluster=ClusterIdentity(name="prod"))
-    return audit_text(failed_audit_to_json(run, UnreachableError("no"), at=NOON.replace(minute=minute)) | changes) + "\n"  # type: ignore[operator]  # any JSON
+    line = json.loads(audit_line(run, UnreachableError("no"), at=NOON.replace(minute=minute)))
+    return json.dumps({**line, **changes}) + "\n"
 
 
 @pytest.fixture

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.documents import plan_digest
-from reconciler.documents.plan import plan_to_json
-from reconciler.formats.canonical import document_text
+from reconciler.documents import PLAN, plan_digest
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.sticky_comment import LIMIT
 from tests.builders import plan, user
@@ -37,7 +35,7 @@ def github() -> Iterator[GitHubServer]:
 def folder(tmp_path) -> Path:
     event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
     (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
-    (tmp_path / "plan.json").write_text(document_text(plan_to_json(planned("alice"))), encoding="utf-8")
+    (tmp_path / "plan.json").write_text(PLAN.text(planned("alice")), encoding="utf-8")
     return tmp_path
 
 
@@ -173,7 +171,7 @@ def test_a_report_that_is_none_is_refused(folder, github, content):
 
 def test_a_plan_of_5000_changes_stays_within_the_limit_and_says_where_the_rest_is(folder, github):
     many = planned(*(f"team-{n:04d}-{'😀' * 20}" for n in range(5_000)))
-    (folder / "many.json").write_text(document_text(plan_to_json(many)), encoding="utf-8")
+    (folder / "many.json").write_text(PLAN.text(many), encoding="utf-8")
 
     done = comment(folder, github, "many.json", "--label", "-".join("abcdefghij"))
 
@@ -186,7 +184,7 @@ def test_a_plan_of_5000_changes_stays_within_the_limit_and_says_where_the_rest_i
 
 def test_names_of_strangers_stay_text_and_are_found_again(folder, github):
     names = planned(*{name for name in HOSTILE if name and name != "\ud800"})
-    (folder / "names.json").write_text(document_text(plan_to_json(names)), encoding="utf-8")
+    (folder / "names.json").write_text(PLAN.text(names), encoding="utf-8")
 
     comment(folder, github, rendered(folder, "names.json"))
     done = comment(folder, github, "--state", "applying", "--cluster", "prod", "--format", "json")

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.documents import plan_digest
-from reconciler.documents.plan import plan_to_json
-from reconciler.formats.canonical import document_text
+from reconciler.documents import PLAN, plan_digest
 from reconciler.model.plan import Action, Change, KeyChange, Reason
 from tests.builders import plan, user
 from tests.support.command import Done, invoke
@@ -32,7 +30,7 @@ def save_plan(folder: Path, *names: str, key: str = "producer_byte_rate", remove
     made = plan(*changes)
 
     made = dataclasses.replace(made, digest=plan_digest(made.cluster.id, changes))
-    (folder / "plan.json").write_text(document_text(plan_to_json(made)), encoding="utf-8")
+    (folder / "plan.json").write_text(PLAN.text(made), encoding="utf-8")
 
 
 def job(url: str, **more: str) -> dict[str, str]:

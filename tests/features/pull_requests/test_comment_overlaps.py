@@ -12,10 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from reconciler.documents import plan_digest
-from reconciler.documents.plan import plan_to_json
+from reconciler.documents import PLAN, plan_digest
 from reconciler.features.pull_requests.overlaps import MOST_REQUESTS
-from reconciler.formats.canonical import document_text
 from reconciler.model.entity import DEFAULT
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.comment_entities import entities_line, hidden_entities
@@ -48,7 +46,7 @@ def github() -> Iterator[GitHubServer]:
 
 
 def comment(folder: Path, server: GitHubServer, made: Plan, *options: str) -> Done:
-    (folder / "plan.json").write_text(document_text(plan_to_json(made)), encoding="utf-8")
+    (folder / "plan.json").write_text(PLAN.text(made), encoding="utf-8")
     arguments = ("plan.json", "--pull-request", str(NUMBER), "--commit", HEAD, *options)
     return invoke("comment", *arguments, cwd=folder, env=variables(server.url))
 
@@ -87,7 +85,7 @@ def test_the_comment_names_the_other_pull_request_and_the_entity(tmp_path: Path,
 def test_a_merge_request_of_gitlab_is_compared_too(tmp_path: Path) -> None:
     with gitlab.gitlab_server() as server:
         server.open_beside(12, body_of(tmp_path, planned("alice")), name=gitlab.BOT)
-        (tmp_path / "plan.json").write_text(document_text(plan_to_json(planned("alice"))), encoding="utf-8")
+        (tmp_path / "plan.json").write_text(PLAN.text(planned("alice")), encoding="utf-8")
         environment = {
             "GITLAB_CI": "true", "CI_API_V4_URL": server.url, "CI_PROJECT_ID": gitlab.PROJECT_ID, "GITLAB_TOKEN": gitlab.TOKEN,
             "CI_MERGE_REQUEST_IID": str(gitlab.NUMBER), "CI_COMMIT_SHA": gitlab.HEAD,

@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents.backtest import backtest_to_json
-from reconciler.documents.findings import findings_to_json
-from reconciler.documents.plan import plan_digest, plan_to_json
+from reconciler.documents import BACKTEST, FINDINGS, PLAN, FindingList, plan_digest
 from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.comment import body_content, read_body
-from reconciler.formats.canonical import document_text
 from reconciler.model import (
     BacktestReport,
     FailedBucket,
@@ -73,7 +70,7 @@ def folder(tmp_path: Path) -> Path:
     event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
     (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
     (tmp_path / "body.md").write_text(plan_markdown(planned("alice"), with_data=True), encoding="utf-8")
-    (tmp_path / "backtest.json").write_text(document_text(backtest_to_json(report())), encoding="utf-8")
+    (tmp_path / "backtest.json").write_text(BACKTEST.text(report()), encoding="utf-8")
     return tmp_path
 
 
@@ -110,7 +107,7 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
 
 
 def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, github: GitHubServer) -> None:
-    (folder / "other.json").write_text(json.dumps({"format_version": "2.0"}), encoding="utf-8")
+    (folder / "other.json").write_text(json.dumps({"format_version": "1.0"}), encoding="utf-8")
     for arguments, code, said in (
         (("--state", "applied", "--backtest", "backtest.json"), 64, "--backtest adds to a plan"),
         (("body.md", "--backtest", "missing.json"), 1, "cannot read missing.json"),
@@ -128,18 +125,18 @@ def content_of(text: str, cluster: str | None = None, found: BacktestReport | No
 
 def merged(one: Plan, found: BacktestReport) -> Content:
     """From the plan as JSON, which is always merged."""
-    return content_of(document_text(plan_to_json(one)), found=found)
+    return content_of(PLAN.text(one), found=found)
 
 
 def test_a_plan_as_json_and_its_markdown_make_the_same_comment() -> None:
     one = planned("alice", "bob")
     assert content_of(plan_markdown(one, with_data=True), found=report()) == merged(one, report())
-    assert content_of(plan_markdown(one, with_data=True)) == content_of(document_text(plan_to_json(one)))
+    assert content_of(plan_markdown(one, with_data=True)) == content_of(PLAN.text(one))
 
 
 def test_findings_as_json_are_a_comment_too() -> None:
     finding = Finding(id="bad", severity=Severity.ERROR, message="wrong")
-    content = content_of(document_text(findings_to_json([finding])), cluster="prod")
+    content = content_of(FINDINGS.text(FindingList.of([finding])), cluster="prod")
     assert (content.marker.kind, content.marker.cluster, content.marker.verdict) == ("findings", "prod", "blocked")
     assert "wrong" in "\n".join(content.lines)
 
@@ -160,7 +157,7 @@ def test_a_report_about_another_cluster_is_refused() -> None:
 @pytest.mark.parametrize("entities", [1, 5000])
 def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_its_size(entities: int, from_json: bool) -> None:
     one = planned(*(f"user-{n:05}-{n * 7919 % 100_003}" for n in range(entities)))
-    body = document_text(plan_to_json(one)) if from_json else plan_markdown(one, with_data=True)
+    body = PLAN.text(one) if from_json else plan_markdown(one, with_data=True)
     many = report_of(HIT, *(verdict(user=f"u{n}", verdict=Verdict.THROTTLED) for n in range(3000)), rules=(RULE,), cluster="prod")
     content = content_of(body, found=many)
     status = CommentStatus(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from reconciler.backends.snapshot import SnapshotReader
-from reconciler.documents.snapshot import read_snapshot, snapshot_to_json, write_snapshot
+from reconciler.documents import SNAPSHOT, read_snapshot, write_snapshot
 from reconciler.errors import FileAccessError, ManifestError
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.state import CurrentState, ObservedFrom, same_value
@@ -72,7 +72,7 @@ def test_brokers_are_kept_and_left_out_where_they_are_not_known(tmp_path):
 
     assert document["brokers"] == [1, 20]
     assert SnapshotReader(tmp_path / "s.json").current_state().brokers == (1, 20)
-    assert "brokers" not in snapshot_to_json(STATE)
+    assert "brokers" not in SNAPSHOT.write(STATE)
 
 
 def test_equal_states_make_equal_files(tmp_path):
@@ -84,7 +84,7 @@ def test_equal_states_make_equal_files(tmp_path):
 
 
 def test_entities_are_in_canonical_order_and_defaults_are_null():
-    document: Any = snapshot_to_json(current({ip("1.2.3.4"): {"k": 1.0}, pair("a", DEFAULT): {"k": 1.0}, user("a"): {"k": 1.0}}))
+    document: Any = SNAPSHOT.write(current({ip("1.2.3.4"): {"k": 1.0}, pair("a", DEFAULT): {"k": 1.0}, user("a"): {"k": 1.0}}))
 
     assert [row["entity"] for row in document["entities"]] == [{"user": "a"}, {"user": "a", "client-id": None}, {"ip": "1.2.3.4"}]
     assert list(document) == ["format_version", "cluster", "observed", "entities"]

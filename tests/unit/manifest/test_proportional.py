@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.units import unit_from_json, unit_to_json
+from reconciler.documents import VALUES
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
 from reconciler.manifest.reading import read_documents
@@ -14,13 +14,14 @@ from reconciler.manifest.stages.units import BrokerFacts, compute_units
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredState
-from reconciler.model.units import LeaderSpread, Proportional
+from reconciler.model.units import LeaderSpread, Proportional, QuotaUnit
 from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
 from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, callback_limits
 from reconciler.resolution.reserved_users import ProportionalTotal, reserved_entity
 from reconciler.workflows.units import proportional_notes
 from tests.support.manifests import cluster, quotas
 
+UNIT = VALUES.kind(QuotaUnit)
 KEY = "producer_byte_rate"
 ETL = Entity.of({"user": "etl"})
 SPREAD = LeaderSpread(
@@ -47,7 +48,7 @@ def test_without_the_plugin_all_brokers_get_the_largest_part_and_the_loss_is_not
     # Broker 1 leads three of six partitions. One has no leader, and nobody gets its part.
     assert quota.value == 300.0
     assert quota.unit == Proportional(value=600.0, topics=("orders",), leaders=((1, 3), (2, 2)), partitions=6)
-    assert unit_from_json(unit_to_json(quota.unit)) == quota.unit
+    assert UNIT.read(UNIT.written(quota.unit)) == quota.unit
     assert list(computed.entities) == [ETL]
     (note,) = proportional_notes(computed, (1, 2, 3))
     assert "3 brokers together allow 1.5 times the total" in note

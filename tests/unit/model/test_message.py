@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.documents.findings import message_from_json, message_to_json
+from reconciler.documents import VALUES
 from reconciler.model import Entity, Message, MessagePart, PartKind, Span, compose, flag_part, join_messages, key_part, name_part
 from reconciler.render.html_page import message_html
 from reconciler.render.layout import line
@@ -17,6 +17,7 @@ from reconciler.render.markdown_text import message_markdown
 from reconciler.render.terminal import plain
 from reconciler.text import amount_part
 
+MESSAGE = VALUES.kind(Message)
 ALICE = Entity.of({"user": "alice"})
 CUT = compose(
     "Cuts {key} for {entity} to {after}. See {place}, or pass {flag}.",
@@ -69,16 +70,16 @@ def test_messages_add_copy_and_pass_through_json(first: list[MessagePart], secon
     both = Message(first) + Message(second)
     assert both == "".join(part.text for part in (*first, *second))
     assert both.parts == Message((*first, *second)).parts
-    for again in (copy.deepcopy(both), pickle.loads(pickle.dumps(both)), message_from_json(message_to_json(both))):
+    for again in (copy.deepcopy(both), pickle.loads(pickle.dumps(both)), MESSAGE.read(MESSAGE.written(both))):
         assert again == both
     typed = [part for part in both.parts if part.kind is not PartKind.TEXT]
     if typed:
-        again = message_from_json(message_to_json(both))
+        again = MESSAGE.read(MESSAGE.written(both))
         assert isinstance(again, Message)
         assert [part for part in again.parts if part.kind is not PartKind.TEXT] == typed
 
 
 def test_parts_that_are_not_the_message_are_ignored() -> None:
-    row = message_to_json(CUT) | {"message": "Something else"}
-    assert message_from_json(row) == "Something else"
-    assert not isinstance(message_from_json(row), Message)
+    row = MESSAGE.written(CUT) | {"message": "Something else"}
+    assert MESSAGE.read(row) == "Something else"
+    assert not isinstance(MESSAGE.read(row), Message)

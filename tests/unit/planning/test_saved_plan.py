@@ -11,10 +11,9 @@ from deepdiff import DeepDiff
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.documents import plan_digest
-from reconciler.documents.plan import plan_to_json
+from reconciler.documents import PLAN, plan_digest
 from reconciler.errors import FileAccessError, StalePlanError
-from reconciler.formats.canonical import document_text, value_to_json
+from reconciler.formats.canonical import value_to_json
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.model.state import ClusterIdentity
@@ -36,7 +35,7 @@ def planned(*changes: Change, cluster_id: str = "c1") -> Plan:
 
 
 def text(made: Plan, **fields: Any) -> str:
-    return json.dumps({**plan_to_json(made), **fields})
+    return json.dumps({**PLAN.write(made), **fields})
 
 
 FULL = planned(
@@ -47,7 +46,7 @@ FULL = planned(
 
 
 def test_it_reads_back_and_says_what_differs() -> None:
-    saved = read_saved_plan(document_text(plan_to_json(FULL)), name="plan.json")
+    saved = read_saved_plan(PLAN.text(FULL), name="plan.json")
     assert differences(saved, FULL) == ()
     require_current(saved, FULL)
     now = planned(change(user("payments-api"), {RATE: (10.0, 30.0)}))
@@ -96,7 +95,7 @@ def test_a_plan_of_another_format_is_refused_as_stale() -> None:
         {"digest": "sha256:" + "1" * 64},
         {"digest": "sha256:" + "0" * 64},
         {"changes": []},
-        {"changes": plan_to_json(planned(change(user("payments-api"), {RATE: (10.0, 21.0)})))["changes"]},
+        {"changes": PLAN.write(planned(change(user("payments-api"), {RATE: (10.0, 21.0)})))["changes"]},
         {"cluster": {"name": None, "id": "c2", "kafka_version": None}},
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.documents.plan import plan_to_json
+from reconciler.documents import PLAN
 from reconciler.manifest.documents import RepositoryDocument
 from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import Entity
@@ -49,7 +49,7 @@ DEFAULT = user()
 def violated(name: str, *changes: Change, now: datetime.datetime = MONDAY, source: ManifestCommit = COMMIT) -> bool:
     policy = POLICIES[name]
     about = PolicyInput(
-        document=plan_to_json(plan(*changes, source=source)),
+        document=PLAN.write(plan(*changes, source=source)),
         changes=changes,
         owner_of=lambda entity: "payments",
         spec=cluster_spec(),

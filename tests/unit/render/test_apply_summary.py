@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents import apply_report_to_json, failed_apply_to_json, read_apply_summary
+from reconciler.documents import APPLY_REPORT, APPLY_SUMMARY, failed_apply
 from reconciler.errors import GuardRefusedError, UnreachableError
-from reconciler.formats import document_text
 from reconciler.model import (
     Action,
     ApplyReport,
@@ -40,7 +39,7 @@ def written(*outcomes: ChangeOutcome, result: ApplyResult = ApplyResult.DONE) ->
         cluster=PROD, digest="sha256:" + "0" * 64, result=result, outcomes=outcomes, verified=True, failure_reason=None,
         message=None, validate_only=False, seconds=3.0, brokers=3,
     )  # fmt: skip
-    return document_text(apply_report_to_json(report))
+    return APPLY_REPORT.text(report)
 
 
 def summary(folder: Path, text: str) -> str:
@@ -59,7 +58,7 @@ def test_a_good_run_is_a_sentence_and_a_table(tmp_path: Path) -> None:
 
 def test_a_run_that_guards_refuse_says_how_to_accept_them_in_ci(tmp_path: Path) -> None:
     error = GuardRefusedError("guards need acceptance", guard_ids=("prune", "large-reduction"))
-    text = summary(tmp_path, document_text(failed_apply_to_json(error, cluster=PROD, validate_only=False)))
+    text = summary(tmp_path, APPLY_SUMMARY.text(failed_apply(error, cluster=PROD, validate_only=False)))
     assert text.startswith("### ⛔ Kafka quotas, apply to `prod`: refused\n")
     assert "To accept `prune`, `large-reduction` for one run instead, start this workflow by hand" in text
     assert "their ids, one a line, into its input `accept`" in text
@@ -69,7 +68,7 @@ def test_a_run_that_guards_refuse_says_how_to_accept_them_in_ci(tmp_path: Path) 
 
 def test_a_run_without_a_connection_names_the_reason(tmp_path: Path) -> None:
     error = UnreachableError("no Kafka broker can be reached at b1:9092")
-    text = summary(tmp_path, document_text(failed_apply_to_json(error, cluster=PROD, validate_only=False)))
+    text = summary(tmp_path, APPLY_SUMMARY.text(failed_apply(error, cluster=PROD, validate_only=False)))
     assert "❌ Kafka quotas, apply to `prod`: failed" in text
     assert "b1:9092" in text
     assert "input `accept`" not in text
@@ -82,7 +81,7 @@ def test_a_strange_name_stays_in_its_cell(name: str, tmp_path: Path) -> None:
 
 
 def test_rows_without_room_are_counted() -> None:
-    report = read_apply_summary(written(*(outcome(f"user-{n}", ChangeStatus.APPLIED) for n in range(500))), name="x")
+    report = APPLY_SUMMARY.read(written(*(outcome(f"user-{n}", ChangeStatus.APPLIED) for n in range(500))), name="x")
     text = apply_markdown(report, "500 entities written", budget=5000)
     assert len(text.encode()) <= 5000
     shown = len(by_github(text).rows) - 1

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 
 from reconciler.cli.commands.backtest import result_of_backtest
 from reconciler.cli.results import pieces
-from reconciler.documents.backtest import backtest_to_json, read_backtest
+from reconciler.documents import BACKTEST
 from reconciler.errors import FileAccessError
-from reconciler.formats.canonical import document_text
 from reconciler.formats.schema_check import load_schema
 from reconciler.model import BacktestReport, PeakBound, Verdict
 from reconciler.model.entity import DEFAULT, Entity
@@ -43,36 +42,36 @@ def page(text: str) -> Seen:
 
 def test_the_document_is_as_its_schema_says() -> None:
     for report in (full(), report_of(), report_of(verdict())):
-        jsonschema.Draft202012Validator(load_schema("backtest")).validate(backtest_to_json(report))
+        jsonschema.Draft202012Validator(load_schema("backtest")).validate(BACKTEST.write(report))
 
 
 def test_a_document_read_back_makes_the_same_comment() -> None:
     report = full()
-    again = read_backtest(document_text(backtest_to_json(report)), name="b.json")
+    again = BACKTEST.read(BACKTEST.text(report), name="b.json")
     assert render_backtest_markdown(again) == render_backtest_markdown(report)
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"format_version": "1.0"}, "of format 1.0, and this version reads format 2"),
+        ({"format_version": "2.0"}, "of format 2.0, and this version reads format 1"),
         ({"verdicts": [{}]}, "verdicts[0] lacks 'bucket'"),
         ({"rules": "x"}, "rules must be a list"),
     ],
 )
 def test_what_is_no_report_is_told_with_its_place(change: dict[str, object], said: str) -> None:
-    document = json.loads(document_text(backtest_to_json(full()))) | change
+    document = json.loads(BACKTEST.text(full())) | change
     with pytest.raises(FileAccessError, match=r"^b\.json is ") as told:
-        read_backtest(json.dumps(document), name="b.json")
+        BACKTEST.read(json.dumps(document), name="b.json")
     assert said in str(told.value)
     with pytest.raises(FileAccessError):
-        read_backtest("{", name="b.json")
+        BACKTEST.read("{", name="b.json")
 
 
 def test_the_summary_counts_buckets_once_by_their_worst_broker() -> None:
     one = verdict(verdict=Verdict.THROTTLED, seconds_over=9)
     other = altered(one, broker=2, verdict=Verdict.CLEAR, seconds_over=0)
-    summary = backtest_to_json(report_of(one, other, verdict(user="bob", changed=False)))["summary"]
+    summary = BACKTEST.write(report_of(one, other, verdict(user="bob", changed=False)))["summary"]
     assert summary == {
         "headline": "The proposed quotas would have throttled 1 of 1 quota group whose limit changes.",
         "buckets": 2,
@@ -142,7 +141,7 @@ HEADLINES = [
 def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_change(
     report: BacktestReport, words: str
 ) -> None:
-    again = read_backtest(document_text(backtest_to_json(report)), name="b.json")
+    again = BACKTEST.read(BACKTEST.text(report), name="b.json")
     comment = render_backtest_markdown(again)
     assert plain(backtest_view(report).lines).splitlines()[0] == f"Backtest: {words}"
     assert words in page(view_html(backtest_view(report, page=True))).text()
@@ -164,7 +163,7 @@ def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
     cells = ["user=quiet: producer_byte_rate", "inconclusive", "not set -> 1 MiB/s", "no recorded client uses this quota"]
     assert cells in rows
     assert words in by_github(render_backtest_markdown(PARTLY)).text()
-    assert backtest_to_json(PARTLY)["unjudged"] == [
+    assert BACKTEST.write(PARTLY)["unjudged"] == [
         {
             "entity": {"user": "quiet"},
             "key": "producer_byte_rate",
@@ -195,7 +194,7 @@ def test_groups_on_several_brokers_are_counted_once_in_every_count() -> None:
     text = plain(backtest_view(report).lines)
     assert text.splitlines()[0] == f"Backtest: {words}"
     assert "The change does not touch 1 more quota group." in text
-    summary = backtest_to_json(report)["summary"]
+    summary = BACKTEST.write(report)["summary"]
     assert summary == {
         "headline": words, "buckets": 4, "rows": 12,
         "changed": {"buckets": 2, "throttled": 1, "possible": 0, "clear": 1, "inconclusive": 0},

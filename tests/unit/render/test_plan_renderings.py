@@ -9,8 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.documents.apply_report import apply_report_to_json
-from reconciler.documents.plan import plan_to_json
+from reconciler.documents import APPLY_REPORT, PLAN
 from reconciler.formats.canonical import document_text
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Related, Severity
@@ -170,7 +169,7 @@ def test_hostile_names_never_reach_the_terminal_raw() -> None:
 
 
 def test_the_json_is_what_its_schema_says() -> None:
-    document = json.loads(document_text(plan_to_json(full_plan())))
+    document = json.loads(PLAN.text(full_plan()))
     jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
     assert document["applyable"] is False
     assert document["changes"][1]["entity"] == {"user": None}
@@ -178,7 +177,7 @@ def test_the_json_is_what_its_schema_says() -> None:
 
 
 def test_live_values_that_json_cannot_hold_are_spelled_out() -> None:
-    document = plan_to_json(plan(change(user("a"), float("nan"), 5)))
+    document = PLAN.write(plan(change(user("a"), float("nan"), 5)))
     jsonschema.validate(document, json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
     assert '"before": "NaN"' in document_text(document)
 
@@ -194,7 +193,7 @@ def report(result: ApplyResult, *statuses: ChangeStatus, **fields: object) -> Ap
 
 @pytest.mark.parametrize("result", list(ApplyResult))
 def test_every_report_is_what_its_schema_says(result: ApplyResult) -> None:
-    document = apply_report_to_json(report(result, *ChangeStatus, failure_reason="guard", message="no"))
+    document = APPLY_REPORT.write(report(result, *ChangeStatus, failure_reason="guard", message="no"))
     jsonschema.validate(document, json.loads((SCHEMAS / "apply-report.v1.schema.json").read_text()))
     assert document["summary"] == {"applied": 1, "failed": 1, "unknown": 1, "not_attempted": 1}
 

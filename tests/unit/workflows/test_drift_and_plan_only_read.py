@@ -9,10 +9,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.documents.baseline import baseline_to_json
-from reconciler.documents.drift import drift_to_json
+from reconciler.documents import BASELINE, DRIFT, baseline_of
 from reconciler.errors import BaselineError, WrongClusterError
-from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.drift import DriftClass
 from reconciler.model.plan import ManifestCommit
@@ -29,7 +27,7 @@ from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, cluster_spec, current, declared, desired, user
 from tests.fakes import FakeCluster, Faults
 
-SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "drift.v2.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "drift.v1.schema.json").read_text())
 DESIRED = desired(
     declared(user("alice"), 3, producer_byte_rate=2.0),
     declared(user("bob"), 5, producer_byte_rate=4.0),
@@ -63,7 +61,7 @@ def intent(state: DesiredState = DESIRED, *, prune: Prune = Prune.ALWAYS, **spec
 def recorded(folder: Path, state: DesiredState = BEFORE, cluster_id: str | None = "c1") -> GivenBaseline:
     cluster = ClusterIdentity(name="prod", id=cluster_id, kafka_version=None)
     file = folder / "baseline.json"
-    file.write_text(document_text(baseline_to_json(state, cluster, ManifestCommit(commit="abc", dirty=False))))
+    file.write_text(BASELINE.text(baseline_of(state, cluster, ManifestCommit(commit="abc", dirty=False))))
     return given_baseline(str(file), ["."])
 
 
@@ -77,7 +75,7 @@ def test_neither_needs_more_than_a_reader(reader: QuotaReader, tmp_path: Path) -
 
 def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) -> None:
     drift = find_drift(intent(), OnlyReads(), recorded(tmp_path))
-    document = drift_to_json(drift)
+    document = DRIFT.write(drift)
     jsonschema.validate(document, SCHEMA)
     assert [(one.entity, one.drift.value) for one in drift.entities] == [
         (user("alice"), "unapplied"),
@@ -96,7 +94,7 @@ def test_each_entity_is_told_with_its_class_in_json_and_in_text(tmp_path: Path) 
 
 def test_without_a_baseline_it_says_that_it_cannot_tell() -> None:
     drift = find_drift(intent(), OnlyReads())
-    document = drift_to_json(drift)
+    document = DRIFT.write(drift)
     jsonschema.validate(document, SCHEMA)
     assert document["baseline"] is None
     assert {one.drift.value for one in drift.entities} == {"differs", "added"}
@@ -127,7 +125,7 @@ def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked
 def test_ignored_entities_are_counted_and_in_no_class(tmp_path: Path) -> None:
     ignore = Selector(types=(("user", TypeMatch(kind=MatchKind.GLOB, text="[bc]*")),))
     drift = find_drift(intent(), OnlyReads(), recorded(tmp_path), ignore=[ignore])
-    jsonschema.validate(drift_to_json(drift), SCHEMA)
+    jsonschema.validate(DRIFT.write(drift), SCHEMA)
     assert drift.ignored == 2
     assert {one.entity for one in drift.entities} == {user("alice"), user("erin")}
     assert (drift.counts[DriftClass.CHANGED], drift.counts[DriftClass.MISSING]) == (0, 0)

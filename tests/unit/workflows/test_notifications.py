@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from reconciler.documents.notification import notification_to_json
+from reconciler.documents.notification import NOTIFICATION
 from reconciler.errors import UnreachableError
 from reconciler.integrations.webhook import post_to_webhook
 from reconciler.model.notification import Notification, NotificationEvent, Webhook, WebhookFormat
 from reconciler.model.state import ClusterIdentity
 from reconciler.render.chat_message import render_chat_message
-from reconciler.workflows.notify import MOST_ENTITIES, notification_of_error, send_notification
+from reconciler.workflows.notify import notification_of_error, send_notification
 from tests.builders import NOON, span, user
 from tests.support.hostile_names import HOSTILE
 from tests.support.records import recorded
@@ -58,7 +58,7 @@ def test_a_json_webhook_gets_the_documented_document(server):
 
     (body,) = server.bodies
     SCHEMA.validate(body)
-    assert body == notification_to_json(notification())
+    assert body == NOTIFICATION.write(notification())
     assert body["entities"] == [{"user": "alice"}, {"user": None}]
     ((path, headers),) = server.requests
     assert path == f"/services/{SECRET}?key={SECRET}"
@@ -173,6 +173,5 @@ def test_the_log_of_a_call_does_not_have_the_address(server):
 def test_a_failure_has_the_reason_of_the_error_tree():
     made = notification_of_error(UnreachableError("no broker."), command="apply", cluster=ClusterIdentity(name="prod"), at=NOON)
 
-    SCHEMA.validate(notification_to_json(made))
+    SCHEMA.validate(NOTIFICATION.write(made))
     assert (made.event, made.reason, made.summary) == (NotificationEvent.FAILED, "unreachable", "apply failed: no broker.")
-    assert DOCUMENT["properties"]["entities"]["maxItems"] == MOST_ENTITIES

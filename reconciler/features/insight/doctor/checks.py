@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -10,9 +11,13 @@ class CheckStatus(enum.StrEnum):
     """How a check ended."""
 
     PASSED = "pass"
+    """Checks without complaint."""
     WARN = "warn"
+    """Checks after which some commands will not work."""
     FAIL = "fail"
+    """Checks after which most commands will not work."""
     SKIP = "skip"
+    """Checks that could not be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +25,13 @@ class DoctorCheck:
     """One check. ``id`` is kebab-case and never changes its meaning. ``remedy`` is what to do about a ``WARN`` or ``FAIL``."""
 
     id: str
+    """Stable name of the check."""
     status: CheckStatus
+    """How the check ended. A skipped check could not be made. The message has the reason."""
     message: str
+    """What was found, for people."""
     remedy: str | None = None
+    """What to do about it, ``None`` when there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +39,16 @@ class Checkup:
     """All checks in the order in which the tool needs what they are about."""
 
     version: str
+    """Version of kafka-quotas."""
     cluster: str | None
+    """Name of the cluster in the manifests, ``None`` when none is chosen."""
     checks: tuple[DoctorCheck, ...]
+    """All checks, in the order in which the tool needs what they are about."""
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Mapping[CheckStatus, int]:
         """How many checks ended in each way."""
-        return {status.value: sum(check.status is status for check in self.checks) for status in CheckStatus}
+        return {status: sum(check.status is status for check in self.checks) for status in CheckStatus}
 
     @property
     def has_failed(self) -> bool:

@@ -41,7 +41,7 @@ def _lines(checkup: Checkup) -> Iterator[Block]:
 
 def _sentence(checkup: Checkup) -> str:
     counts = checkup.counts
-    if not counts["fail"] and not counts["warn"]:
-        return f"{count_of(counts['pass'], 'check')} passed, {counts['skip']} skipped."
-    failed, warned = count_of(counts["fail"], "check"), count_of(counts["warn"], "warning")
-    return f"{failed} failed, {warned}, {counts['pass']} passed, {counts['skip']} skipped."
+    if not counts[CheckStatus.FAIL] and not counts[CheckStatus.WARN]:
+        return f"{count_of(counts[CheckStatus.PASSED], 'check')} passed, {counts[CheckStatus.SKIP]} skipped."
+    failed, warned = count_of(counts[CheckStatus.FAIL], "check"), count_of(counts[CheckStatus.WARN], "warning")
+    return f"{failed} failed, {warned}, {counts[CheckStatus.PASSED]} passed, {counts[CheckStatus.SKIP]} skipped."

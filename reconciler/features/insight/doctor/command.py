@@ -74,7 +74,7 @@ def _asks_about_traffic(args: DoctorArguments) -> bool:
 
 def _examine_everything(args: DoctorArguments) -> Result:
     from reconciler.features.insight.doctor.checkup import CheckupRequest, examine_everything
-    from reconciler.features.insight.doctor.checkup_document import checkup_to_json
+    from reconciler.features.insight.doctor.checkup_document import CHECKUP
     from reconciler.features.insight.doctor.checkup_text import checkup_lines
 
     paths, cluster = args.paths or (".",), args.connection.cluster
@@ -85,12 +85,12 @@ def _examine_everything(args: DoctorArguments) -> Result:
     return Result(
         exit=exit_codes.NOT_DONE if checkup.has_failed else exit_codes.DONE,
         view=lambda: checkup_lines(checkup),
-        document=lambda: checkup_to_json(checkup),
+        document=lambda: CHECKUP.write(checkup),
     )
 
 
 def _examine_traffic(args: DoctorArguments) -> Result:
-    from reconciler.features.insight.doctor.health_document import traffic_health_to_json
+    from reconciler.features.insight.doctor.health_document import TRAFFIC_HEALTH
     from reconciler.features.insight.doctor.health_text import traffic_health_lines
     from reconciler.features.insight.doctor.source_health import DoctorRequest, examine_traffic
     from reconciler.features.insight.headroom.rate_sources import is_page
@@ -134,7 +134,7 @@ def _examine_traffic(args: DoctorArguments) -> Result:
     return Result(
         exit=exit_codes.NOT_DONE if fails else exit_codes.DONE,
         view=lambda: traffic_health_lines(health),
-        document=lambda: traffic_health_to_json(health),
+        document=lambda: TRAFFIC_HEALTH.write(health),
     )
 
 

@@ -132,7 +132,9 @@ class TrafficGap:
     """A time without any sample."""
 
     start: datetime.datetime
+    """Its beginning."""
     end: datetime.datetime
+    """Its end."""
 
     @property
     def seconds(self) -> float:
@@ -148,19 +150,31 @@ class BrokerTraffic:
     """
 
     broker: int
+    """The broker's id."""
     exporters: tuple[str, ...] = ()
+    """The targets of the server that show this broker. Empty for files."""
     series: int = 0
+    """Series of clients and queue sizes. Of files, clients by kind."""
     clients: int = 0
+    """Different clients: pairs of user and client-id, or addresses."""
     rows: int = 0
+    """Samples of a server, requests of files."""
     kinds: tuple[str, ...] = ()
+    """What is shown of clients."""
     measures: tuple[str, ...] = ()
+    """What samples are. Empty for files."""
     start: datetime.datetime | None = None
+    """The first sample or request."""
     end: datetime.datetime | None = None
+    """The last sample or request."""
     interval_s: float | None = None
+    """The median of the seconds between two scrapes. ``None`` for files."""
     coverage: float | None = None
     """The share of the time asked for, or of the file's own span, without gaps."""
     gaps: tuple[TrafficGap, ...] = ()
+    """Times without samples, longer than two and a half intervals. Of files, whole minutes."""
     restarts: tuple[datetime.datetime, ...] = ()
+    """When the broker's process started within the time that was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +182,11 @@ class LayoutUse:
     """A layout of metric names, and how many series have it."""
 
     id: str
+    """The layout: quota-labels, old-rule-order, name-only, lower-case, default-format, contract or mapped."""
     title: str
+    """The configuration that makes this layout, for people."""
     series: int
+    """How many series have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,8 +194,13 @@ class UnattributedSeries:
     """Series whose client or broker is not known. ``example``: the labels of one."""
 
     reason: str
+    """Name-only: the client is in the metric name only, and no known client fits. shared-name: several known clients fit. no-
+    broker: no label has a broker id.
+    """
     series: int
+    """How many series."""
     example: str
+    """One of them, cut when it is long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,9 +208,13 @@ class TrafficRepair:
     """Text to paste. ``language``: ``yaml`` or ``sh``."""
 
     id: str
+    """Rule-order: rules of the jmx_exporter. default-pair-quota: a quota that limits nothing."""
     title: str
+    """What the text is for."""
     language: str
+    """The language of the text."""
     text: str
+    """The text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,12 +222,22 @@ class TrafficHealth:
     """The whole examination of one source. ``brokers`` are sorted by id, ``findings`` by severity."""
 
     source: str
+    """The server's address, or the files."""
     form: SourceForm
+    """What was examined."""
     since: datetime.datetime | None
+    """The beginning of the time that was read from a server. ``None`` for files."""
     until: datetime.datetime | None
+    """The end of that time."""
     layouts: tuple[LayoutUse, ...] = ()
+    """Layouts of metric names that the series have, the most frequent first. Empty for files."""
     brokers: tuple[BrokerTraffic, ...] = ()
+    """What the source has of each broker, by id."""
     unattributed: tuple[UnattributedSeries, ...] = ()
+    """Series whose client or broker is not known."""
     findings: tuple[Finding, ...] = ()
+    """Findings, the worst first."""
     repairs: tuple[TrafficRepair, ...] = ()
+    """Text to paste."""
     notes: tuple[str, ...] = ()
+    """Sentences about what was read."""

@@ -112,7 +112,7 @@ class HeadroomArguments:
 def run(args: HeadroomArguments) -> Result:
     """Read, once or again and again; exit 2 with ``--detailed-exitcode`` when a group is above."""
     from reconciler.cli.screen import can_refresh, watch_screen
-    from reconciler.features.insight.headroom.document import headroom_to_json
+    from reconciler.features.insight.headroom.document import HEADROOM, HeadroomAnswer
     from reconciler.features.insight.headroom.reading import HeadroomRequest, open_headroom
     from reconciler.workflows import Sources, Where, check_names
 
@@ -146,7 +146,7 @@ def run(args: HeadroomArguments) -> Result:
     return Result(
         exit=exit_codes.DIFFERENCES if args.detailed_exitcode and above else exit_codes.DONE,
         view=lambda: _blocks(shown, headroom),
-        document=lambda: headroom_to_json(document, _owners(shown, asked)),
+        document=lambda: HEADROOM.write(HeadroomAnswer(headroom=document, owners=_owners(shown, asked))),
     )
 
 

@@ -17,8 +17,11 @@ class Throttling:
     """
 
     mean_ms: float | None = None
+    """Mean of the throttles of the last minute in milliseconds. ``None`` when not known."""
     since: datetime.datetime | None = None
+    """Time of the first sample that shows the throttling, in UTC."""
     or_earlier: bool = False
+    """True when no sample before that one is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +29,9 @@ class RateTrend:
     """By how much the rate changed in the last ``seconds``."""
 
     change: float
+    """Rate now less rate before."""
     seconds: float
+    """How long before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +42,27 @@ class GroupLoad:
     """
 
     broker: str
+    """Id of the broker, or the address of its exporter where no id is known."""
     key: QuotaKey
+    """Quota key that limits the rate."""
     tags: Mapping[str, str]
+    """Tags of the quota group: user, client-id or both, or an ip. A tag that the group does not have is absent."""
     rate: float
+    """Rate at the moment, in the unit of the key. The text of a value that JSON has no number for."""
     limit: float | None = None
+    """Limit. ``None`` when no quota limits the group."""
     source: Entity | None = None
+    """Entity whose quota limits the group. ``None`` for a name is the default. ``None`` when no quota does."""
     level: int | None = None
+    """Precedence level of the source, 1 is the strongest. ``None`` when no quota limits the group."""
     owner: str | None = None
+    """Who declares the source in the manifests. ``None`` when not known."""
     trend: RateTrend | None = None
+    """How the rate changed. ``None`` when no earlier sample is known."""
     throttling: Throttling | None = None
+    """Set when the broker throttled the group within the last minute."""
     tokens: float | None = None
+    """Tokens left of a mutation quota, negative in debt. Absent when not known."""
 
     @property
     def share(self) -> float | None:
@@ -65,8 +81,11 @@ class MutedConnections:
     """Connections that a broker does not read from now, because of one kind of quota."""
 
     broker: str
+    """Id of the broker, or the address of its exporter."""
     key: QuotaKey
+    """Quota key of the throttle."""
     connections: int
+    """Number of connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,10 +93,15 @@ class Headroom:
     """All quota groups with a rate at a moment, the nearest to its limit first. ``at``: ``None`` without any sample."""
 
     cluster: ClusterIdentity
+    """``None`` for what is not known."""
     at: datetime.datetime | None
+    """Time of the newest sample, in UTC. ``None`` when there is none."""
     groups: tuple[GroupLoad, ...]
+    """Quota groups that were asked for, the nearest to its limit first."""
     muted: tuple[MutedConnections, ...] = ()
+    """Connections that brokers do not read from now."""
     notes: tuple[Message, ...] = field(default_factory=tuple)
+    """Messages about the reading."""
 
     @property
     def limited(self) -> tuple[GroupLoad, ...]:
@@ -90,9 +114,13 @@ class OwnerLoad:
     """The groups of one owner. ``owner`` is ``None`` for those without one. ``worst``: the nearest to its limit."""
 
     owner: str | None
+    """Name of the owner. ``None`` for groups without one."""
     groups: int
+    """Quota groups with a limit."""
     above: int
+    """Groups above --over, or above their limit."""
     throttled: int
+    """Groups that a broker throttled within the last minute."""
     worst: GroupLoad
 
 

@@ -38,7 +38,7 @@ class ReportArguments:
 
 def run(args: ReportArguments) -> Result:
     """Read; exit 1 when a cluster could not be read, 2 for differences with ``--detailed-exitcode``."""
-    from reconciler.features.insight.report.document import overview_to_json
+    from reconciler.features.insight.report.document import REPORT
     from reconciler.features.insight.report.page import overview_lines, report_html
     from reconciler.features.insight.report.reading import has_failed
 
@@ -52,7 +52,7 @@ def run(args: ReportArguments) -> Result:
     return Result(
         exit=code,
         view=lambda: overview_lines(overview, written=page),
-        document=lambda: overview_to_json(overview),
+        document=lambda: REPORT.write(overview),
         forms={"html": lambda: report_html(overview)},
     )
 

@@ -33,15 +33,25 @@ class EntityOverview:
     """
 
     entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
     drift: DriftClass | None
+    """Of drift, as the command drift has it. ``None``: not compared."""
     declared: Quotas | None
+    """``None``: no manifest declares it."""
     live: Quotas | None
+    """``None``: not there, or the cluster was not read."""
     baseline: Quotas | None = None
+    """What was applied last, for entities that differ, when a baseline was given."""
     owner: str | None = None
+    """Owner in the manifest. ``None`` without one."""
     note: str | None = None
+    """Note in the manifest. ``None`` without one."""
     source: Span | None = None
+    """Where it is declared."""
     protected: bool = False
+    """True when spec.protected covers the entity: it is never pruned."""
     in_scope: bool = True
+    """False for an entity that no run of this repository writes."""
     units: Mapping[str, QuotaUnit] = field(default_factory=dict)
     """What values of ``declared`` were computed from, by key. Plain numbers are not here."""
     expiries: Mapping[str, ValueExpiry] = field(default_factory=dict)
@@ -56,11 +66,17 @@ class BudgetUse:
     """
 
     owner: str
+    """The owner."""
     key: str
+    """The quota key."""
     budget: float
+    """What the limits may add up to on each broker."""
     allocated: float
+    """What they add up to."""
     entities: int
+    """How many entities have a limit of this key."""
     used: float | None = None
+    """The largest sum of the rates of the owner's quota groups on one broker. ``None`` where rates were not read."""
 
     @property
     def free(self) -> float:
@@ -77,16 +93,27 @@ class ClusterOverview:
     """
 
     cluster: ClusterIdentity
+    """The cluster. A field is ``None`` when its value is not known."""
     prune: str | None = None
+    """What an apply does with entities that no manifest declares. ``None`` when the cluster could not be read."""
     observed: Observed | None = None
+    """When and from where the quotas were read. ``None`` when the cluster could not be read."""
     complete: bool = True
+    """False when only some manifests were read."""
     baseline: BaselineOrigin | None = None
+    """What was applied last, for the classes of drift. ``None`` when no baseline was given."""
     counts: Mapping[DriftClass, int] = field(default_factory=dict)
+    """Entities by class of drift. ``None`` when the cluster could not be read."""
     entities: tuple[EntityOverview, ...] = ()
+    """Declared or live, in canonical order."""
     callback: str | None = None
+    """Why the brokers' quotas do not mean what Kafka's own code makes of them. ``None``: they do, as far as is known."""
     static_defaults: Mapping[str, str] = field(default_factory=dict)
+    """By key, why a client without a quota may be limited all the same."""
     notes: tuple[str, ...] = ()
+    """Sentences for people about what the result covers and what it does not."""
     findings: tuple[Finding, ...] = ()
+    """Findings about the manifests and the cluster."""
     failure: ClusterFailure | None = None
     budgets: tuple[BudgetUse, ...] = ()
     """By owner and key."""
@@ -120,11 +147,16 @@ class Overview:
     """All of it. ``runs`` are the latest first. ``runs_left_out`` older ones are in the audit files and not here."""
 
     at: datetime.datetime
+    """UTC."""
     version: str
     source: ManifestCommit
+    """The commit of the manifests, when they are in git."""
     clusters: tuple[ClusterOverview, ...]
+    """One object for each cluster, by name."""
     runs: tuple[RunRecord, ...] = ()
     runs_left_out: int = 0
+    """Older runs of the audit files that are not listed."""
     audited: bool = False
     """True when an audit file was given."""
     notes: tuple[str, ...] = ()
+    """Sentences for people about what the result covers and what it does not."""

@@ -93,10 +93,10 @@ def run(args: WhyArguments) -> Result:
 
 def result_of_incident(report: IncidentReport, code: int = exit_codes.DONE) -> Result:
     """A report as text and as a document."""
-    from reconciler.features.insight.why.document import incident_to_json
+    from reconciler.features.insight.why.document import INCIDENT
     from reconciler.features.insight.why.text import incident_lines
 
-    return Result(exit=code, view=lambda: incident_lines(report), document=lambda: incident_to_json(report))
+    return Result(exit=code, view=lambda: incident_lines(report), document=lambda: INCIDENT.write(report))
 
 
 def _request(args: WhyArguments) -> IncidentRequest:

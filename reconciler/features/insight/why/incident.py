@@ -32,11 +32,17 @@ class LimitOrigin:
     file: str
     """Relative to the top of the repository."""
     line: int
+    """The line of the value in that commit."""
     commit: str
+    """The commit that set the value."""
     committed: datetime.datetime
+    """When it was committed."""
     author: str
+    """Its author, as git has it."""
     subject: str
+    """The first line of its message."""
     before: float | None
+    """The value before it. ``None`` is not set."""
     applied: datetime.datetime | None = None
     """When a run of an audit file first applied a commit with it. ``None``: not known."""
 
@@ -50,26 +56,45 @@ class IncidentGroup:
     """
 
     name: BucketName
+    """The tags of the quota group."""
     key: str
+    """The quota key."""
     broker: int
+    """The broker; -1 is the controller."""
     entity: Entity | None
+    """The entity whose quota applies. ``None`` is unlimited."""
     limit: float | None
+    """The limit in effect. ``None`` is unlimited."""
     verdict: Verdict
+    """The verdict of the backtest of the incident, under the quotas of that time."""
     is_cause: bool
+    """Whether the group explains the incident."""
     first: datetime.datetime | None
+    """The first second over the limit. ``None`` is none, or not known."""
     last: datetime.datetime | None
+    """The last second over the limit. ``None`` is none, or not known."""
     seconds_over: int
+    """Seconds over the limit."""
     active_seconds: int
+    """Seconds with a request."""
     peak: float
+    """The largest sampled rate, in the unit of the key."""
     peak_bound: PeakBound
+    """Whether the peak is the largest rate itself, or a bound of it."""
     would_pass: float | None
     """The smallest round limit that throttles none of the recorded requests."""
     recommended: float | None
+    """The same with a margin."""
     members: tuple[Member, ...]
+    """The clients of the quota group, the largest first."""
     since: datetime.datetime
+    """From when on the limit was in effect, in the time that was looked at."""
     until: datetime.datetime
+    """Until when."""
     reason: str | None = None
+    """Why the verdict is inconclusive."""
     origin: LimitOrigin | None = None
+    """The commit that set the limit. ``None`` is not known."""
 
     @property
     def share_of_limit(self) -> float | None:
@@ -88,14 +113,26 @@ class RecordedThrottles:
     """
 
     source: str
+    """The traffic that shows it."""
     requests: int = 0
+    """Throttled requests, where the source has single ones."""
     refused: int = 0
+    """Topics that the controller refused with error 89."""
     seconds: int = 0
+    """Seconds in which a throttle began."""
     samples: int = 0
+    """Samples of metrics that show a throttle of the minute before."""
     longest_ms: int | None = None
+    """The longest throttle, in milliseconds. ``None`` is not known."""
     sum_ms: int | None = None
+    """The throttles of all requests added up, in milliseconds. ``None`` is not known."""
     brokers: tuple[int, ...] = ()
+    """The brokers that throttled."""
     keys: tuple[str, ...] = ()
+    """The quota keys of the sensors that show them, where the source names sensors.
+
+    Brokers book throttles of mutations under request_percentage.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +140,11 @@ class MissingEvidence:
     """Something that is not known, why, and what would show it."""
 
     what: str
+    """What is not known."""
     because: str
+    """Why."""
     remedy: str | None = None
+    """What would show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +152,14 @@ class IncidentStep:
     """What to do next. ``words``: of a command, quoted for a shell. ``text``: lines for a file."""
 
     title: str
+    """What the step does."""
     words: tuple[str, ...] = ()
     file: str | None = None
+    """The manifest to edit."""
     line: int | None = None
+    """The line to replace."""
     text: str | None = None
+    """The lines to write."""
 
     @property
     def command(self) -> str | None:
@@ -132,17 +176,29 @@ class IncidentReport:
     """
 
     client: Entity
+    """The client that was asked about."""
     cluster: ClusterIdentity
+    """The cluster, as far as it is known."""
     at: datetime.datetime | None
+    """--at. ``None`` is not given."""
     since: datetime.datetime
+    """The begin of the time that was looked at."""
     until: datetime.datetime
+    """Its end."""
     zone: str
     """The time zone for people. All times here are UTC."""
     answer: IncidentAnswer
+    """Throttled: brokers recorded throttles. computed: none is recorded, and the traffic is over a limit. possible: it may
+    be. clear: a request log without a gap has no throttle. unknown: nothing decides.
+    """
     begin: datetime.datetime | None = None
+    """When the incident began. ``None``: not known, or there was no incident."""
     end: datetime.datetime | None = None
+    """When its last throttle ended, or its last second over a limit."""
     begins_earlier: bool = False
+    """Whether the recording or the time looked at begins there."""
     goes_on: bool = False
+    """Whether the recording or the time looked at ends there."""
     other_incidents: int = 0
     """Further ones of the same client in the time that was looked at."""
     groups: tuple[IncidentGroup, ...] = ()
@@ -150,12 +206,17 @@ class IncidentReport:
     limits: Mapping[str, tuple[float, Entity]] = field(default_factory=dict)
     """By key what limited the client, where its traffic is not known."""
     recorded: RecordedThrottles | None = None
+    """The throttles of the incident that brokers recorded. ``None`` is none."""
     seconds_over: int | None = None
     """Of a computed incident: how many of its seconds are over a limit."""
     assumed: str | None = None
+    """Quotas that were read later than this time. What is computed takes them to be those of the time. ``None`` is none."""
     evidence: tuple[str, ...] = ()
+    """What the answer rests on, as sentences without their end mark."""
     missing: tuple[MissingEvidence, ...] = ()
+    """What is not known."""
     steps: tuple[IncidentStep, ...] = ()
+    """What to do next."""
 
     @property
     def causes(self) -> tuple[IncidentGroup, ...]:

@@ -1,0 +1,210 @@
+"""The codec of all documents: JSON by the field types of frozen dataclasses.
+
+A class without a ``row`` has all its fields, in their order and by their names. A ``row`` lists members, separated by blanks:
+
+- ``after``: a field, a property, or the result of the function that ``row(..., after=function)`` names
+- ``declared=unit``: the field ``unit``, called ``declared``
+- ``note?``: absent when it has its default
+- ``applyable!``: a property that must agree when the object is read
+- ``*span``: the members of ``span`` stand in the same object
+- ``span(from=start to=end)``: an object of fields of the same value
+
+Reading checks types. Its errors name the field, what it must be and what it is. Unknown fields are ignored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import operator
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reconciler.documents.kinds import SIMPLE_KINDS, TEXT, JsonKind, UnlikeError, bounded, choice, listing, nullable, table
+from reconciler.documents.reading import FieldError
+from reconciler.documents.rows import ALWAYS, InnerReader, Row, RowMember
+from reconciler.formats import field_path
+
+_BLANK: Final = re.compile(r" (?![^(]*\))")
+_TOKEN: Final = re.compile(r"(?P<flat>\*)?(?P<name>[\w-]+)(?:=(?P<attribute>\w+)|\((?P<inner>[^)]*)\))?(?P<mark>[?!])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """For a tuple of values: an object of them by a field of each, sorted, at least one. ``given``: other fields when read."""
+
+    field: str
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RowSpec:
+    """What ``row`` was given."""
+
+    members: str
+    build: Callable[..., Any] | None
+    special: Mapping[str, Any]
+
+
+def row(members: str, /, *, build: Callable[..., Any] | None = None, **special: Any) -> RowSpec:
+    """The members of a class, as the module describes them.
+
+    ``special``: by field another type than its own, a ``JsonKind``, ``Keyed``, or a function that derives it from the whole
+    value. By an object of fields its description.
+    ``build``: makes a value of what is read, which then has what functions derive, too.
+    """
+    return RowSpec(members, build, special)
+
+
+class Codec:
+    """How types stand in documents. ``rows``: by class. ``kinds``: by type, of those that are not rows."""
+
+    def __init__(self, rows: Mapping[type, RowSpec], kinds: Mapping[Any, Callable[[Codec], JsonKind]]) -> None:
+        self._specs = dict(rows)
+        self._given = dict(kinds)
+        self._kinds: dict[Any, JsonKind] = dict(SIMPLE_KINDS)
+        self._rows: dict[type, Row] = {}
+
+    def extended(self, rows: Mapping[type, RowSpec], kinds: Mapping[Any, Callable[[Codec], JsonKind]] | None = None) -> Codec:
+        """The same codec with other rows and kinds for some types."""
+        return Codec({**self._specs, **rows}, {**self._given, **(kinds or {})})
+
+    def row(self, cls: type) -> Row:
+        """How a class stands in JSON."""
+        if (made := self._rows.get(cls)) is None:
+            spec = self._specs.get(cls) or row(" ".join(field.name for field in dataclasses.fields(cls)))
+            made = self._rows[cls] = Row(cls, [*self._members(cls, spec)], spec.build)
+        return made
+
+    def kind(self, hint: Any) -> JsonKind:
+        """How values of a type stand in JSON. Raises ``TypeError`` for a type that has no place there."""
+        if (made := self._kinds.get(hint)) is None:
+            given = self._given.get(hint)
+            made = self._kinds[hint] = self._make(hint) if given is None else given(self)
+        return made
+
+    def _members(self, cls: type, spec: RowSpec) -> Iterator[RowMember]:
+        fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+        defaults = {each.name: _default(each) for each in fields if each.init}
+        for text in _BLANK.split(spec.members):
+            token = _TOKEN.fullmatch(text)
+            if token is None:
+                raise TypeError(f"{cls.__name__} has no member {text!r}")
+            name, mark, inner = token["name"], token["mark"], token["inner"]
+            if inner is not None:
+                nested = Row(cls, [*self._members(cls, dataclasses.replace(spec, members=inner))])
+                kind = JsonKind(wanted="an object", schema={"row": nested}, read=InnerReader(nested), write=nested.write)
+                yield RowMember(name=name, kind=kind, get=_itself, attribute=name, argument=None, description=spec.special[name])
+                continue
+            attribute = token["attribute"] or name
+            given = spec.special.get(attribute)
+            derive = given if isinstance(given, types.FunctionType) else None
+            argument = attribute if (spec.build if derive else attribute in defaults) else None
+            default = (None if derive else defaults.get(attribute)) if mark == "?" else ALWAYS
+            yield RowMember(
+                name="" if token["flat"] else name,
+                kind=self._kind_of_member(self._type_of(cls, attribute, derive), None if derive else given, default),
+                get=derive or operator.attrgetter(attribute),
+                attribute=attribute,
+                argument=argument,
+                default=default,
+                agrees=mark == "!",
+            )
+
+    def _kind_of_member(self, hint: Any, given: Any, default: Any) -> JsonKind:
+        if isinstance(given, Keyed):
+            return _keyed(given, self.row(typing.get_args(hint)[0]))
+        if isinstance(given, JsonKind):
+            return given
+        hint = hint if given is None or isinstance(given, str) else given
+        return self.kind(_without_none(hint) if default is None else hint)
+
+    def _make(self, hint: Any) -> JsonKind:  # noqa: PLR0911 - one branch for each form of a type
+        origin, parts = typing.get_origin(hint), typing.get_args(hint)
+        if origin is typing.Annotated:
+            return bounded(self.kind(parts[0]), parts[1])
+        if origin in (typing.Union, types.UnionType):
+            rest = _without_none(hint)
+            return self._either(parts) if rest == hint else nullable(self.kind(rest))
+        if origin is typing.Literal:
+            return choice({part: part for part in parts})
+        if origin in (dict, Mapping):
+            return table(self.kind(parts[1]), parts[0])
+        if origin is tuple and typing.get_origin(parts[0]) is tuple and parts[0] not in self._given:
+            key, value = typing.get_args(parts[0])
+            return table(self.kind(value), key, lambda pairs: tuple(sorted(pairs.items())))
+        if origin in (tuple, list, Sequence, frozenset):
+            return listing(self.kind(parts[0]), frozenset if origin is frozenset else tuple)
+        if not isinstance(hint, type):
+            raise TypeError(f"documents have no place for {hint}")
+        if issubclass(hint, enum.Enum):
+            return choice({member.value: member for member in hint})
+        if issubclass(hint, str) and hint not in self._specs:
+            return TEXT if hint is str else dataclasses.replace(TEXT, read=lambda data: hint(TEXT.read(data)))
+        made = self.row(hint)
+        return JsonKind(wanted="an object", schema={"row": made}, read=made.read, write=made.write)
+
+    def _either(self, classes: Sequence[type]) -> JsonKind:
+        """One of several classes, each of which requires other members."""
+        rows = {cls: self.row(cls) for cls in classes}
+        wanted = " or ".join(f"with {', '.join(map(repr, sorted(each.required)))}" for each in rows.values())
+
+        def read(data: Any) -> Any:
+            if type(data) is not dict:
+                raise UnlikeError("an object", data)
+            for each in rows.values():
+                if each.required <= data.keys():
+                    return each.read(data)
+            raise UnlikeError(f"an object {wanted}", data)
+
+        schema = {"anyOf": [{"row": each} for each in rows.values()]}
+        return JsonKind(wanted="an object", schema=schema, read=read, write=lambda value: rows[type(value)].write(value))
+
+    def _type_of(self, cls: type, attribute: str, derive: Callable[..., Any] | None) -> Any:
+        """The type of a field, of a property or of what a function returns."""
+        if derive is None and isinstance(own := getattr(cls, attribute, None), property):
+            derive = own.fget
+        late = {each.__name__: each for each in self._specs}  # Some classes import others for type checkers only.
+        hints = typing.get_type_hints(derive or cls, localns=late, include_extras=True)
+        return hints["return" if derive else attribute]
+
+
+def _keyed(keyed: Keyed, item: Row) -> JsonKind:
+    key = operator.attrgetter(keyed.field)
+
+    def read(data: Any) -> Any:
+        if type(data) is not dict:
+            raise UnlikeError("an object", data)
+        if not data:
+            raise UnlikeError("filled", data)
+        built, name = [], ""
+        try:
+            for name in sorted(data):
+                built.append(item.read(data[name], **{keyed.field: name}, **keyed.given))
+        except FieldError as error:
+            raise error.below(field_path((name,))) from error.__cause__
+        return tuple(built)
+
+    schema = {"type": "object", "minProperties": 1, "additionalProperties": {"row": item}}
+    return JsonKind(wanted="an object", schema=schema, read=read, write=lambda values: {key(v): item.write(v) for v in values})
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return None if field.default is dataclasses.MISSING else field.default
+
+
+def _without_none(hint: Any) -> Any:
+    parts = [part for part in typing.get_args(hint) if part is not types.NoneType]
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    return hint if not is_union or len(parts) == len(typing.get_args(hint)) else functools.reduce(operator.or_, parts)

@@ -1,0 +1,213 @@
+"""Kinds of values in documents: how each is written, read and described by a JSON Schema."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final, TypeAlias
+
+from reconciler.documents.reading import FieldError, moment_from_json, number_from_json
+from reconciler.formats import Json, field_path, moment_to_json, quoted_json, value_to_json
+from reconciler.model import DEFAULT, AtLeast, Entity, Spelled
+
+Schema: TypeAlias = Mapping[str, Any]
+"""A JSON Schema in which ``{"row": Row}`` stands for that of a class, ``define`` names a definition, and an enum is the
+``members`` of an object."""
+
+_NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
+
+
+class UnlikeError(FieldError):
+    """A value that is not what its field has to be."""
+
+    def __init__(self, wanted: str, data: object) -> None:
+        super().__init__("", f"must be {wanted}, not {quoted_json(data)}")
+        self.wanted = wanted
+        self.data = data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonKind:
+    """How the values of one type stand in JSON."""
+
+    wanted: str
+    """For messages: ``a string``."""
+    schema: Schema
+    read: Callable[[Any], Any]
+    """Raises ``FieldError``."""
+    write: Callable[[Any], Json] | None = None
+    """Of a value that is not ``None``. ``None``: it is its own JSON."""
+
+    def written(self, value: Any) -> Json:
+        """The JSON of a value."""
+        return value if value is None or self.write is None else self.write(value)
+
+
+def plain(wanted: str, schema: Schema, accepted: type) -> JsonKind:
+    """Values that are their own JSON."""
+
+    def read(data: Any) -> Any:
+        if type(data) is not accepted:
+            raise UnlikeError(wanted, data)
+        return data
+
+    return JsonKind(wanted=wanted, schema=schema, read=read)
+
+
+def nullable(kind: JsonKind) -> JsonKind:
+    """The same, or null for ``None``."""
+    wanted, inner = f"{kind.wanted} or null", kind.read
+
+    def read(data: Any) -> Any:
+        if data is None:
+            return None
+        try:
+            return inner(data)
+        except UnlikeError as error:
+            if error.wanted == kind.wanted and not error.path:
+                raise UnlikeError(wanted, data) from None
+            raise
+
+    simple = None if "define" in kind.schema else kind.schema.get("type")
+    schema = {**kind.schema, "type": [simple, "null"]} if isinstance(simple, str) else {"anyOf": [kind.schema, {"type": "null"}]}
+    return JsonKind(wanted=wanted, schema=schema, read=read, write=kind.write)
+
+
+def choice(members: Mapping[str, Any]) -> JsonKind:
+    """One of some texts, each with its value."""
+    wanted = f"one of {', '.join(members)}"
+    texts = {value: text for text, value in members.items()}
+
+    def read(data: Any) -> Any:
+        if type(data) is not str or data not in members:
+            raise UnlikeError(wanted, data)
+        return members[data]
+
+    return JsonKind(wanted=wanted, schema={"enum": [*members]}, read=read, write=texts.__getitem__)
+
+
+def bounded(kind: JsonKind, bound: AtLeast | Spelled) -> JsonKind:
+    """The same within a bound."""
+    is_number = isinstance(bound, AtLeast)
+    keyword, limit = ("minimum", bound.lowest) if isinstance(bound, AtLeast) else ("pattern", bound.pattern)
+    wanted = f"at least {limit}" if is_number else f"a string of the form {limit}"
+
+    def read(data: Any) -> Any:
+        value = kind.read(data)
+        if value < limit if is_number else not re.search(str(limit), value):
+            raise UnlikeError(wanted, data)
+        return value
+
+    return JsonKind(wanted=kind.wanted, schema={**kind.schema, keyword: limit}, read=read, write=kind.write)
+
+
+def listing(item: JsonKind, build: Callable[[Any], Any] = tuple) -> JsonKind:
+    """A list of values of one kind."""
+    put, take = item.write, item.read
+
+    def write(values: Any) -> Json:
+        return list(values) if put is None else [None if value is None else put(value) for value in values]
+
+    def read(data: Any) -> Any:
+        if type(data) is not list:
+            raise UnlikeError("a list", data)
+        built: list[Any] = []
+        try:
+            for value in data:
+                built.append(take(value))  # noqa: PERF401 - their number is that of the item that cannot be read
+        except FieldError as error:
+            raise error.below(f"[{len(built)}]") from error.__cause__
+        return build(built)
+
+    return JsonKind(wanted="a list", schema={"type": "array", "items": item.schema}, read=read, write=write)
+
+
+def table(item: JsonKind, key: Callable[[Any], Any] = str, build: Callable[[dict[Any, Any]], Any] = dict) -> JsonKind:
+    """An object whose keys are data. ``key`` makes one of its text, and raises ``ValueError``."""
+    put, take = item.write, item.read
+
+    def write(values: Any) -> Json:
+        pairs = values.items() if isinstance(values, Mapping) else values
+        return {str(name): value if value is None or put is None else put(value) for name, value in pairs}
+
+    def read(data: Any) -> Any:
+        if type(data) is not dict:
+            raise UnlikeError("an object", data)
+        built, name = {}, ""
+        try:
+            for name, value in data.items():
+                built[key(name)] = take(value)
+        except FieldError as error:
+            raise error.below(field_path((name,))) from error.__cause__
+        except ValueError:
+            raise FieldError("", f"cannot have the key {quoted_json(name)}") from None
+        return build(built)
+
+    schema: Schema = {"type": "object", "additionalProperties": item.schema}
+    if isinstance(key, type) and issubclass(key, enum.Enum):
+        schema = {"members": key, "each": item.schema}
+    return JsonKind(wanted="an object", schema=schema, read=read, write=write)
+
+
+def _number(data: Any) -> float:
+    if type(data) is float or type(data) is int or (type(data) is str and data in _NOT_FINITE):
+        return number_from_json(data, "")
+    raise UnlikeError(NUMBER.wanted, data)
+
+
+def _moment(data: Any) -> datetime.datetime:
+    return moment_from_json(TEXT.read(data), "")
+
+
+def _entity(data: Any) -> Entity:
+    names = _NAMES.read(data)
+    if not names:
+        raise UnlikeError("filled", data)
+    return Entity.of({entity_type: DEFAULT if name is None else name for entity_type, name in names.items()})
+
+
+TEXT: Final = plain("a string", {"type": "string"}, str)
+NUMBER: Final = JsonKind(
+    wanted=f"a number or one of {', '.join(_NOT_FINITE)}",
+    schema={
+        "define": "number",
+        "description": "A number. Values that JSON has no number for are strings.",
+        "anyOf": [{"type": "number"}, {"enum": [*_NOT_FINITE]}],
+    },
+    read=_number,
+    write=value_to_json,
+)
+_NAMES: Final = table(nullable(TEXT))
+ENTITY: Final = JsonKind(
+    wanted="an object",
+    schema={
+        "define": "entity",
+        "description": "Entity type to name. Null is the default entity of that type. An absent type is not part of the entity.",
+        **_NAMES.schema,
+        "minProperties": 1,
+    },
+    read=_entity,
+    write=lambda entity: {entity_type: None if name is DEFAULT else name for entity_type, name in entity.parts},
+)
+SIMPLE_KINDS: Final[Mapping[Any, JsonKind]] = {
+    str: TEXT,
+    bool: plain("true or false", {"type": "boolean"}, bool),
+    int: plain("a whole number", {"type": "integer"}, int),
+    float: NUMBER,
+    Any: JsonKind(wanted="anything", schema={}, read=lambda data: data),
+    Entity: ENTITY,
+    datetime.datetime: JsonKind(
+        wanted="a string", schema={"type": "string", "format": "date-time"}, read=_moment, write=moment_to_json
+    ),
+    Fraction: JsonKind(
+        wanted="a number",
+        schema={"type": "number"},
+        read=lambda data: Fraction(str(_number(data))),
+        write=lambda value: value_to_json(float(value)),
+    ),
+}
+"""Of types that have no parts."""
