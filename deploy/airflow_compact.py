@@ -1,8 +1,8 @@
 """A DAG for Apache Airflow 3: per-second totals of yesterday's traffic, every day.
 
 Copy it into the folder of DAGs, and change the four settings. Where tasks run, kafka-quotas has to be installed with its extra
-"traffic". A run may be repeated, cleared and caught up: each source counts once. To compute days anew from this traffic, trigger
-the DAG with {"replace": true}.
+"traffic". A run computes the day before its date from all traffic of that day, so it may be repeated, cleared and caught up. To
+write a day also if the dataset has more of it than the traffic, trigger the DAG with {"replace": true}.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ with DAG(
     BashOperator(
         task_id="compact",
         bash_command=(
-            'kafka-quotas compact --traffic "$TRAFFIC" --out "$OUT" --keep 400d --master "$MASTER" '
+            'kafka-quotas compact --traffic "$TRAFFIC" --folder "$OUT" --master "$MASTER" '
+            "--since {{ macros.ds_add(ds, -1) }}T00:00Z --until {{ ds }}T00:00Z "
             '--properties-file "$PROPERTIES" --format json {{ "--replace" if params.replace else "" }}'
         ),
         env={"TRAFFIC": TRAFFIC, "OUT": OUT, "MASTER": MASTER, "PROPERTIES": PROPERTIES},

@@ -27,8 +27,6 @@ SECTIONS: Final = (
     "Clients",
     "Changes",
     "Traffic",
-    "Days",
-    "Stream",
     "Series",
     "Alerts",
     "Broker model",

@@ -61,10 +61,9 @@ _OF_CORE: Final[Mapping[str, CommandExamples]] = {
         lines=(
             ("Sum up the logs of two brokers", "compact --traffic 1=/logs/broker-1 --traffic 2=/logs/broker-2 --folder history"),
             ("Sum up on a Spark cluster", "compact --traffic /logs --folder history --master spark://host:7077"),
-            ("Add what is new to a dataset by day", "compact --traffic s3a://logs/kafka --out s3a://lake/seconds --keep 400d"),
             (
-                "Add files as they come, until a signal",
-                "compact --follow --traffic 7=/logs/rotated --out /data/seconds --checkpoint /data/checkpoint",
+                "Write the days of an address through Spark",
+                "compact --traffic s3a://logs/kafka --folder s3a://lake/seconds --since 2026-11-20T00:00Z",
             ),
             (
                 "Keep the samples of a Prometheus server",

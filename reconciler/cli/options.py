@@ -199,47 +199,6 @@ def add_folder_option(parser: argparse.ArgumentParser, *, text: str, required: b
     parser.add_argument("--folder", metavar="DIR", required=required, default=default, help=text)
 
 
-def add_days_options(parser: argparse.ArgumentParser) -> None:
-    """Where ``compact`` writes, and how it writes days of a lake."""
-    place = parser.add_mutually_exclusive_group(required=True)
-    place.add_argument(
-        "--folder",
-        metavar="DIR",
-        help="write the totals, or samples of Prometheus, into this folder, beside those of earlier runs",
-    )
-    place.add_argument(
-        "--out",
-        metavar="ADDRESS",
-        help="write the totals by day, through Spark: to a path, an address (s3a://, hdfs://), or table:CATALOG.DB.TABLE",
-    )
-    group = section(parser, "Days")
-    group.add_argument("--replace", action="store_true", help="compute the days of --traffic anew, and replace them in --out")
-    group.add_argument(
-        "--keep", type=_days, metavar="DAYS", help="remove days of --out that are older, such as 400d [default: keep all]"
-    )
-    group = section(parser, "Stream")
-    group.add_argument(
-        "--follow",
-        action="store_true",
-        help="add new files of a folder, or records of a Kafka topic, as they come, until a signal",
-    )
-    group.add_argument("--once", action="store_true", help="with --follow, end when everything that is there has been added")
-    group.add_argument("--checkpoint", metavar="ADDRESS", help="keep the position of --follow in this folder, of this job alone")
-    group.add_argument(
-        "--every", type=float, default=60.0, metavar="SECONDS", help="begin a batch of --follow this often [default: %(default)g]"
-    )
-    group.add_argument(
-        "--consumer-config", metavar="FILE", help="read settings of --follow's Kafka consumer from this properties file"
-    )
-
-
-def _days(text: str) -> int:
-    number = text.removesuffix("d")
-    if not number.isascii() or not number.isdigit() or not 0 < int(number) < 100_000:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of days: write 400d")
-    return int(number)
-
-
 def add_github_options(parser: argparse.ArgumentParser, *, wait: float) -> argparse._ArgumentGroup:
     """Which repository, and how GitHub's API is asked."""
     from pathlib import Path

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest
     from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
     from reconciler.traffic.contract_checks import check_contract
+    from reconciler.traffic.day_writer import DaysRequest, SmallerDay, WrittenDays, write_days
     from reconciler.traffic.incident import (
         GroupTimeline,
         RecordedThrottle,
@@ -80,8 +81,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.grouping import BrokerRule, Series
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.lake_compaction import LakeRequest, compact_days
-    from reconciler.traffic.lake_stream import FollowOptions, follow
     from reconciler.traffic.last_moment import last_rates, last_totals
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.metric_servers import foreign_page, foreign_selector, series_text
@@ -92,14 +91,13 @@ if TYPE_CHECKING:
     from reconciler.traffic.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
     from reconciler.traffic.relocation import TrafficMoves
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
-    from reconciler.traffic.seconds.day_ledger import LateRows
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.opening import open_sharded, open_sharded_frame
     from reconciler.traffic.shards.run import ShardedBacktest
     from reconciler.traffic.sources.client_names import ClientNames
-    from reconciler.traffic.sources.datasets import KafkaTopic, address_of, local_path, parse_dataset, parse_topic
+    from reconciler.traffic.sources.datasets import Dataset, local_path, parse_dataset
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
@@ -120,7 +118,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.recorder_files import unclosed_files
     from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
-    from reconciler.traffic.spark_setup import read_consumer_settings, read_spark_settings, require_arrow, require_packages
+    from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic
     from reconciler.traffic.traffic_source import Source, TrafficSource
     from reconciler.traffic.verdict_store import VerdictStore, parse_verdict_store

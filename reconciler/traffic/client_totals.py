@@ -102,31 +102,36 @@ def count_batch(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
 
     ``UNSTATED`` counts charged rows without ``throttled``.
     """
-    columns: dict[str, pa.Array | Integers] = {
-        "status": pa.array([CHARGED]).take(pa.array(np.zeros(rows.clients, dtype=np.int64))),
-        "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
-        **_figures(rows, rows.numbers(batch, "throttled")),
-    }  # fmt: skip
-    charged = pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], schema=SCHEMA)
+    charged = count_charged(rows, batch)
     unstated = rows.nulls(batch, "throttled")
     others = [{"status": status, "lines": lines} for status, lines in [*rows.others.items(), (UNSTATED, unstated)] if lines]
     if not others:
         return charged
-    uncharged = (_uncharged(batch, status) for status in UNCHARGED if status in rows.others)
+    uncharged = (count_uncharged(charged_rows(batch, status), status) for status in UNCHARGED if status in rows.others)
     # Sums of seconds have clients by their place: those of charged rows stay the first.
     return pa.concat_tables([charged, *uncharged, pa.Table.from_pylist(others, schema=SCHEMA)])
 
 
-def _uncharged(batch: pa.RecordBatch, status: str) -> pa.Table:
-    """``SCHEMA``: the clients of rows of a status of ``UNCHARGED``, and how many rows each has."""
-    rows = charged_rows(batch, status)
+def count_charged(rows: ChargedRows, batch: pa.RecordBatch) -> pa.Table:
+    """``SCHEMA``: the clients of the charged ``rows`` of ``batch``, in their order."""
+    return _of_clients(rows, _figures(rows, rows.numbers(batch, "throttled")))
+
+
+def count_uncharged(rows: ChargedRows, status: str) -> pa.Table:
+    """``SCHEMA``: the clients of ``rows`` of a status of ``UNCHARGED``, and how many rows each has."""
     nothing = np.zeros(rows.clients, dtype=np.int64)
-    columns: dict[str, pa.Array | Integers] = {
-        "status": pa.array([CHARGED]).take(pa.array(nothing)),
-        "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
-        **dict.fromkeys(FOLDS, nothing),
+    figures = dict.fromkeys(FOLDS, nothing) | {
         "largest": _largest(rows), "start_us": nothing + _NO_MORE.max, "end_us": nothing + _NO_MORE.min,
         UNCHARGED[status]: np.bincount(rows.of, minlength=rows.clients),
+    }  # fmt: skip
+    return _of_clients(rows, figures)
+
+
+def _of_clients(rows: ChargedRows, figures: Mapping[str, Integers]) -> pa.Table:
+    columns: dict[str, pa.Array | Integers] = {
+        "status": pa.array([CHARGED]).take(pa.array(np.zeros(rows.clients, dtype=np.int64))),
+        "broker": rows.broker, "kind": rows.kind, "user": rows.user, "client_id": rows.client_id, "ip": rows.ip,
+        **figures,
     }  # fmt: skip
     return pa.table([pa.array(columns[field.name]).cast(field.type) for field in SCHEMA], schema=SCHEMA)
 

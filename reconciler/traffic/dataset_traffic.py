@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.seconds.day_ledger import LakeDay
     from reconciler.traffic.seconds.day_traffic import DayRows
     from reconciler.traffic.shuffle.on_spark import SparkRows
     from reconciler.traffic.sources.datasets import Dataset
@@ -41,15 +40,23 @@ class Datasets(Traffic):
 
     def listed(self, session: Callable[[], SparkSession]) -> Traffic:
         """As ``Traffic.listed``. Raises ``TrafficError`` and ``UsageError``."""
-        from reconciler.traffic.seconds.day_traffic import find_days
-        from reconciler.traffic.sources.on_spark import list_datasets
+        from reconciler.traffic.seconds.day_traffic import has_days
+        from reconciler.traffic.sources.on_spark import columns_of_dataset, list_datasets
 
-        if (days := find_days(session(), self.datasets, self.between)) is not None:
-            return DayTotals(datasets=self.datasets, days=days)
-        listing = list_datasets(session(), self.datasets)
+        spark, (first, *_) = session(), self.datasets
+        listing = list_datasets(spark, self.datasets)
         if listing.logs:
             return DatasetLogs(datasets=self.datasets, logs=listing.logs, between=self.between)
+        is_columnar = self.mapping is None and (first.is_table or listing.format == "parquet")
+        if is_columnar and has_days(columns_of_dataset(spark, first, listing)):
+            return DayTotals(datasets=self.datasets, between=self.between)
         return replace(self, form=listing.format)
+
+    def clusters(self, spark: SparkSession) -> frozenset[str]:
+        """As ``Traffic.clusters``."""
+        from reconciler.traffic.sources.on_spark import cluster_names
+
+        return cluster_names(spark, self.datasets, self.form, self.mapping, self.between)
 
     def refused(self) -> UsageError:
         """As ``Traffic.refused``."""
@@ -80,6 +87,11 @@ class DatasetLogs(Datasets):
         """As ``Traffic.own_columns``."""
         return SELF_EVIDENCE
 
+    def clusters(self, spark: SparkSession) -> frozenset[str]:
+        """Of logs, their lines name it."""
+        del spark
+        return frozenset()
+
     def require_identity(self) -> None:
         """Each request has one."""
 
@@ -91,18 +103,22 @@ class DatasetLogs(Datasets):
         return log_rows(spark, self.logs, log_timezone=zone, also=also, kinds=kinds, between=self.between)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DayTotals(Traffic):
-    """Per-second totals by day. ``days``: as ``find_days`` has them."""
+    """Per-second totals by day, which ``compact`` wrote."""
 
     source: ClassVar[Source] = Source.CELLS
     has_rows: ClassVar[bool] = False
 
-    days: tuple[DayRows, Sequence[LakeDay]]
+    def rows_on(self, spark: SparkSession, reading: Reading) -> DayRows:
+        """As ``Traffic.rows_on``: a row is a second of a client."""
+        from reconciler.traffic.seconds.day_traffic import day_rows
+
+        del reading
+        return day_rows(spark, self.datasets, self.between)
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
         """As ``Traffic.open``."""
         from reconciler.traffic.seconds.day_traffic import DaysTraffic
 
-        del session, reading, in_process
-        return DaysTraffic(*self.days)
+        del in_process
+        return DaysTraffic(self.rows_on(session(), reading), self.files)

@@ -106,11 +106,6 @@ def read_spark_settings(pairs: Sequence[str], properties_file: Path | None) -> t
     return tuple((key, value.strip()) for key, value in settings.items())
 
 
-def read_consumer_settings(path: Path) -> tuple[tuple[str, str], ...]:
-    """Settings of a Kafka consumer. Raises ``UsageError`` and ``FileAccessError`` as ``read_spark_settings``."""
-    return tuple(_properties(path, "--consumer-config").items())
-
-
 def _properties(path: Path, option: str) -> dict[str, str]:
     try:
         content = path.read_bytes()

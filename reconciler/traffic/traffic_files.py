@@ -187,6 +187,11 @@ class Traffic:
         """Times that a recorder noted as not observed."""
         return ()
 
+    def clusters(self, spark: SparkSession) -> frozenset[str]:
+        """The clusters that a column beside the rows names."""
+        del spark
+        return frozenset()
+
     def batches(self, reading: Reading) -> Iterator[pa.RecordBatch]:
         """Rows in this process, file by file. Copies are not marked. Raises ``UsageError`` where there are none."""
         del reading

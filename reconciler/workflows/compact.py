@@ -1,4 +1,4 @@
-"""Compact: recorded traffic to a folder of per-second totals, file by file, whole or not at all."""
+"""Compact: recorded traffic to per-second totals, file by file in a folder, or day by day in a dataset of Spark."""
 
 from __future__ import annotations
 
@@ -17,15 +17,23 @@ from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_pro
 from reconciler.workflows.traffic_inputs import metric_rules, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Segment, SegmentFolder, SourceFile, Traffic
+    from reconciler.traffic import Dataset, Segment, SegmentFolder, SessionOptions, SmallerDay, SourceFile, Traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactOptions:
-    """``traffic``: ``[BROKER=]PATH`` arguments. ``folder``: where the per-second totals go; earlier ones stay."""
+    """``traffic``: ``[BROKER=]PATH`` arguments.
+
+    ``folder``: where the per-second totals go: a folder of this machine, where earlier ones stay, or as ``parse_dataset``.
+    ``since`` and ``until``: midnights of the days of a dataset to write.
+    """
 
     traffic: tuple[str, ...]
-    folder: Path
+    folder: str
+    since: datetime.datetime | None = None
+    until: datetime.datetime | None = None
+    replace: bool = False
+    """Write also a day of which the dataset has more than the traffic."""
     master: str | None = None
     remote: str | None = None
     memory: str = "2g"
@@ -45,14 +53,18 @@ class CompactResult:
     """Files by name: those that were compacted, those whose totals were there already, and those without a whole line yet."""
 
     compacted: tuple[str, ...]
-    known: tuple[str, ...]
-    empty: tuple[str, ...]
+    known: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
     requests: int
     """Of the files compacted now."""
     copies: int
     """Lines of the files compacted now that are not counted, since another line is the same request."""
-    segments: int
+    segments: int | None = None
     """In the folder, of this and earlier runs."""
+    days: tuple[datetime.date, ...] | None = None
+    """Of a dataset, which were written."""
+    left_out: tuple[SmallerDay, ...] = ()
+    """Days of a dataset that were not written."""
     samples: int | None = None
     """Of a metrics server, which were read now."""
     notes: tuple[Message, ...] = ()
@@ -62,12 +74,11 @@ def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progre
     """Gauges are moments, which no totals of seconds can be made of: each sample is kept."""
     rules = metric_rules(read_trusted_mapping(options.mapping, None), what="a Prometheus server")
     names = read_client_names(options.known_clients)
-    request = replace(request, store=options.folder, names=names, rules=rules)
+    request = replace(request, store=Path(options.folder), names=names, rules=rules)
     pages = fetch_prometheus(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
     return CompactResult(
         compacted=tuple(map(str, pages.pages_read)),
         known=tuple(str(file) for file in pages.files if file not in pages.pages_read),
-        empty=(),
         requests=0,
         copies=0,
         segments=0,
@@ -85,24 +96,32 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     from reconciler.traffic import require_arrow
 
     require_arrow()
+    from reconciler.traffic import SegmentFolder, find_traffic, parse_dataset, read_mapping
+
+    dataset = parse_dataset(options.folder)
     if options.prometheus is not None:
+        if dataset is not None:
+            raise UsageError(f"--folder {dataset}: samples of Prometheus need a folder of this machine")
         return _pages(options, options.prometheus, progress)
     if options.known_clients is not None:
         raise UsageError("--known-clients is for --traffic prometheus+http(s)://HOST only")
-    from reconciler.traffic import SegmentFolder, find_traffic, read_mapping
-
+    if dataset is None and (options.since or options.until or options.replace):
+        raise UsageError("--since, --until and --replace are for --folder with an address or a table, which is written by day")
     traffic = find_traffic(options.traffic, read_mapping(options.mapping) if options.mapping else None)
-    if traffic.datasets:
-        raise UsageError(
-            f"compact reads files of this machine, and not {traffic.datasets[0]}. Give backtest this address instead"
-        )
     traffic.require_rows()
     if of_metrics := traffic.files_of_metrics:
         raise UsageError(
             f"{list_some(of_metrics, 1)} has samples of metrics, of which no totals of seconds can be made. Keep the files, "
             "and give them to backtest as they are"
         )
-    folder = SegmentFolder(options.folder.resolve())
+    if dataset is not None:
+        return _write_days(traffic, dataset, options, progress)
+    if traffic.datasets:
+        raise UsageError(
+            f"--folder {options.folder}: totals of {traffic.datasets[0]} are written by day, to an address or a table. Write "
+            "file:///PATH for a folder of this machine"
+        )
+    folder = SegmentFolder(Path(options.folder).resolve())
     sources, empty = _sources(traffic)
     wanted = _files_to_read(sources, folder.segments())
     made: tuple[Segment, ...] = ()
@@ -120,6 +139,57 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
     )
 
 
+def _write_days(traffic: Traffic, dataset: Dataset, options: CompactOptions, progress: Progress) -> CompactResult:
+    """On Spark, whatever the size of the traffic."""
+    if dataset.broker is not None:
+        raise UsageError(f"--folder {options.folder}: write the address without a broker")
+    from reconciler.traffic import DaysRequest, require_packages, spark_with_progress, write_days
+
+    require_packages()
+    request = DaysRequest(
+        out=dataset,
+        first=_day(options.since, "--since"),
+        end=_day(options.until, "--until"),
+        replace=options.replace,
+        log_timezone=options.log_timezone,
+        max_unreadable=options.max_unreadable,
+    )
+    # Spark itself adds up, sorts and writes: what Java compiles twice is faster then.
+    where = replace(_session(traffic, options), light=False)
+    with spark_with_progress(where, progress) as spark:
+        progress.step(f"compacting into {dataset}")
+        written = write_days(spark, traffic, request)
+    return CompactResult(
+        compacted=traffic.files,
+        requests=written.requests,
+        copies=written.copies,
+        days=written.days,
+        left_out=written.left_out,
+    )
+
+
+def _day(given: datetime.datetime | None, option: str) -> datetime.date | None:
+    if given is None:
+        return None
+    moment = given.astimezone(datetime.UTC)
+    if moment.time() != datetime.time():
+        raise UsageError(f"{option} {given.isoformat()}: days are written whole. Write a midnight of UTC")
+    return moment.date()
+
+
+def _session(traffic: Traffic, options: CompactOptions) -> SessionOptions:
+    from reconciler.traffic import SessionOptions, read_spark_settings
+
+    return SessionOptions(
+        master=options.master,
+        remote=options.remote,
+        memory=options.memory,
+        small=traffic.small,
+        light=traffic.needs_little_jvm,
+        settings=read_spark_settings(options.spark_conf, options.spark_properties),
+    )
+
+
 def _add(
     traffic: Traffic,
     files: Mapping[Path, SourceFile],
@@ -133,23 +203,14 @@ def _add(
         Compaction,
         Kind,
         Reading,
-        SessionOptions,
         Source,
-        read_spark_settings,
         spark_with_progress,
     )
 
     compaction = Compaction(files=files, folder=folder, max_unreadable=options.max_unreadable, of_logs=bool(traffic.logs))
     also = ("file", CLUSTER) if traffic.logs else ("file",)
     reading = Reading(log_timezone=options.log_timezone, kinds=tuple(Kind), also=also)
-    where = SessionOptions(
-        master=options.master,
-        remote=options.remote,
-        memory=options.memory,
-        small=traffic.small,
-        light=traffic.needs_little_jvm,
-        settings=read_spark_settings(options.spark_conf, options.spark_properties),
-    )
+    where = _session(traffic, options)
     if traffic.stays_here(where, compacting=True):
         progress.step(step)
         return compaction.in_process(traffic.batches(reading))

@@ -14,7 +14,7 @@ import pytest
 
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
-from tests.support.lake_days import days_of_parquet, manifest
+from tests.support.lake_days import days_in, days_of_parquet
 from tests.support.manifests import prod_cluster, quotas
 
 pytestmark = pytest.mark.interop
@@ -32,10 +32,10 @@ class Airflow:
     programs: Path
 
     def run_dag(self, name: str, home: Path, *options: str) -> None:
-        """Run the DAG ``name`` of ``home/dags`` once, without a scheduler. Fails when a task does."""
+        """Run the DAG ``name`` of ``home/dags`` once, without a scheduler. Fails when a task does. ``options``: also a date."""
         path = os.pathsep.join((str(self.programs), str(Path(sys.executable).parent), os.environ["PATH"]))
         env = {**os.environ, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False", "PATH": path}
-        for command in (("db", "migrate"), ("dags", "test", *options, name)):
+        for command in (("db", "migrate"), ("dags", "test", name, *options)):
             done = subprocess.run(
                 ["airflow", *command], cwd=home, env=env, capture_output=True, text=True, timeout=900, check=False
             )
@@ -56,20 +56,20 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Airflow:
 
 
 @pytest.mark.spark
-def test_airflow_compacts_two_days(airflow: Airflow, tmp_path: Path) -> None:
+def test_airflow_compacts_the_day_before(airflow: Airflow, tmp_path: Path) -> None:
     days_of_parquet(tmp_path / "traffic", 2)
     (tmp_path / "spark.properties").write_text("spark.sql.shuffle.partitions=2\n")
-    own = {"TRAFFIC": "traffic", "OUT": "lake", "PROPERTIES": "spark.properties"}
+    own = {"TRAFFIC": f"{tmp_path}/traffic", "OUT": f"file://{tmp_path}/lake", "PROPERTIES": f"{tmp_path}/spark.properties"}
     text = (ROOT / "deploy" / "airflow_compact.py").read_text()
     for name, file in own.items():
-        text = re.sub(rf"(?m)^{name} = .*$", f'{name} = "{tmp_path / file}"', text)
+        text = re.sub(rf"(?m)^{name} = .*$", f'{name} = "{file}"', text)
     home = tmp_path / "home"
     (home / "dags").mkdir(parents=True)
     (home / "dags" / "airflow_compact.py").write_text(text.replace("local[*]", "local[2]"))
 
-    airflow.run_dag("kafka_quotas_compact", home)
+    airflow.run_dag("kafka_quotas_compact", home, "2026-11-21")
 
-    assert [day["date"] for day in manifest(tmp_path / "lake")["days"]] == ["2026-11-20", "2026-11-21"]
+    assert days_in(tmp_path / "lake") == ["2026-11-20"]
 
 
 @pytest.mark.kafka

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import COMMAND, Done, environment, run
-from tests.support.lake_days import days_of_parquet, manifest, rows_of
+from tests.support.lake_days import days_in, days_of_parquet, rows_of
 from tests.support.manifests import quotas
 from tests.support.polling import wait_until
 from tests.support.spark_servers import SPARK_BIN, executors_below, spark_environment
@@ -157,14 +157,14 @@ def test_rows_of_verdicts_that_yarn_writes_are_those_of_this_machine(
 def test_totals_that_yarn_writes_are_those_of_this_machine(
     work: Path, variables: dict[str, str], traffic: dict[str, str], yarn: YarnServer, tmp_path: Path
 ) -> None:
-    here = run("compact", "--traffic", traffic["days"], "--out", str(tmp_path / "here"), *HERE, cwd=work)
+    here = run("compact", "--traffic", traffic["days"], "--folder", f"file://{tmp_path}/here", *HERE, cwd=work)
     assert here.code == 0, here.err
 
-    run_there(work, variables, yarn, "compact", "--traffic", traffic["days"], "--out", f"{yarn.hdfs.address}/totals")
+    run_there(work, variables, yarn, "compact", "--traffic", traffic["days"], "--folder", f"{yarn.hdfs.address}/totals")
 
     yarn.hdfs.get("/totals", tmp_path / "there")
     assert rows_of(tmp_path / "there") == rows_of(tmp_path / "here") != []
-    assert sorted(day["date"] for day in manifest(tmp_path / "there")["days"]) == ["2026-11-20", "2026-11-21"]
+    assert days_in(tmp_path / "there") == ["2026-11-20", "2026-11-21"]
 
 
 def test_a_folder_of_totals_that_yarn_fills_gives_the_report_of_one_of_this_machine(

@@ -12,7 +12,7 @@ DAG = Path(__file__).parents[2] / "deploy" / "airflow_compact.py"
 
 
 def airflow_command(*, replace: bool = False, **settings: str) -> list[str]:
-    """The arguments behind ``kafka-quotas``. ``settings``: in place of the constants at the top of the file."""
+    """The arguments behind ``kafka-quotas`` on 2026-11-21. ``settings``: in place of the constants at the top of the file."""
     tree = ast.parse(DAG.read_text("utf-8"))
     constants = {
         target.id: ast.literal_eval(node.value)
@@ -28,7 +28,11 @@ def airflow_command(*, replace: bool = False, **settings: str) -> list[str]:
     assert isinstance(environment, ast.Dict)
     pairs = zip(environment.keys, environment.values, strict=True)
     names = {ast.literal_eval(key): value.id for key, value in pairs if key is not None and isinstance(value, ast.Name)}
-    rendered = re.sub(r"\{\{.*?\}\}", "--replace" if replace else "", ast.literal_eval(keywords["bash_command"]))
+    dates = {"{{ macros.ds_add(ds, -1) }}": "2026-11-20", "{{ ds }}": "2026-11-21"}
+    rendered = ast.literal_eval(keywords["bash_command"])
+    for template, date in dates.items():
+        rendered = rendered.replace(template, date)
+    rendered = re.sub(r"\{\{.*?\}\}", "--replace" if replace else "", rendered)
     words = shlex.split(rendered)
     assert words[0] == "kafka-quotas"
     values = {name: (constants | settings)[constant] for name, constant in names.items()}

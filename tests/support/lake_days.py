@@ -1,8 +1,7 @@
-"""Datasets of ``compact --out``: what their manifests name, traffic to write into them, and jobs to kill while they write."""
+"""Per-second totals by day: the rows that ``compact`` wrote, traffic to write, and jobs to kill while they write."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,50 +10,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pyarrow.parquet as pq
 
-from reconciler.formats.schema_check import load_schema
-from reconciler.traffic.seconds.day_columns import FOLDS, KEYS
 from tests.support.command import COMMAND, environment
 from tests.support.polling import wait_until
 from tests.support.recorded_parquet import Flow, write_traffic
 from tests.traffic.log_lines import line, produce_request
 
 DAY_S = 86_400
-_FOLDS: dict[str, Callable[[int, int], int]] = {"sum": int.__add__, "max": max, "min": min}
+KEYS = ("ts", "status", "broker", "kind", "user", "client_id", "ip")
 
 
-def manifest(out: Path) -> dict[str, Any]:
-    newest = max((out / "_kafka-quotas" / "manifests").glob("*.json"))
-    document: dict[str, Any] = json.loads(newest.read_text("utf-8"))
-    jsonschema.Draft202012Validator(load_schema("days")).validate(document)
-    return document
-
-
-def has_manifest(out: Path) -> bool:
-    """Whether a run has ended its first batch. A manifest has another name until it is whole."""
-    return any((out / "_kafka-quotas" / "manifests").glob("*.json"))
-
-
-def parts_of(out: Path) -> list[str]:
-    """The folders that the manifest names."""
-    return [part["folder"] for day in manifest(out)["days"] for part in day["parts"]]
+def days_in(out: Path) -> list[str]:
+    """The days of a dataset in folders."""
+    return sorted(folder.name.removeprefix("date=") for folder in out.glob("date=*") if any(folder.glob("*.parquet")))
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
-    """The rows that the manifest names, in order. Those of one second of a client in several parts are added up."""
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for folder in parts_of(out):
-        in_part: set[tuple[Any, ...]] = set()
-        for row in (row for file in (out / folder).glob("*.parquet") for row in pq.ParquetFile(file).read().to_pylist()):
-            key = tuple(row[name] for name in KEYS)
-            assert key not in in_part, "a part has a second of a client twice"
-            in_part.add(key)
-            known = rows.setdefault(key, row)
-            if known is not row:
-                known |= {name: _FOLDS[fold](known[name], row[name]) for name, fold in FOLDS.items()}
-    return sorted(rows.values(), key=repr)
+    """The rows of a dataset in folders, each second of a client once, in order."""
+    files = sorted(out.glob("date=*/*.parquet"))
+    rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    assert len({tuple(row[name] for name in KEYS) for row in rows}) == len(rows), "a second of a client is there twice"
+    return sorted(rows, key=repr)
 
 
 def days_of_parquet(folder: Path, days: int = 3, *, user: str = "alice", file: str = "part-0") -> None:

@@ -36,33 +36,6 @@ DELTA: Final = (
         sha256="c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc",
     ),
 )
-KAFKA: Final = (
-    Artifact(
-        group="org.apache.spark",
-        name="spark-sql-kafka-0-10_2.13",
-        version="4.1.3",
-        sha256="cb31ffd9c8f5527dba061db8af671d295562092e4f3f5ff42fc249fab8a8fde6",
-    ),
-    Artifact(
-        group="org.apache.spark",
-        name="spark-token-provider-kafka-0-10_2.13",
-        version="4.2.0",
-        sha256="641c7947afc8aa1189e433b7c2d305293993c8691bc1c2062d6d4f513b12518c",
-    ),
-    Artifact(
-        group="org.apache.kafka",
-        name="kafka-clients",
-        version="3.9.1",
-        sha256="7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
-    ),
-    Artifact(
-        group="org.apache.commons",
-        name="commons-pool2",
-        version="2.12.1",
-        sha256="5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
-    ),
-)
-"""Spark's connector for Kafka. The versions are those that Maven Central has for this PySpark."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +71,6 @@ def delta_tables(warehouse: Path) -> LakeTables:
         ("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog"),
     )
     return LakeTables(table=f"delta.`{warehouse / 'traffic'}`", settings=settings)
-
-
-def kafka_connector() -> tuple[tuple[str, str], ...]:
-    """The settings of a session that reads topics."""
-    return (("spark.driver.extraClassPath", _jars("spark-kafka-4.1.3", KAFKA)),)
 
 
 def pyspark_folder(version: str) -> Path:

@@ -1,29 +1,24 @@
-"""What can be wrong with the sources of compact --out and with its dataset: a sentence with the remedy, and nothing written."""
+"""What can be wrong with traffic and a dataset of compact: a sentence with the remedy, and nothing written."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.support.command import Command, Done
-from tests.support.lake_days import days_of_parquet, log_of, manifest, rows_of
+from tests.support.lake_days import days_in, days_of_parquet, log_of, rows_of
 from tests.support.manifests import quotas
 from tests.support.recorded_parquet import SCHEMA
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
 
 def compact(command: Command, work: Path, *arguments: str) -> Done:
-    return command("compact", *arguments, "--out", "lake", "--master", "local[2]", cwd=work)
+    return command("compact", *arguments, "--folder", f"file://{work}/lake", "--master", "local[2]", cwd=work)
 
 
 def empty_partition(day: Path) -> None:
@@ -76,57 +71,7 @@ def test_an_empty_partition_is_a_day_without_rows(tmp_path: Path, warm_command: 
     empty_partition(day)
     done = compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/traffic")
     assert done.code == 0, done.err
-    assert [day["date"] for day in manifest(tmp_path / "lake")["days"]] == ["2026-11-20"]
-
-
-def test_a_file_that_a_retry_wrote_twice_counts_once(tmp_path: Path, warm_command: Command) -> None:
-    days_of_parquet(tmp_path / "traffic", 1)
-    first = tmp_path / "traffic" / "dt=2026-11-20" / "part-0.parquet"
-    assert compact(warm_command, tmp_path, "--traffic", "traffic").code == 0
-    rows = rows_of(tmp_path / "lake")
-    (first.parent / "part-0-attempt-1.parquet").write_bytes(first.read_bytes())
-    done = compact(warm_command, tmp_path, "--traffic", "traffic")
-    assert done.code == 0
-    assert rows_of(tmp_path / "lake") == rows
-
-
-def test_a_file_that_vanishes_after_it_was_listed_is_a_sentence(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.errors import ReconcilerError
-    from reconciler.traffic.lake_compaction import list_sources, some_sources
-    from reconciler.traffic.traffic_files import find_traffic
-
-    log = tmp_path / "logs" / "a-request.log"
-    log.parent.mkdir()
-    log.write_bytes(log_of("2026-11-20 08:00:00,000"))
-    traffic = find_traffic([f"1=file://{log.parent}"])
-    (address,) = list_sources(spark, traffic).sources
-    log.unlink()
-    with pytest.raises(ReconcilerError, match=r"a-request\.log was there when it was listed, and is gone now\. Run this again"):
-        some_sources(traffic, [address])
-
-
-def test_a_dataset_whose_manifest_is_damaged_or_of_the_future_is_a_sentence(tmp_path: Path, warm_command: Command) -> None:
-    days_of_parquet(tmp_path / "traffic", 1)
-    (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"})), "utf-8")
-    assert compact(warm_command, tmp_path, "--traffic", "traffic").code == 0
-    (file,) = (tmp_path / "lake" / "_kafka-quotas" / "manifests").glob("*.json")
-    text = file.read_text()
-
-    def refused() -> str:
-        done = warm_command("backtest", "quotas.yaml", "--traffic", "lake", "--master", "local[2]", cwd=tmp_path)
-        assert (done.code, done.out) == (1, "")
-        return done.err
-
-    for suffix in (".crc",):
-        file.with_name(f".{file.name}{suffix}").unlink(missing_ok=True)
-    file.write_text(text[:100])
-    assert "is not a manifest of per-second totals" in refused()
-    file.write_text(json.dumps(json.loads(text) | {"format_version": "3.0"}))
-    assert "has format 3.0, of a newer version of this tool: update it" in refused()
-    file.write_text(text)
-    (sources,) = (tmp_path / "lake" / "_kafka-quotas" / "sources").glob("*.json")
-    sources.rename(tmp_path / "elsewhere.json")
-    assert "is missing, which the manifest needs. Restore it" in refused()
+    assert days_in(tmp_path / "lake") == ["2026-11-20"]
 
 
 def test_a_time_without_a_day_names_the_days_that_there_are(tmp_path: Path, warm_command: Command) -> None:
@@ -134,9 +79,9 @@ def test_a_time_without_a_day_names_the_days_that_there_are(tmp_path: Path, warm
     (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": "50KiB"})), "utf-8")
     assert compact(warm_command, tmp_path, "--traffic", "traffic").code == 0
     time = ("--since", "2025-01-01T00:00Z", "--until", "2025-01-02T00:00Z", "--master", "local[2]")
-    done = warm_command("backtest", "quotas.yaml", "--traffic", "lake", *time, cwd=tmp_path)
+    done = warm_command("backtest", "quotas.yaml", "--traffic", f"file://{tmp_path}/lake", *time, cwd=tmp_path)
     assert done.code == 1
-    assert "has no day in this time. It has 2026-11-20 to 2026-11-21" in done.err
+    assert "has no day in this time. The days there are 2026-11-20 to 2026-11-21" in done.err
 
 
 def test_days_are_written_whole(tmp_path: Path, warm_command: Command) -> None:
@@ -149,9 +94,9 @@ def test_days_are_written_whole(tmp_path: Path, warm_command: Command) -> None:
 def test_a_dataset_is_not_compacted_again(tmp_path: Path, warm_command: Command) -> None:
     days_of_parquet(tmp_path / "traffic", 1)
     assert compact(warm_command, tmp_path, "--traffic", "traffic").code == 0
-    done = compact(warm_command, tmp_path, "--traffic", "lake")
+    done = compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/lake")
     assert done.code == 64
-    assert "has per-second totals already" in done.err
+    assert "has per-second totals already, and no requests" in done.err
 
 
 def test_days_of_a_second_cluster_are_refused_also_by_a_later_run(tmp_path: Path, warm_command: Command) -> None:
@@ -159,12 +104,36 @@ def test_days_of_a_second_cluster_are_refused_also_by_a_later_run(tmp_path: Path
         days_of_parquet(tmp_path / "traffic" / f"cluster={name}", 1, user=name)
     both = compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/traffic")
     assert (both.code, both.out) == (1, "")
-    assert "is of 2 clusters, east (file:" in both.err
+    assert "is of 2 clusters, east (the column cluster)" in both.err
     (tmp_path / "traffic" / "cluster=west").rename(tmp_path / "later")
     assert compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/traffic").code == 0
     (tmp_path / "traffic" / "cluster=east").rename(tmp_path / "earlier")
     (tmp_path / "later").rename(tmp_path / "traffic" / "cluster=west")
     later = compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/traffic")
     assert (later.code, later.out) == (1, "")
-    assert "east (written earlier) and west" in later.err or "east (written earlier), west" in later.err
+    assert "is of 2 clusters, east (of this traffic, or of these days so far), west" in later.err
     assert {row["user"] for row in rows_of(tmp_path / "lake")} == {"east", "bob"}
+
+
+def test_a_foreign_dataset_is_not_written_to(tmp_path: Path, warm_command: Command) -> None:
+    days_of_parquet(tmp_path / "traffic", 1)
+    days_of_parquet(tmp_path / "lake", 1)
+    done = compact(warm_command, tmp_path, "--traffic", "traffic")
+    assert (done.code, done.out) == (1, "")
+    assert "was not written by compact. Name another place" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--folder", "totals", "--traffic", "1=logs", "--replace"), "--replace are for --folder with an address or a table"),
+        (("--folder", "7=file:///totals", "--traffic", "1=a-request.log"), "write the address without a broker"),
+    ],
+)
+def test_options_that_cannot_work_are_refused_before_spark_starts(
+    tmp_path: Path, warm_command: Command, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "a-request.log").write_bytes(log_of("2026-11-20 08:00:00,000"))
+    done = warm_command("compact", *arguments, cwd=tmp_path)
+    assert (done.code, done.out) == (64, "")
+    assert words in done.err

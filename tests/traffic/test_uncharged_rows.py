@@ -98,7 +98,7 @@ def test_on_spark_in_shards_and_from_days_they_are_known_as_well(tmp_path: Path,
     assert {user: row["verdict"] for user, row in in_shards.items()} == {
         "alice": "inconclusive", "bob": "clear", "carol": "inconclusive", "dave": "inconclusive",
     }  # fmt: skip
-    done = warm_command("compact", "--traffic", "1=logs", "--out", "lake", *local, cwd=tmp_path)
+    done = warm_command("compact", "--traffic", "1=logs", "--folder", f"file://{tmp_path}/lake", *local, cwd=tmp_path)
     assert done.code == 0, done.err
     of_days = judged(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/lake", "--master", "local[2]")
     assert {user: (row["verdict"], row["uncharged"]) for user, row in of_days.items()} == {

@@ -133,11 +133,11 @@ def test_files_of_other_forms_are_written_beside_the_rows(work: Path, warm_comma
 
 @pytest.mark.large
 def test_days_of_compact_give_the_rows_that_they_give_without_shards(work: Path, warm_command: Command) -> None:
-    compacted = warm_command("compact", "--traffic", "traffic.parquet", "--out", "days", *ON_SPARK, cwd=work)
+    compacted = warm_command("compact", "--traffic", "traffic.parquet", "--folder", f"file://{work}/days", *ON_SPARK, cwd=work)
     assert compacted.code == 0, compacted.err
 
-    plain = judge(warm_command, work, traffic="days")
-    done = judge(warm_command, work, "--out", "parquet=rows", traffic="days")
+    plain = judge(warm_command, work, *ON_SPARK, traffic=f"file://{work}/days")
+    done = judge(warm_command, work, "--out", "parquet=rows", *ON_SPARK, traffic=f"file://{work}/days")
 
     assert done.code == plain.code, done.err
     assert without_rows(done.json()) == without_rows(plain.json())

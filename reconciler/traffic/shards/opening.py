@@ -80,8 +80,8 @@ def open_sharded(
     check_zone(reading.log_timezone)
     chosen = traffic.listed(lambda: spark)
     if isinstance(chosen, DayTotals):
-        days = chosen.days
-        return _opened(days[0], lambda _, counted: DaysTraffic(*days, counted=counted), max_unreadable)
+        days = chosen.rows_on(spark, reading)
+        return _opened(days, lambda _, counted: DaysTraffic(days, chosen.files, counted), max_unreadable)
     if not chosen.has_rows:
         return None
     # Sums are kept below, without the rows.

@@ -13,14 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.model import escaped
 
 _ADDRESS: Final = re.compile(r"(?:(?P<broker>\d{1,9})=)?(?P<address>[A-Za-z][A-Za-z0-9.-]*://.+)", re.DOTALL)
 _TABLE: Final = "table:"
-KAFKA: Final = "kafka"
-"""The scheme of topics."""
-OWN_FOLDER: Final = "_kafka-quotas"
-"""Below a dataset of per-second totals by day: its manifests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +33,7 @@ class Dataset:
 
 
 def parse_dataset(argument: str) -> Dataset | None:
-    """What ``[BROKER=]SCHEME://...``, ``table:NAME`` or a folder of ``compact --out`` names; ``None`` for any other path.
+    """What ``[BROKER=]SCHEME://...`` or ``table:NAME`` names; ``None`` for a path.
 
     Raises ``UsageError`` for a table without a name.
     """
@@ -50,8 +45,6 @@ def parse_dataset(argument: str) -> Dataset | None:
     if match := _ADDRESS.fullmatch(argument):
         broker = match["broker"]
         return Dataset(name=match["address"], broker=None if broker is None else int(broker))
-    if (Path(argument) / OWN_FOLDER).is_dir():
-        return Dataset(name=address_of(Path(argument)))
     return None
 
 
@@ -63,28 +56,6 @@ def address_of(path: Path) -> str:
 def is_dataset(argument: str) -> bool:
     """Whether Spark has to find what this ``--traffic`` argument names."""
     return argument.startswith(_TABLE) or parse_dataset(argument) is not None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KafkaTopic:
-    """``kafka://HOST:PORT[,HOST:PORT]/TOPIC``."""
-
-    servers: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{KAFKA}://{self.servers}/{self.name}"
-
-
-def parse_topic(argument: str) -> KafkaTopic | None:
-    """The topic that an argument names; ``None`` for anything else. Raises ``UsageError`` for one without a topic."""
-    parts = urllib.parse.urlsplit(argument)
-    if parts.scheme != KAFKA:
-        return None
-    name = parts.path.strip("/")
-    if not parts.netloc or not name or "/" in name:
-        raise UsageError(f"--traffic {escaped(argument)}: write kafka://HOST:PORT/TOPIC")
-    return KafkaTopic(servers=parts.netloc, name=name)
 
 
 def local_path(dataset: Dataset) -> str | None:

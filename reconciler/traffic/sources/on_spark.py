@@ -161,23 +161,15 @@ def list_datasets(spark: SparkSession, datasets: Sequence[Dataset]) -> Listing:
     """What the files at these addresses are. Raises ``TrafficError`` when there are none, or none that can be read."""
     if datasets[0].is_table:
         return Listing()
-    named = []
+    logs: list[tuple[int | None, str, list[str]]] = []
+    formats: set[str] = set()
+    files: list[str] = []
     for dataset in datasets:
         with timed_event(_log, "dataset listed", dataset=dataset.name) as event:
             names = file_names(spark, dataset)
             event["files"] = len(names)
         if any(form_of(name) == "parquet" for name in names):
             _refuse_table(spark, dataset)
-        named.append((dataset, names))
-    return listing_of(named)
-
-
-def listing_of(named: Sequence[tuple[Dataset, Sequence[str]]]) -> Listing:
-    """What these files of datasets are. Raises ``TrafficError``."""
-    logs: list[tuple[int | None, str, list[str]]] = []
-    formats: set[str] = set()
-    files: list[str] = []
-    for dataset, names in named:
         known = {form for name in names if (form := form_of(name)) is not None}
         if not known and (lines := [name for name in names if is_request_log(PurePosixPath(name).name)]):
             logs.append((dataset.broker, root_of(dataset, lines), lines))
@@ -297,58 +289,22 @@ def unconverted_rows(
     return schema, SparkRows(spark, scan_frame(narrowed, lambda _: names, convert))
 
 
-SOURCE_COLUMN: Final = "kafka_quotas_source"
-"""The column of a frame in which each row has the name of its table or topic."""
-_FILE_COLUMN: Final = "kafka_quotas_file"
-"""The column of a frame in which each row has its file, as Spark writes it."""
+def cluster_names(
+    spark: SparkSession, datasets: Sequence[Dataset], form: str | None, mapping: TrafficMapping | None, between: Between | None
+) -> frozenset[str]:
+    """What a column or folder ``cluster`` has. Brokers of two clusters have the same ids."""
+    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
+    if CLUSTER not in frame.columns:
+        return frozenset()
+    narrowed = frame if between is None else days_between(frame, between)
+    names = narrowed.select(F.col(CLUSTER).cast("string").alias(CLUSTER)).distinct().collect()
+    return frozenset(row[CLUSTER] for row in names if row[CLUSTER] is not None)
 
 
-def sourced_rows(frame: DataFrame, mapping: TrafficMapping | None, where: str) -> SparkRows[pa.RecordBatch]:
-    """Rows of a frame from ``files_frame``, or with ``SOURCE_COLUMN``. Raises ``TrafficError``.
-
-    They have the address of their file, or what ``SOURCE_COLUMN`` has, as ``file``. A column ``CLUSTER`` stays.
-    """
-    if mapping is None:
-        require_columns(collect_table(frame.limit(0)).schema, where)
-    else:
-        require_mapped([where], [frame.columns], mapping)
-    known = set(frame.columns)
-    has_cluster = CLUSTER in known
-
-    def needed(columns: Sequence[str]) -> tuple[str, ...]:
-        names = file_columns(columns) if mapping is None else (name for name in mapping.columns if name in known)
-        return (*names, SOURCE_COLUMN, _FILE_COLUMN, CLUSTER)
-
-    def convert(batch: pa.RecordBatch, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        own = [name for name in columns if name != "file"]
-        rows = canonical_rows(batch, own) if mapping is None else mapped_batch(batch, mapping).select(own)
-        named = batch.column(SOURCE_COLUMN) if SOURCE_COLUMN in known else _addresses(batch.column(_FILE_COLUMN))
-        rows = rows.append_column("file", named)
-        yield rows.append_column(CLUSTER, batch.column(CLUSTER).cast(pa.string())) if has_cluster else rows
-
-    return SparkRows(frame.sparkSession, scan_frame(frame, needed, convert))
-
-
-def files_frame(
-    spark: SparkSession, files: Sequence[str], dataset: Dataset, form: str, mapping: TrafficMapping | None
-) -> DataFrame:
-    """The rows of some files of a dataset, for ``sourced_rows``. Raises ``TrafficError`` for files that cannot be read."""
-    base = {} if dataset.name in files else {"basePath": dataset.name}
-    reader = spark.read.format(form).options(**_options(form, mapping), **base)
-    return _load(dataset, lambda: reader.load(list(files)).withColumn(_FILE_COLUMN, F.col(_PATH)))
-
-
-def _addresses(file_paths: pa.Array) -> pa.Array:
-    encoded = file_paths.dictionary_encode()
-    return pa.array(map(address_of_file, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
-
-
-def table_frame(spark: SparkSession, dataset: Dataset, between: Between | None) -> DataFrame:
-    """The rows of a table in a stretch of time, with ``SOURCE_COLUMN``. Raises ``TrafficError``."""
-    frame = _load(dataset, lambda: spark.read.table(dataset.name))
-    if between is not None and "ts" in frame.columns:
-        frame = rows_between(frame, between)
-    return frame.withColumn(SOURCE_COLUMN, F.lit(str(dataset)))
+def columns_of_dataset(spark: SparkSession, dataset: Dataset, listing: Listing) -> list[str]:
+    """The columns of a table, or of one of the files of a dataset in Parquet."""
+    reader = spark.read
+    return _load(dataset, lambda: (reader.table(dataset.name) if dataset.is_table else reader.parquet(listing.files[0])).columns)
 
 
 def days_between(frame: DataFrame, between: Between) -> DataFrame:

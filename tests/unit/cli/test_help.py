@@ -171,7 +171,7 @@ def wrong(*arguments: str, cwd: Path) -> Done:
         (("apply", "--xyzzy"), "unknown option '--xyzzy'\n"),
         (("backtest", "--trafic", "logs"), "unknown option '--trafic'. Did you mean '--traffic'?"),
         (("compact",), "the following arguments are required: --traffic"),
-        (("compact", "--traffic", "logs"), "one of the arguments --folder --out is required"),
+        (("compact", "--traffic", "logs"), "the following arguments are required: --folder"),
         (("sandbox", "start", "--node", "3", "--requestlog"), "unknown option '--requestlog'. Did you mean '--request-log'?"),
         (
             ("--describe", "--names", "user=a b"),

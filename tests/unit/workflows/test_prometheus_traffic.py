@@ -278,7 +278,7 @@ def test_compact_knows_clients_and_other_names_as_backtest_does(tmp_path: Path) 
     with served(Server(ALICE, named, other)) as port:
         options = CompactOptions(
             traffic=(),
-            folder=tmp_path / "history",
+            folder=str(tmp_path / "history"),
             prometheus=request(port, tmp_path / "unused"),
             known_clients=tmp_path / "clients.jsonl",
             mapping=tmp_path / "mapping.yaml",
@@ -294,7 +294,7 @@ def test_compact_knows_clients_and_other_names_as_backtest_does(tmp_path: Path) 
 
 def test_compact_refuses_files_of_samples_by_name(tmp_path: Path) -> None:
     write_gauges(tmp_path / "history", {("alice", "app", 1): steady(1000)}, hours=1)
-    options = CompactOptions(traffic=(str(tmp_path / "history"),), folder=tmp_path / "totals")
+    options = CompactOptions(traffic=(str(tmp_path / "history"),), folder=str(tmp_path / "totals"))
     with pytest.raises(UsageError, match=r"0000\.parquet has samples of metrics"):
         compact_traffic(options, progress=Silent())
     assert not (tmp_path / "totals").exists()
