@@ -60,7 +60,7 @@ def test_begin_end_and_amount_are_those_that_the_client_saw(clean_kafka: Sandbox
     assert report["recorded"]["requests"] == len(throttled)
     assert report["recorded"]["longest_ms"] == max(ms for _, _, _, ms in throttled)
     assert report["recorded"]["sum_ms"] == sum(ms for _, _, _, ms in throttled)
-    begin, end = (datetime.datetime.fromisoformat(report[name]).timestamp() for name in ("begin", "end"))
+    begin, end = (datetime.datetime.fromisoformat(report["incident"][name]).timestamp() for name in ("begin", "end"))
     assert throttled[0][0] - 0.01 <= begin <= throttled[0][1] + LATE_S
     ends = [(sent + ms / 1000, answered + ms / 1000) for sent, answered, _, ms in throttled]
     assert max(low for low, _ in ends) - 0.01 <= end <= max(high for _, high in ends) + LATE_S

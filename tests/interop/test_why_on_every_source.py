@@ -219,6 +219,6 @@ def test_no_answer_about_any_phase_is_false(recording: Recording, source: str, w
             assert causes, report
             origin = next(group["origin"] for group in report["groups"] if group["cause"])
             assert origin["subject"] == "Phase 1"
-        if report["begin"] is not None:
-            begin = datetime.datetime.fromisoformat(report["begin"]).timestamp()
-            assert limited - LATE_S <= begin < raised, (report["begin"], recording.starts)
+        if report["incident"] is not None:
+            begin = datetime.datetime.fromisoformat(report["incident"]["begin"]).timestamp()
+            assert limited - LATE_S <= begin < raised, (report["incident"]["begin"], recording.starts)

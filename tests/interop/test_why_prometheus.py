@@ -100,7 +100,7 @@ def test_the_server_of_the_manifest_proves_the_throttle_its_limit_and_its_commit
     report = done.json()
     Draft202012Validator(load_schema("why")).validate(report)
     assert report["answer"] == "throttled"
-    begin = datetime.datetime.fromisoformat(report["begin"])
+    begin = datetime.datetime.fromisoformat(report["incident"]["begin"])
     assert 0 <= (begin - datetime.datetime.fromisoformat(incident.at)).total_seconds() < 5
     (cause,) = [group for group in report["groups"] if group["cause"]]
     assert (cause["bucket"], cause["limit"], cause["broker"]) == (PAIR, LIMIT, 1)

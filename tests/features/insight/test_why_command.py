@@ -91,12 +91,12 @@ def test_an_incident_has_its_group_who_filled_it_the_commit_and_what_to_type(
     report = document(done)
     throttled = [one for one in log if one.client_id == "checkout" and one.throttle_ms]
     assert (done.code, report["answer"], done.err) == (2, "throttled", "")
-    assert abs(moment(report["begin"]) - throttled[0].at) < datetime.timedelta(seconds=0.01)
+    assert abs(moment(report["incident"]["begin"]) - throttled[0].at) < datetime.timedelta(seconds=0.01)
     last = max(one.at + datetime.timedelta(milliseconds=one.throttle_ms) for one in throttled)
-    assert abs(moment(report["end"]) - last) < datetime.timedelta(seconds=0.01)
+    assert abs(moment(report["incident"]["end"]) - last) < datetime.timedelta(seconds=0.01)
     assert report["recorded"]["requests"] == len(throttled)
     assert report["recorded"]["longest_ms"] == max(one.throttle_ms for one in throttled)
-    assert (report["begins_earlier"], report["goes_on"]) == (False, False)
+    assert (report["incident"]["begins_earlier"], report["incident"]["goes_on"]) == (False, False)
     cause, *others = report["groups"]
     assert (cause["bucket"], cause["key"], cause["broker"], cause["limit"]) == (
         {"user": "orders"}, "producer_byte_rate", 1, 50_000,
@@ -160,7 +160,7 @@ def test_a_client_that_was_not_throttled_shows_how_near_it_was(repository: GitRe
     done = why(repository, "--name", "client-id=trail", *AT, *TRAFFIC, "--format", "json", "--detailed-exitcode")
 
     report = document(done)
-    assert (done.code, report["answer"], report["begin"]) == (0, "clear", None)
+    assert (done.code, report["answer"], report["incident"]) == (0, "clear", None)
     group = report["groups"][0]
     assert (group["bucket"], group["limit"], group["cause"]) == ({"user": "audit"}, 4_000, False)
     assert 0.4 < group["peak"] / group["limit"] < 0.8
@@ -296,7 +296,7 @@ def test_a_compacted_history_shows_the_same_incident(repository: GitRepository, 
 
     throttled = [one for one in log if one.client_id == "checkout" and one.throttle_ms]
     assert report["answer"] == "computed"
-    assert abs(moment(report["begin"]) - throttled[0].at) < datetime.timedelta(seconds=3)
+    assert abs(moment(report["incident"]["begin"]) - throttled[0].at) < datetime.timedelta(seconds=3)
     assert report["recorded"] is None
     assert "how long each request was throttled" in {one["what"] for one in report["missing"]}
     assert report["groups"][0]["origin"]["subject"] == "Halve orders"
@@ -419,7 +419,11 @@ def test_a_gauge_over_a_limit_computes_a_throttle_and_neither_its_end_nor_its_cl
     text = why(repository, "--name", "user=orders", *AT, *traffic).out
     calm = document(why(repository, "--name", "user=audit", *AT, *traffic, "--format", "json"))
 
-    assert (report["answer"], report["begin"], report["end"]) == ("computed", "2026-11-21T13:02:00Z", None)
+    assert (report["answer"], report["incident"]["begin"], report["incident"]["end"]) == (
+        "computed",
+        "2026-11-21T13:02:00Z",
+        None,
+    )
     assert report["groups"][0]["origin"]["subject"] == "Halve orders"
     assert "who filled the quota group" in " ".join(one["what"] for one in report["missing"])
     assert text.startswith("user=orders would have been throttled around 2026-11-21 13:02:00 UTC (computed: ")

@@ -95,7 +95,7 @@ def test_a_refused_topic_and_a_delayed_old_client_are_throttles(
 
     answer = report(made, *ALICE, *SINCE, "--traffic", "1=../request.log")
 
-    assert (answer["answer"], answer["begin"][:19]) == ("throttled", "2026-11-21T13:01:01")
+    assert (answer["answer"], answer["incident"]["begin"][:19]) == ("throttled", "2026-11-21T13:01:01")
     assert (answer["recorded"]["refused"], answer["recorded"]["longest_ms"]) == (refused, throttle_ms or None)
     causes = [(group["key"], group["limit"], group["origin"]["subject"]) for group in answer["groups"] if group["cause"]]
     assert causes == [("controller_mutation_rate", 2, "Change 0")]
@@ -108,7 +108,7 @@ def test_a_window_with_a_change_has_the_limit_of_each_moment(tmp_path: Path) -> 
 
     answer = report(made, *ALICE, *SINCE, "--traffic", "../traffic.parquet")
 
-    begin, end = (datetime.datetime.fromisoformat(answer[name]) for name in ("begin", "end"))
+    begin, end = (datetime.datetime.fromisoformat(answer["incident"][name]) for name in ("begin", "end"))
     assert answer["answer"] == "computed"
     # Before the limit there was nothing to be over, and what was sent then does not count.
     assert at(100) <= begin <= at(106)
@@ -126,7 +126,7 @@ def test_a_time_without_the_limit_or_with_a_higher_one_has_no_throttle(tmp_path:
         made, *ALICE, "--since", at(since).isoformat(), "--until", at(until).isoformat(), "--traffic", "../traffic.parquet"
     )
 
-    assert (answer["answer"], answer["begin"], answer["steps"]) == ("unknown", None, [])
+    assert (answer["answer"], answer["incident"], answer["steps"]) == ("unknown", None, [])
 
 
 def test_no_begin_lies_before_the_time_that_is_asked_about(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_no_begin_lies_before_the_time_that_is_asked_about(tmp_path: Path) -> No
     times = ("--since", at(200).isoformat(), "--until", at(240).isoformat())
     answer = report(made, *ALICE, *times, "--traffic", "../traffic.parquet")
 
-    assert at(200) <= datetime.datetime.fromisoformat(answer["begin"]) <= at(201)
+    assert at(200) <= datetime.datetime.fromisoformat(answer["incident"]["begin"]) <= at(201)
 
 
 def test_a_computed_throttle_says_so_and_names_the_declaring_line(tmp_path: Path) -> None:
@@ -218,8 +218,8 @@ def test_the_recorder_proves_a_throttle_of_a_group_above_the_client(tmp_path: Pa
 
     assert (answer["answer"], answer["recorded"]["keys"]) == ("throttled", ["producer_byte_rate"])
     assert "which clients of the quota group were throttled" in {gap["what"] for gap in answer["missing"]}
-    assert at(100) <= datetime.datetime.fromisoformat(answer["begin"]) <= at(101)
-    assert at(129) <= datetime.datetime.fromisoformat(answer["end"]) <= at(131)
+    assert at(100) <= datetime.datetime.fromisoformat(answer["incident"]["begin"]) <= at(101)
+    assert at(129) <= datetime.datetime.fromisoformat(answer["incident"]["end"]) <= at(131)
     assert [group["limit"] for group in answer["groups"] if group["cause"]] == [10_000]
     assert before["answer"] == "unknown"
 
@@ -243,12 +243,12 @@ def test_samples_prove_a_throttle_only_where_it_rose_or_lasted(tmp_path: Path) -
     whole, decay, calm = between(0, 600), between(405, 500), between(0, 200)
 
     assert (whole["answer"], whole["recorded"]["samples"]) == ("throttled", 12)
-    assert (whole["begin"], whole["end"]) == ("2026-11-21T13:04:00Z", "2026-11-21T13:05:45Z")
+    assert (whole["incident"]["begin"], whole["incident"]["end"]) == ("2026-11-21T13:04:00Z", "2026-11-21T13:05:45Z")
     assert [group["limit"] for group in whole["groups"] if group["cause"]] == [10_000]
     # A sample of 13:06:45 may show a throttle from before 13:06:45, unless the rate is over the limit.
     gauges(tmp_path / "samples.parquet", throttled=range(240, 420), amount=20_000)
     over = between(405, 500)
-    assert (over["answer"], over["begin"]) == ("throttled", "2026-11-21T13:06:45Z")
+    assert (over["answer"], over["incident"]["begin"]) == ("throttled", "2026-11-21T13:06:45Z")
     assert (decay["answer"], calm["answer"]) == ("unknown", "unknown")
 
 
@@ -260,7 +260,11 @@ def test_a_throttle_from_before_the_commit_blames_no_other_limit(tmp_path: Path)
     answer = report(made, *ALICE, *SINCE, "--traffic", "../samples.parquet")
 
     (cause,) = [group for group in answer["groups"] if group["cause"]]
-    assert (answer["begin"], cause["limit"], cause["origin"]["subject"]) == ("2026-11-21T13:05:00Z", 8_000, "Change 1")
+    assert (answer["incident"]["begin"], cause["limit"], cause["origin"]["subject"]) == (
+        "2026-11-21T13:05:00Z",
+        8_000,
+        "Change 1",
+    )
     assert cause["since"] == "2026-11-21T13:06:40Z"
     assert "which limit throttled the client until 2026-11-21 13:06:40 UTC" in {gap["what"] for gap in answer["missing"]}
 

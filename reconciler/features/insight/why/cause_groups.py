@@ -13,7 +13,7 @@ from reconciler.features.insight.why.incident import IncidentGroup, LimitOrigin,
 from reconciler.features.insight.why.limit_origin import limit_origin
 from reconciler.features.insight.why.past_quotas import WHICH_COMMIT, QuotaPart, QuotaSources, QuotasThen
 from reconciler.features.insight.why.stretches import PAUSE_S, SHOWN_S, Stretch, moment_at, over_seconds
-from reconciler.model import CONTROLLER, BucketVerdict, Entity, Member, QuotaKey, Verdict
+from reconciler.model import CONTROLLER, BucketVerdict, Entity, QuotaKey, Verdict
 
 if TYPE_CHECKING:
     from reconciler.traffic import RecordedThrottle
@@ -88,9 +88,9 @@ def mark_recorded_causes(groups: Sequence[PartGroup], evidences: Sequence[Source
     the limit before, unless nothing else explains them.
     """
     causes = _causes(groups, evidences, chosen, _LATE_S) or _causes(groups, evidences, chosen, 0.0)
-    reached = {_place(item.group) for item in groups if id(item.group) in causes and _is_reached(item.group)}
+    reached = {item.group.place for item in groups if id(item.group) in causes and _is_reached(item.group)}
     # Where one limit of a group was reached, one that was not is of a time in which another was in effect.
-    causes -= {id(item.group) for item in groups if _place(item.group) in reached and not _is_reached(item.group)}
+    causes -= {id(item.group) for item in groups if item.group.place in reached and not _is_reached(item.group)}
     return [replace(item, group=replace(item.group, is_cause=id(item.group) in causes)) for item in groups]
 
 
@@ -157,44 +157,40 @@ def _explaining(
         keys += [] if is_log else [_MUTATION]
     elif is_log and keys != [_MUTATION]:
         keys += [_REQUEST]
-    near = [group for group in groups if group.key in keys and _is_on(group, broker) and _may_throttle(group)]
-    over = [group for group in near if group.seconds_over or group.verdict is Verdict.THROTTLED]
+    near = [group for group in groups if group.row.key in keys and _is_on(group, broker) and _may_throttle(group)]
+    over = [group for group in near if group.seconds_over or group.row.verdict is Verdict.THROTTLED]
     if longest_ms > _LONGEST_REQUEST_MS:
-        near = [group for group in near if group.key != _REQUEST] or near
-    yield from over or (near if len({group.key for group in near}) == 1 else ())
-
-
-def _place(group: IncidentGroup) -> tuple[object, ...]:
-    return group.key, group.name, group.broker
+        near = [group for group in near if group.row.key != _REQUEST] or near
+    yield from over or (near if len({group.row.key for group in near}) == 1 else ())
 
 
 def _is_reached(group: IncidentGroup) -> bool:
     """Whether the rate came to the limit. A verdict of samples may rest on reported throttles, whatever the rate is."""
-    of_tokens = group.key == _MUTATION and group.verdict is Verdict.THROTTLED
+    of_tokens = group.row.key == _MUTATION and group.row.verdict is Verdict.THROTTLED
     return of_tokens or group.last is not None or (group.share_of_limit or 0.0) >= _REACHED
 
 
 def _is_on(group: IncidentGroup, broker: int) -> bool:
-    return group.broker == broker or (group.key == _MUTATION and CONTROLLER in (group.broker, broker))
+    return group.row.broker == broker or (group.row.key == _MUTATION and CONTROLLER in (group.row.broker, broker))
 
 
 def _may_throttle(group: IncidentGroup) -> bool:
     """Whether the traffic came near the limit; what a source shows of request time and topics is a lower bound."""
     if group.limit is None:
         return False
-    if group.key == _MUTATION and group.verdict is not Verdict.CLEAR:
+    if group.row.key == _MUTATION and group.row.verdict is not Verdict.CLEAR:
         return True
-    return group.peak * (_MOST_UNLOGGED if group.key == _REQUEST else 1.0) >= group.limit * _LEAST_SHARE
+    return group.row.peak.rate * (_MOST_UNLOGGED if group.row.key == _REQUEST else 1.0) >= group.limit * _LEAST_SHARE
 
 
 def is_shown(group: IncidentGroup) -> bool:
     """Whether a group belongs in the report, which is about limits and bytes."""
-    return group.limit is not None or group.key in _OF_ONE_KEY.values()
+    return group.limit is not None or group.row.key in _OF_ONE_KEY.values()
 
 
 def order_of_groups(group: IncidentGroup) -> tuple[object, ...]:
     """Causes, then other limited groups, the fullest first; of one group the earliest limit first."""
-    place = group.key, group.broker, group.name.user or "", group.name.client_id or ""
+    place = group.row.key, group.row.broker, group.row.name.user or "", group.row.name.client_id or ""
     return not group.is_cause, group.limit is None, group.since, -(group.share_of_limit or 0.0), place
 
 
@@ -208,32 +204,13 @@ def group_of(verdict: BucketVerdict, over: Sequence[float], part: QuotaPart, *, 
     """A verdict as a group of the report. ``over``: its seconds over the limit, rising."""
     first = None if verdict.over.first is None or verdict.over.first < part.begin else verdict.over.first
     return IncidentGroup(
-        name=verdict.name,
-        key=verdict.key,
-        broker=verdict.broker,
-        entity=verdict.limits.entity,
-        limit=verdict.limits.after,
-        verdict=verdict.verdict,
+        row=verdict,
         is_cause=is_cause,
         first=moment_at(over[0]) if over else first,
         last=moment_at(over[-1]) if over else None,
         seconds_over=len(over) or verdict.over.seconds,
-        active_seconds=verdict.over.active,
-        peak=verdict.peak.rate,
-        peak_bound=verdict.peak.bound,
-        would_pass=verdict.advice.safe,
-        recommended=verdict.advice.recommended,
-        members=_biggest_first(verdict.recorded.members),
         since=part.begin,
         until=part.end,
-        reason=verdict.reason,
-    )
-
-
-def _biggest_first(members: Sequence[Member]) -> tuple[Member, ...]:
-    """By their part of what was over the limit, where that is known."""
-    return tuple(
-        sorted(members, key=lambda member: -(member.share if member.share_of_excess is None else member.share_of_excess))
     )
 
 
@@ -249,7 +226,7 @@ def add_origins(
         if group.entity is None or manifests is None or not group.is_cause:
             with_origins.append(group)
             continue
-        place = group.entity, group.key, manifests.commit
+        place = group.entity, group.row.key, manifests.commit
         if place not in known:
             try:
                 known[place] = limit_origin(
@@ -257,7 +234,7 @@ def add_origins(
                     then.paths,
                     cluster=sources.cluster,
                     entity=group.entity,
-                    key=group.key,
+                    key=group.row.key,
                     runs=sources.runs,
                 )
                 if known[place] is None:
@@ -271,7 +248,7 @@ def add_origins(
 
 def _not_in_manifests(group: IncidentGroup) -> MissingEvidence:
     return MissingEvidence(
-        what=f"who set {group.key} of {group.entity}",
+        what=f"who set {group.row.key} of {group.entity}",
         because="the manifests of that time do not declare it: it was set by other means",
         remedy="kafka-quotas drift shows such quotas",
     )

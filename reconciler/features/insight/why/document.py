@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
-from reconciler.features.insight.why.incident import IncidentGroup, IncidentReport, IncidentStep
-from reconciler.model import Entity, Member
+from reconciler.features.insight.why.incident import AskedTimes, IncidentGroup, IncidentReport, IncidentStep
+from reconciler.model import Advice, BucketVerdict, Entity, Member, PeakRate, RowLimits, SecondsOver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,16 +32,17 @@ INCIDENT: Final = Document(
     title="kafka-quotas why",
     codec=VALUES.extended(
         {
-            IncidentGroup: row(
-                "bucket=name key broker entity limit since until verdict cause=is_cause first last seconds_over active_seconds "
-                "peak peak_bound would_pass recommended reason members origin"
-            ),
+            Advice: row("would_pass=safe recommended"),
+            AskedTimes: row("at since until"),
+            BucketVerdict: row("bucket=name key broker verdict reason *limits *over *peak *advice"),
+            IncidentGroup: row("*row since until cause=is_cause first last seconds_over members origin"),
             IncidentReport: row(
-                "client cluster asked(at since until) answer begin end begins_earlier goes_on other_incidents seconds_over "
-                "assumed recorded groups limits evidence missing steps",
-                asked="The moment or the time that was asked about.",
+                "client cluster asked answer incident=span assumed recorded groups limits evidence missing steps",
                 limits=limits_of_client,
             ),
+            PeakRate: row("peak=rate peak_bound=bound"),
+            RowLimits: row("entity limit=after"),
+            SecondsOver: row("active_seconds=active"),
             IncidentStep: row("title command file line text"),
             Member: row("user client_id share share_of_excess requests"),
         }

@@ -28,6 +28,8 @@ _SOURCES: Final = {
     "recorder": "files of the recorder",
 }
 """Words for people, where they are not those of the document."""
+_OF_SUMS: Final = ("recorder", "cells", "log-cells")
+_VIOLATIONS: Final = "violation-log"
 WHETHER: Final = "whether the client was throttled"
 _COLUMNS: Final = {EntityType.USER.value: "user", EntityType.CLIENT_ID.value: "client_id"}
 
@@ -54,18 +56,25 @@ class SourceEvidence:
     throttles: tuple[RecordedThrottle, ...] | None
     timelines: tuple[PartTimeline, ...]
     is_log: bool
-    counts_requests: bool
     names_groups: bool
-    of_violations: bool
     start: datetime.datetime
     end: datetime.datetime
     brokers: tuple[int, ...]
-    named_brokers: tuple[int, ...]
     unread: int = 0
     """Lines that could not be read or placed in time."""
     holes: tuple[str, ...] = ()
     """Of a log, times without any line that are longer than its usual pauses, as clauses."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def of_violations(self) -> bool:
+        """Whether it is a log of throttles alone."""
+        return self.recorded.facts.source == _VIOLATIONS
+
+    @property
+    def counts_requests(self) -> bool:
+        """Whether its throttles are those of single requests."""
+        return self.recorded.facts.source not in _OF_SUMS
 
     @property
     def is_complete(self) -> bool:
@@ -144,7 +153,6 @@ def _evidence(
     notes: tuple[str, ...],
 ) -> SourceEvidence | SourceFailure:
     from reconciler.traffic import (
-        Source,
         between,
         has_requests,
         is_request_log,
@@ -154,7 +162,7 @@ def _evidence(
     )
 
     facts = recorded.facts
-    of_violations = facts.source == Source.VIOLATIONS.value
+    of_violations = facts.source == _VIOLATIONS
     throttles = recorded_throttles(recorded, asked.names, since=asked.since - LOOK_BACK, until=asked.until)
     if throttles is not None:
         throttles = tuple(throttle for throttle in throttles if _is_of_client(throttle, then, asked.client))
@@ -182,14 +190,11 @@ def _evidence(
         throttles=throttles,
         timelines=timelines,
         is_log=is_log,
-        counts_requests=facts.source not in (Source.RECORDER.value, Source.CELLS.value, Source.LOG_CELLS.value),
         names_groups=all(any(getattr(throttle, column) is None for column, _ in asked.names) for throttle in throttles or ()),
-        of_violations=of_violations,
         start=max(asked.since, max(starts) if is_log else min(starts)),
         end=min(asked.until, min(ends) if is_log else max(ends)),
         holes=tuple(words for words in holes if words is not None),
         brokers=tuple(part.broker for part in coverage if part.broker != CONTROLLER),
-        named_brokers=facts.named_brokers,
         unread=unread_lines(recorded),
         notes=notes,
     )

@@ -22,7 +22,14 @@ from reconciler.features.insight.why.cause_groups import (
     unexplained_parts,
 )
 from reconciler.features.insight.why.evidence import WHETHER, AskedTime, SourceEvidence, SourceFailure, read_evidence
-from reconciler.features.insight.why.incident import IncidentAnswer, IncidentGroup, IncidentReport, MissingEvidence
+from reconciler.features.insight.why.incident import (
+    AskedTimes,
+    IncidentAnswer,
+    IncidentGroup,
+    IncidentReport,
+    IncidentSpan,
+    MissingEvidence,
+)
 from reconciler.features.insight.why.next_steps import StepContext, next_steps
 from reconciler.features.insight.why.past_quotas import QuotaSources, QuotasThen, read_quotas_then
 from reconciler.features.insight.why.stretches import (
@@ -165,36 +172,42 @@ def _report(
     finding: _Finding,
 ) -> IncidentReport:
     groups, more = _groups(request, then, evidences, finding)
-    recorded = None
-    begin = end = None
-    if finding.chosen is not None:
-        begin, end = moment_at(finding.chosen.begin), moment_at(finding.chosen.end)
-        recorded = recorded_in(evidences, finding.chosen) if finding.answer is IncidentAnswer.THROTTLED else None
+    span = _span(request, evidences, finding, groups)
+    is_recorded = finding.answer is IncidentAnswer.THROTTLED
     failed = tuple(failure.reason for failure in failures) if finding.answer is IncidentAnswer.UNKNOWN else ()
     unread = () if evidences or failures else (_no_traffic(),)
     missing = (*failed, *unread, *finding.missing, *more, *then.missing, *_missing_groups(then))
+    since, until = _looked_at(request, evidences, finding)
     report = IncidentReport(
         client=request.client,
         cluster=then.identity,
-        at=request.at,
-        since=_since(request, evidences, finding),
-        until=_until(request, evidences, finding),
-        zone=request.zone,
+        asked=AskedTimes(at=request.at, since=since, until=until, zone=request.zone),
         answer=finding.answer,
-        begin=begin,
-        end=end if begin != end else None,
-        begins_earlier=begin is not None and begin - _SECOND <= max(request.since, *(some.start for some in evidences)),
-        goes_on=end is not None and end + _SECOND >= min(request.until, *(some.end for some in evidences)),
-        other_incidents=finding.others,
+        span=span,
         groups=groups,
-        limits=_limits(request, then, begin),
-        recorded=recorded,
-        seconds_over=_seconds_over(groups) if finding.answer in _COMPUTED else None,
+        limits=_limits(request, then, None if span is None else span.begin),
+        recorded=recorded_in(evidences, finding.chosen) if is_recorded and finding.chosen is not None else None,
         assumed=then.assumed if finding.answer is not IncidentAnswer.THROTTLED else None,
         evidence=(*_source_lines(evidences, failures, finding), *then.evidence),
         missing=tuple(dict.fromkeys((*missing, *_gaps(evidences, groups, finding)))),
     )
     return _with_steps(request, then, report)
+
+
+def _span(
+    request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding, groups: Sequence[IncidentGroup]
+) -> IncidentSpan | None:
+    if finding.chosen is None:
+        return None
+    begin, end = moment_at(finding.chosen.begin), moment_at(finding.chosen.end)
+    return IncidentSpan(
+        begin=begin,
+        end=end if begin != end else None,
+        begins_earlier=begin - _SECOND <= max(request.since, *(some.start for some in evidences)),
+        goes_on=end + _SECOND >= min(request.until, *(some.end for some in evidences)),
+        others=finding.others,
+        seconds_over=_seconds_over(groups) if finding.answer in _COMPUTED else None,
+    )
 
 
 def _with_steps(request: IncidentRequest, then: QuotasThen, report: IncidentReport) -> IncidentReport:
@@ -250,20 +263,19 @@ def _seconds_over(groups: Iterable[IncidentGroup]) -> int | None:
     for group in groups:
         # Samples have a first moment over a limit, and no seconds.
         if group.is_cause and group.last is not None:
-            place = group.name, group.key, group.broker
-            sums[place] = sums.get(place, 0) + group.seconds_over
+            sums[group.place] = sums.get(group.place, 0) + group.seconds_over
     return max(sums.values(), default=0) or None
 
 
-def _since(request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding) -> datetime.datetime:
-    """A clear answer is of the time of the log only."""
-    starts = [evidence.start for evidence in evidences if evidence.is_complete]
-    return max(request.since, *starts) if finding.answer is IncidentAnswer.CLEAR else request.since
-
-
-def _until(request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding) -> datetime.datetime:
-    ends = [evidence.end for evidence in evidences if evidence.is_complete]
-    return min(request.until, *ends) if finding.answer is IncidentAnswer.CLEAR else request.until
+def _looked_at(
+    request: IncidentRequest, evidences: Sequence[SourceEvidence], finding: _Finding
+) -> tuple[datetime.datetime, datetime.datetime]:
+    """The time that the answer is about. A clear one is of the time of the logs only."""
+    if finding.answer is not IncidentAnswer.CLEAR:
+        return request.since, request.until
+    complete = [evidence for evidence in evidences if evidence.is_complete]
+    starts, ends = (evidence.start for evidence in complete), (evidence.end for evidence in complete)
+    return max(request.since, *starts), min(request.until, *ends)
 
 
 def _no_traffic() -> MissingEvidence:
@@ -315,7 +327,7 @@ def _gaps(evidences: Sequence[SourceEvidence], groups: Sequence[IncidentGroup], 
             remedy="give --traffic with the request log of this time",
         )
     seen = {broker for evidence in evidences for broker in evidence.brokers}
-    unseen = sorted({broker for evidence in evidences for broker in evidence.named_brokers} - seen)
+    unseen = sorted({broker for evidence in evidences for broker in evidence.recorded.facts.named_brokers} - seen)
     if unseen:
         brokers = "broker" if len(unseen) == 1 else "brokers"
         yield MissingEvidence(

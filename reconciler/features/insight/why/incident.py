@@ -7,7 +7,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.model import BucketName, ClusterIdentity, Entity, Member, PeakBound, Verdict
+from reconciler.model import BucketVerdict, ClusterIdentity, Entity, Member
 
 
 class IncidentAnswer(enum.StrEnum):
@@ -49,24 +49,10 @@ class LimitOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncidentGroup:
-    """One quota group of the client on one broker. Verdict, peak and members are those of the time that ``IncidentReport`` names.
+    """One quota group of the client on one broker. ``since`` and ``until``: of its limit, within the time that was looked at."""
 
-    ``first`` and ``last``: seconds over the limit, UTC. ``None``: there are none, or the traffic does not show them.
-    ``since`` and ``until``: when the limit was in effect, within the time that was looked at.
-    """
-
-    name: BucketName
-    """The tags of the quota group."""
-    key: str
-    """The quota key."""
-    broker: int
-    """The broker; -1 is the controller."""
-    entity: Entity | None
-    """The entity whose quota applies. ``None`` is unlimited."""
-    limit: float | None
-    """The limit in effect. ``None`` is unlimited."""
-    verdict: Verdict
-    """The verdict of the backtest of the incident, under the quotas of that time."""
+    row: BucketVerdict
+    """Its verdict, limit, peak and members in the time of the incident, under the quotas of that time."""
     is_cause: bool
     """Whether the group explains the incident."""
     first: datetime.datetime | None
@@ -75,31 +61,41 @@ class IncidentGroup:
     """The last second over the limit. ``None`` is none, or not known."""
     seconds_over: int
     """Seconds over the limit."""
-    active_seconds: int
-    """Seconds with a request."""
-    peak: float
-    """The largest sampled rate, in the unit of the key."""
-    peak_bound: PeakBound
-    """Whether the peak is the largest rate itself, or a bound of it."""
-    would_pass: float | None
-    """The smallest round limit that throttles none of the recorded requests."""
-    recommended: float | None
-    """The same with a margin."""
-    members: tuple[Member, ...]
-    """The clients of the quota group, the largest first."""
     since: datetime.datetime
     """From when on the limit was in effect, in the time that was looked at."""
     until: datetime.datetime
     """Until when."""
-    reason: str | None = None
-    """Why the verdict is inconclusive."""
     origin: LimitOrigin | None = None
     """The commit that set the limit. ``None`` is not known."""
 
     @property
+    def limit(self) -> float | None:
+        """The limit in effect. ``None`` is unlimited."""
+        return self.row.limits.after
+
+    @property
+    def entity(self) -> Entity | None:
+        """The entity whose quota applies. ``None`` is unlimited."""
+        return self.row.limits.entity
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What identifies the group on its broker."""
+        return self.row.key, self.row.name, self.row.broker
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The clients of the quota group, the largest first: by their part of what was over the limit, where that is known."""
+
+        def order(member: Member) -> float:
+            return -(member.share if member.share_of_excess is None else member.share_of_excess)
+
+        return tuple(sorted(self.row.recorded.members, key=order))
+
+    @property
     def share_of_limit(self) -> float | None:
         """The peak, divided by the limit."""
-        return None if not self.limit else self.peak / self.limit
+        return None if not self.limit else self.row.peak.rate / self.limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,17 +164,9 @@ class IncidentStep:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IncidentReport:
-    """The whole answer. ``begin`` and ``end`` are of the incident. ``None``: there is none, or its time is not known.
+class AskedTimes:
+    """The moment and the time that were asked about."""
 
-    ``begins_earlier`` and ``goes_on``: the incident reaches an end of the time that was looked at, or of the recording.
-    ``assumed``: quotas that were read later, and are taken to be those of this time; what is computed depends on them.
-    """
-
-    client: Entity
-    """The client that was asked about."""
-    cluster: ClusterIdentity
-    """The cluster, as far as it is known."""
     at: datetime.datetime | None
     """--at. ``None`` is not given."""
     since: datetime.datetime
@@ -187,28 +175,48 @@ class IncidentReport:
     """Its end."""
     zone: str
     """The time zone for people. All times here are UTC."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentSpan:
+    """When the client was throttled, or would have been."""
+
+    begin: datetime.datetime
+    """When the incident began."""
+    end: datetime.datetime | None
+    """When its last throttle ended, or its last second over a limit. ``None`` is not known."""
+    begins_earlier: bool
+    """Whether the recording or the time looked at begins there."""
+    goes_on: bool
+    """Whether the recording or the time looked at ends there."""
+    others: int
+    """Further incidents of the same client in the time that was looked at."""
+    seconds_over: int | None
+    """Of a computed incident: how many of its seconds are over a limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncidentReport:
+    """The whole answer. ``assumed``: what is computed depends on quotas that were read later."""
+
+    client: Entity
+    """The client that was asked about."""
+    cluster: ClusterIdentity
+    """The cluster, as far as it is known."""
+    asked: AskedTimes
+    """The moment or the time that was asked about."""
     answer: IncidentAnswer
     """Throttled: brokers recorded throttles. computed: none is recorded, and the traffic is over a limit. possible: it may
     be. clear: a request log without a gap has no throttle. unknown: nothing decides.
     """
-    begin: datetime.datetime | None = None
-    """When the incident began. ``None``: not known, or there was no incident."""
-    end: datetime.datetime | None = None
-    """When its last throttle ended, or its last second over a limit."""
-    begins_earlier: bool = False
-    """Whether the recording or the time looked at begins there."""
-    goes_on: bool = False
-    """Whether the recording or the time looked at ends there."""
-    other_incidents: int = 0
-    """Further ones of the same client in the time that was looked at."""
+    span: IncidentSpan | None = None
+    """The incident at the asked moment or nearest to it. ``None``: there is none, or its time is not known."""
     groups: tuple[IncidentGroup, ...] = ()
     """Causes first."""
     limits: Mapping[str, tuple[float, Entity]] = field(default_factory=dict)
     """By key what limited the client, where its traffic is not known."""
     recorded: RecordedThrottles | None = None
     """The throttles of the incident that brokers recorded. ``None`` is none."""
-    seconds_over: int | None = None
-    """Of a computed incident: how many of its seconds are over a limit."""
     assumed: str | None = None
     """Quotas that were read later than this time. What is computed takes them to be those of the time. ``None`` is none."""
     evidence: tuple[str, ...] = ()
@@ -217,6 +225,16 @@ class IncidentReport:
     """What is not known."""
     steps: tuple[IncidentStep, ...] = ()
     """What to do next."""
+
+    @property
+    def begin(self) -> datetime.datetime | None:
+        """The begin of the incident."""
+        return None if self.span is None else self.span.begin
+
+    @property
+    def end(self) -> datetime.datetime | None:
+        """The end of the incident."""
+        return None if self.span is None else self.span.end
 
     @property
     def causes(self) -> tuple[IncidentGroup, ...]:

@@ -32,10 +32,10 @@ def next_steps(context: StepContext) -> tuple[IncidentStep, ...]:
     """For each limit that throttled, the highest value that a broker asks for."""
     wanted: dict[tuple[Entity, str], float] = {}
     for group in context.groups:
-        entity, value = _target(group), group.recommended or group.would_pass
+        entity, value = _target(group), group.row.advice.recommended or group.row.advice.safe
         if not group.is_cause or entity is None or value is None or group.limit is None or value <= group.limit:
             continue
-        wanted[entity, group.key] = max(value, wanted.get((entity, group.key), value))
+        wanted[entity, group.row.key] = max(value, wanted.get((entity, group.row.key), value))
     steps = [step for (entity, key), value in wanted.items() for step in _steps(context, entity, key, value)]
     return tuple(sorted(steps, key=lambda step: _ORDER.index(step.title)))
 
@@ -53,11 +53,11 @@ def _target(incident_group: IncidentGroup) -> Entity | None:
     """The entity to change: the one that set the limit, or for a default the quota group's own, so that no other client gains."""
     if incident_group.entity is None or not incident_group.entity.has_default:
         return incident_group.entity
-    if incident_group.name.other:
+    if incident_group.row.name.other:
         return None
     if EntityType.IP.value in incident_group.entity.types:
-        return Entity.of({EntityType.IP.value: incident_group.name.client_id}) if incident_group.name.client_id else None
-    tags = {EntityType.USER.value: incident_group.name.user, EntityType.CLIENT_ID.value: incident_group.name.client_id}
+        return Entity.of({EntityType.IP.value: incident_group.row.name.client_id}) if incident_group.row.name.client_id else None
+    tags = {EntityType.USER.value: incident_group.row.name.user, EntityType.CLIENT_ID.value: incident_group.row.name.client_id}
     names = {kind: name for kind, name in tags.items() if name}
     return Entity.of(names) if names else None
 

@@ -57,7 +57,9 @@ def incident_headline(report: IncidentReport) -> str:
         reason = next((gap.because for gap in report.missing if gap.what == _WHETHER), None)
         return f"Whether {report.client} was throttled is not known{f': {reason}' if reason else ''}".removesuffix(".")
     if report.answer is IncidentAnswer.CLEAR:
-        return f"The brokers logged no throttle of {report.client} from {_span_of(report, report.since, report.until)}"
+        return (
+            f"The brokers logged no throttle of {report.client} from {_span_of(report, report.asked.since, report.asked.until)}"
+        )
     if report.answer is not IncidentAnswer.THROTTLED:
         return _computed_headline(report)
     if report.begin is None or report.end is None:
@@ -72,7 +74,8 @@ def incident_headline(report: IncidentReport) -> str:
 def _computed_headline(report: IncidentReport) -> str:
     """What the traffic would have met under the quotas known here."""
     verb = "would have been" if report.answer is IncidentAnswer.COMPUTED else "would possibly have been"
-    length = "" if report.seconds_over is None else f" for {duration(report.seconds_over)}"
+    over = None if report.span is None else report.span.seconds_over
+    length = "" if over is None else f" for {duration(over)}"
     when = ""
     if report.begin is not None and report.end is None:
         when = f" around {_at(report, report.begin)}"
@@ -120,35 +123,35 @@ def _recorded(recorded: RecordedThrottles) -> Iterator[str]:
 
 
 def _about_the_time(report: IncidentReport) -> Iterator[Line]:
-    if report.begin is None or report.end is None:
+    if report.span is None or report.begin is None or report.end is None:
         return
-    if report.at is not None and not report.begin <= report.at <= report.end:
-        yield line(f"This is the incident nearest to {_at(report, report.at)}.", hang=0)
-    if report.begins_earlier:
+    if report.asked.at is not None and not report.begin <= report.asked.at <= report.end:
+        yield line(f"This is the incident nearest to {_at(report, report.asked.at)}.", hang=0)
+    if report.span.begins_earlier:
         yield line(
             "The incident may have begun earlier: the traffic or the time that was looked at begins there. Use --since.", hang=0
         )
-    if report.goes_on:
+    if report.span.goes_on:
         yield line("The incident may go on: the traffic or the time that was looked at ends there. Use --until.", hang=0)
-    if report.other_incidents:
-        more = count_of(report.other_incidents, "more incident")
-        yield line(f"The same client has {more} between {_span_of(report, report.since, report.until, word='and')}.", hang=0)
+    if report.span.others:
+        more = count_of(report.span.others, "more incident")
+        yield line(f"The same client has {more} between {_asked_span(report, word='and')}.", hang=0)
 
 
 def _cause(report: IncidentReport, group: IncidentGroup) -> Iterator[Block]:
-    yield line((f"{who(group.name)}: {group.key} on {broker_words(group.broker)}", Style.STRONG))
+    yield line((f"{who(group.row.name)}: {group.row.key} on {broker_words(group.row.broker)}", Style.STRONG))
     source = f", set for {group.entity}" if group.entity is not None else ""
     share = "" if group.share_of_limit is None else f", {100 * group.share_of_limit:.0f} % of the limit"
     whole = report.begin is None or (group.since <= report.begin and group.until >= (report.end or report.begin))
     rows = [
-        ("limit", f"{limit_text(group.key, group.limit)}{source}"),
+        ("limit", f"{limit_text(group.row.key, group.limit)}{source}"),
         ("in effect", None if whole else f"from {_span_of(report, group.since, group.until)}"),
         ("set by", None if group.origin is None else _commit_words(report, group.origin)),
-        ("", None if group.origin is None else _change_words(group.key, group.origin)),
-        ("peak", f"{group.peak_bound.words}{rate(group.key, group.peak)}{share}"),
+        ("", None if group.origin is None else _change_words(group.row.key, group.origin)),
+        ("peak", f"{group.row.peak.bound.words}{rate(group.row.key, group.row.peak.rate)}{share}"),
         ("over", _over_words(report, group)),
         ("would pass", _pass_words(group)),
-        ("caveat", None if group.reason is None else escaped(group.reason)),
+        ("caveat", None if group.row.reason is None else escaped(group.row.reason)),
     ]
     for label, words in rows:
         if words is not None:
@@ -185,23 +188,23 @@ def _over_words(report: IncidentReport, group: IncidentGroup) -> str | None:
 
 
 def _pass_words(group: IncidentGroup) -> str | None:
-    if group.would_pass is None and group.recommended is None:
+    if group.row.advice.safe is None and group.row.advice.recommended is None:
         return None
-    if group.would_pass is None:
-        return f"not known from samples. Recommended: {amount(group.key, group.recommended)}. {_LOWER_BOUND}"
-    words = f"{amount(group.key, group.would_pass)} or more for the traffic of this incident"
-    if group.recommended is not None and group.recommended > group.would_pass:
-        words += f", recommended {amount(group.key, group.recommended)}"
+    if group.row.advice.safe is None:
+        return f"not known from samples. Recommended: {amount(group.row.key, group.row.advice.recommended)}. {_LOWER_BOUND}"
+    words = f"{amount(group.row.key, group.row.advice.safe)} or more for the traffic of this incident"
+    if group.row.advice.recommended is not None and group.row.advice.recommended > group.row.advice.safe:
+        words += f", recommended {amount(group.row.key, group.row.advice.recommended)}"
     return f"{words}. {_LOWER_BOUND}"
 
 
 def _other(group: IncidentGroup) -> tuple[str, ...]:
     share = "" if group.share_of_limit is None else f"{100 * group.share_of_limit:.0f} %"
     return (
-        f"{who(group.name)}: {group.key}",
-        broker_words(group.broker),
-        limit_text(group.key, group.limit),
-        f"{group.peak_bound.words}{rate(group.key, group.peak)}",
+        f"{who(group.row.name)}: {group.row.key}",
+        broker_words(group.row.broker),
+        limit_text(group.row.key, group.limit),
+        f"{group.row.peak.bound.words}{rate(group.row.key, group.row.peak.rate)}",
         share,
     )
 
@@ -264,16 +267,16 @@ def _span_of(report: IncidentReport, begin: datetime.datetime, end: datetime.dat
     """``2026-11-22 14:01:12 to 14:06:40 UTC``; the day of the end only where it is another one."""
     first, last = (moment.astimezone(_zone(report)) for moment in (begin, end))
     until = f"{last:%H:%M:%S}" if first.date() == last.date() else f"{last:%Y-%m-%d %H:%M:%S}"
-    return f"{first:%Y-%m-%d %H:%M:%S} {word} {until} {_zone_name(report)}"
+    return f"{first:%Y-%m-%d %H:%M:%S} {word} {until} {report.asked.zone}"
+
+
+def _asked_span(report: IncidentReport, *, word: str = "to") -> str:
+    return _span_of(report, report.asked.since, report.asked.until, word=word)
 
 
 def _at(report: IncidentReport, moment: datetime.datetime) -> str:
-    return f"{moment.astimezone(_zone(report)):%Y-%m-%d %H:%M:%S} {_zone_name(report)}"
+    return f"{moment.astimezone(_zone(report)):%Y-%m-%d %H:%M:%S} {report.asked.zone}"
 
 
 def _zone(report: IncidentReport) -> datetime.tzinfo:
-    return zoneinfo.ZoneInfo(report.zone)
-
-
-def _zone_name(report: IncidentReport) -> str:
-    return report.zone
+    return zoneinfo.ZoneInfo(report.asked.zone)
