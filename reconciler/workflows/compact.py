@@ -36,7 +36,6 @@ class CompactOptions:
     """Write also a day of which the dataset has more than the traffic."""
     master: str | None = None
     remote: str | None = None
-    memory: str = "2g"
     spark_conf: tuple[str, ...] = ()
     spark_properties: Path | None = None
     log_timezone: str = "UTC"
@@ -183,7 +182,6 @@ def _session(traffic: Traffic, options: CompactOptions) -> SessionOptions:
     return SessionOptions(
         master=options.master,
         remote=options.remote,
-        memory=options.memory,
         small=traffic.small,
         light=traffic.needs_little_jvm,
         settings=read_spark_settings(options.spark_conf, options.spark_properties),

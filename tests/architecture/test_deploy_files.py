@@ -133,7 +133,7 @@ def test_the_command_lines_of_compact_are_understood() -> None:
     for arguments in (job["containers"][0]["args"], dag):
         args = build_parser("compact").parse_args(arguments)
         assert (args.command, args.folder, args.replace) == ("compact", "s3a://lake/quota-seconds", False)
-        assert args.properties_file == "/etc/kafka-quotas/spark.properties"
+        assert args.properties_file == Path("/etc/kafka-quotas/spark.properties")
     assert job["containers"][0]["volumeMounts"][0]["mountPath"] == "/etc/kafka-quotas"
 
 

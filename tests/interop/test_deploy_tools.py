@@ -62,7 +62,7 @@ def test_the_command_of_a_daily_job_runs_and_runs_again(job: str, tmp_path: Path
             "--traffic": "traffic",
             "--folder": f"file://{tmp_path}/lake",
             "--properties-file": "spark.properties",
-            "--memory": "1g",
+            "--conf": "spark.driver.memory=1g",
         }
         pairs = [argument.partition("=") for argument in pod["spec"]["containers"][0]["args"]]
         command = [f"{name}{equals}{own.get(name, value)}" for name, equals, value in pairs]

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import argparse
 import datetime
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import exit_codes, options, output
-from reconciler.cli.arguments import OutputArguments, typed
-from reconciler.cli.traffic_options import (
-    add_known_clients_option,
-    add_prometheus_options,
-    add_reading_options,
-    add_spark_options,
-    prometheus_request,
+from reconciler.cli import option_groups, output
+from reconciler.cli.declaration import group, option
+from reconciler.cli.results import Result
+from reconciler.cli.traffic_groups import (
+    HTTP_CONFIG,
+    KNOWN_CLIENTS,
+    LOG_TIMEZONE,
+    MATCH,
+    MAX_UNREADABLE,
+    UNTIL,
+    SparkOptions,
+    mapping_option,
+    since_option,
+    traffic_option,
 )
+from reconciler.cli.traffic_options import prometheus_request
 
 if TYPE_CHECKING:
     from reconciler.formats import Json
@@ -27,86 +33,60 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactArguments(OutputArguments):
+class CompactArguments:
     """The command line of ``compact``."""
 
-    traffic: tuple[str, ...]
-    since: datetime.datetime | None
-    until: datetime.datetime | None
-    match: tuple[str, ...]
-    http_config: str | None
-    folder: str
-    replace: bool
-    log_timezone: str
-    mapping: str | None
-    known_clients: str | None
-    max_unreadable: float
-    master: str | None
-    remote: str | None
-    memory: str
-    conf: tuple[str, ...]
-    properties_file: str | None
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``compact``."""
-    group = options.section(parser, "Traffic")
-    group.add_argument(
-        "--traffic",
-        action="append",
-        required=True,
-        metavar="SOURCE",
-        help="read request logs ([BROKER=]PATH), or Parquet in the canonical traffic schema, as backtest does (repeatable). Of a "
+    traffic: tuple[str, ...] = traffic_option(
+        "read request logs ([BROKER=]PATH), or Parquet in the canonical traffic schema, as backtest does (repeatable). Of a "
         "Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]) the folder gets the samples themselves",
+        required=True,
     )
-    parser.add_argument(
+    folder: str = option(
         "--folder",
         required=True,
         metavar="DIR",
-        help="write the totals, or samples of Prometheus, into this folder, beside those of earlier runs. To an address "
-        "(file://, s3a://, hdfs://) or table:CATALOG.DB.TABLE, Spark writes the totals by day",
+        help="write the totals, or samples of Prometheus, into this folder, beside those of earlier runs. Spark writes totals "
+        "by day to an address (file://, s3a://, hdfs://) or table:CATALOG.DB.TABLE",
     )
-    parser.add_argument(
-        "--replace", action="store_true", help="write days also if the address or table has more of them than --traffic"
+    replace: bool = option("--replace", help="write days also if the address or table has more of them than --traffic")
+    since: datetime.datetime | None = since_option(
+        "read samples of Prometheus, or write the days of an address or a table, from this time on [default: 24 h before --until "
+        "for Prometheus, else all]"
     )
-    add_known_clients_option(parser)
-    add_prometheus_options(parser, store=False)
-    add_reading_options(parser)
-    add_spark_options(parser)
-    options.add_output_options(parser)
+    until: datetime.datetime | None = UNTIL
+    match: tuple[str, ...] = MATCH
+    http_config: Path | None = HTTP_CONFIG
+    known_clients: Path | None = KNOWN_CLIENTS
+    log_timezone: str = LOG_TIMEZONE
+    mapping: Path | None = mapping_option()
+    max_unreadable: float = MAX_UNREADABLE
+    spark: SparkOptions = group(SparkOptions)
+    format: str = option_groups.format_option()
 
 
-def parse(namespace: argparse.Namespace) -> CompactArguments:
-    """The options of ``add_arguments`` with their types."""
-    return typed(CompactArguments, namespace)
-
-
-def run(args: CompactArguments) -> int:
-    """Compact what is new, or days, and report how much that was; 0."""
+def run(args: CompactArguments) -> Result:
+    """Compact what is new, or days, and report how much that was."""
     from reconciler.workflows import CompactOptions, compact_traffic
 
     prometheus = _prometheus_request(args)
     chosen = CompactOptions(
-        traffic=tuple(args.traffic),
+        traffic=args.traffic,
         folder=args.folder,
         since=args.since if prometheus is None else None,
         until=args.until if prometheus is None else None,
         replace=args.replace,
-        master=args.master,
-        remote=args.remote,
-        memory=args.memory,
-        spark_conf=args.conf,
-        spark_properties=Path(args.properties_file) if args.properties_file else None,
+        master=args.spark.own_master,
+        remote=args.spark.remote,
+        spark_conf=args.spark.conf,
+        spark_properties=args.spark.properties_file,
         log_timezone=args.log_timezone,
-        mapping=Path(args.mapping) if args.mapping else None,
+        mapping=args.mapping,
         max_unreadable=args.max_unreadable,
-        known_clients=Path(args.known_clients) if args.known_clients else None,
+        known_clients=args.known_clients,
         prometheus=prometheus,
     )
     result = compact_traffic(chosen, progress=output.StderrProgress(every_s=30.0))
-    folder = args.folder
-    output.print_result(args, document=lambda: _document(result), lines=lambda: _lines(result, folder))
-    return exit_codes.DONE
+    return Result(view=lambda: _lines(result, args.folder), document=lambda: _document(result))
 
 
 def _prometheus_request(args: CompactArguments) -> PrometheusRequest | None:
