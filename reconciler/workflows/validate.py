@@ -123,8 +123,8 @@ def lint_offline(loaded: LoadedManifests, spec: ClusterSpec, desired: DesiredSta
         desired = loaded.desired(spec)
     linted = lint_state(Subject(desired=desired, spec=spec, after=desired.values()))
     severities = loaded.repository.lint
-    found = adjusted(tuple(linted), severities) if severities else linted
-    return in_order(finding for finding in found if loaded.is_shown(finding))
+    findings = adjusted(tuple(linted), severities) if severities else linted
+    return in_order(finding for finding in findings if loaded.is_shown(finding))
 
 
 def lint_change(
