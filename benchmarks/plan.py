@@ -18,9 +18,9 @@ from reconciler.workflows import SystemClock
 
 DESCRIBE = """
 import sys
-from reconciler.workflows.connect import Access, connect
+from reconciler.workflows.connect import Access, open_cluster
 from reconciler.model.cluster import ClusterSpec
-cluster = connect(ClusterSpec(), Access(bootstrap_server=sys.argv[1]))
+cluster = open_cluster(ClusterSpec(), Access(bootstrap_server=sys.argv[1]))
 print(len(cluster.current_state().entities))
 cluster.close()
 """

@@ -13,7 +13,7 @@ from reconciler.documents.reading import FieldError
 from reconciler.documents.values import VALUES
 from reconciler.errors import AlteredDocumentError
 from reconciler.formats import FORMAT_VERSION, Json, canonical_bytes, field_path
-from reconciler.model import Change, KeptEntity, Plan, PlanEffects, same_value
+from reconciler.model import BrokerFacts, Change, KeptEntity, Plan, PlanEffects, same_value
 from reconciler.text import number_text
 
 
@@ -32,10 +32,11 @@ PLAN: Final = Document(
     title="kafka-quotas plan",
     codec=VALUES.extended(
         {
+            BrokerFacts: row("brokers? leaders?"),
             KeptEntity: row("entity quotas declared_at=since"),
             Plan: row(
                 "cluster source observed complete applyable! errored! summary changes guards notes findings effects? unmanaged? "
-                "kept? withheld? brokers? leaders? digest"
+                "kept? withheld? *totals digest"
             ),
             PlanEffects: row("unknown left_out moves=effects groups?"),
         }

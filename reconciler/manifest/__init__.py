@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from reconciler.manifest.splitting import REST, FilePlace, owners_by_prefix, owners_yaml, places_of_owners
     from reconciler.manifest.stages.budgets import allocations, budget_findings, budgets_of
     from reconciler.manifest.stages.limits import limit_findings
-    from reconciler.manifest.stages.units import BrokerFacts, compute_units, part_of_total
+    from reconciler.manifest.stages.units import compute_units, part_of_total
     from reconciler.manifest.yaml_output import MARK, SCHEMA_FOLDER, Export, ExportedFile, emit, emit_clusters, entries_document
 
 __getattr__ = lazy_face(__name__)

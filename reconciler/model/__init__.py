@@ -127,6 +127,7 @@ if TYPE_CHECKING:
         Action,
         Alteration,
         AlterationResult,
+        AppliedState,
         ApplyReport,
         ApplyResult,
         Change,
@@ -184,6 +185,7 @@ if TYPE_CHECKING:
     )
     from reconciler.model.traffic_contract import CheckState, ContractCheck, ContractReport
     from reconciler.model.units import (
+        BrokerFacts,
         BudgetShare,
         ClusterTotal,
         GroupPart,

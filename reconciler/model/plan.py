@@ -14,7 +14,7 @@ from reconciler.model.expiry import ValueExpiry
 from reconciler.model.finding import Finding, Severity, Span
 from reconciler.model.message import Message, compose, join_messages, name_part
 from reconciler.model.state import ClusterIdentity, Observed, ObservedFrom, same_value
-from reconciler.model.units import LeaderSpread, QuotaUnit
+from reconciler.model.units import BrokerFacts, QuotaUnit
 
 NO_LONGER_DECLARED: Final = "no-longer-declared"
 """The finding about an entity that left the manifests and that ``prune: never`` keeps."""
@@ -254,6 +254,9 @@ class Summary:
         return self.create + self.update + self.delete
 
 
+_NO_TOTALS: Final = BrokerFacts()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What would be written, in writing order, and whether it may be."""
@@ -282,10 +285,8 @@ class Plan:
     """Which clients move to other limits. Only when asked for."""
     unmanaged: tuple[Entity, ...] | None = None
     """Entities that are left because no manifest declares them, sorted. Only when asked for."""
-    brokers: tuple[int, ...] = ()
-    """Ids of the brokers among which totals are divided, sorted. Empty when the manifests declare no total."""
-    leaders: LeaderSpread | None = None
-    """Which of them lead partitions, where that was read."""
+    totals: BrokerFacts = _NO_TOTALS
+    """Among which brokers totals are divided. Empty when the manifests declare no total."""
     withheld: tuple[WithheldOwner, ...] = ()
     """Owners whose changes are not in this plan, with the reasons, sorted. Only where owners are isolated."""
     kept: tuple[KeptEntity, ...] = ()
@@ -361,6 +362,15 @@ class ChangeOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AppliedState:
+    """What a baseline records of a run, and no other document."""
+
+    totals: BrokerFacts = _NO_TOTALS
+    unmanaged: tuple[Entity, ...] = ()
+    """Entities in the scope that no manifest declares and that the run left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyReport:
     """The whole run. ``verified``: every broker (or the ZooKeeper, by ``origin``) showed the planned values when read back."""
 
@@ -379,16 +389,11 @@ class ApplyReport:
     """How long writing and reading back took. ``None``: not known, or nothing was to be written."""
     brokers: int | None = None
     """How many brokers showed what was written. ``None``: not verified, or read from ZooKeeper."""
-    leaders: LeaderSpread | None = None
-    """Which brokers led partitions then, where a value needs that. No document has it."""
-    divided_among: tuple[int, ...] = ()
-    """Ids of the brokers among which totals were divided. Empty when the manifests declare no total."""
     findings: tuple[Finding, ...] = ()
     """About undeclared entities that the run left as they are although they differ from what the manifests declare."""
     withheld: tuple[WithheldOwner, ...] = ()
     """Owners whose changes the run did not write, with the reasons."""
-    unmanaged: tuple[Entity, ...] = ()
-    """Entities in the scope that no manifest declares and that the run left. No document but the baseline has them."""
+    applied: AppliedState = AppliedState()
 
     @property
     def wrote(self) -> bool:

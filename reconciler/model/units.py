@@ -114,3 +114,13 @@ class LeaderSpread:
         """How many times its even part the broker with the most leaders leads. ``None`` without any leader."""
         led = sum(count for _, count in self.partitions)
         return max(count for _, count in self.partitions) * brokers / led if led else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFacts:
+    """What totals are computed from."""
+
+    brokers: tuple[int, ...] = ()
+    """Ids of the brokers among which totals are divided, sorted. Empty when the manifests declare no total."""
+    leaders: LeaderSpread | None = None
+    """Which of them lead partitions, where that was read."""

@@ -42,8 +42,9 @@ def require_current(saved: Plan, plan: Plan) -> None:
 
 def _brokers_differ(saved: Plan, plan: Plan) -> Iterator[str]:
     """Why totals give other values now: other brokers."""
-    if saved.brokers != plan.brokers and saved.brokers and plan.brokers:
-        were, are = (", ".join(map(str, brokers)) for brokers in (saved.brokers, plan.brokers))
+    before, now = saved.totals.brokers, plan.totals.brokers
+    if before != now and before and now:
+        were, are = (", ".join(map(str, brokers)) for brokers in (before, now))
         yield f"totals were divided among brokers {were} when it was made, and now among {are}"
 
 

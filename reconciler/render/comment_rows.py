@@ -257,7 +257,7 @@ def _of_plan(plan: Plan, results: _Results) -> Iterator[ChangeRow]:
                 entity=change.entity,
                 source=key.source,
                 profile=key.profile,
-                declared=change_sentences(key, plan.leaders),
+                declared=change_sentences(key, plan.totals.leaders),
                 removed=key.after is None,
                 direction=direction(key),
                 groups=groups,

@@ -147,7 +147,7 @@ def _blocks(plan: Plan, most_changes: int | None) -> Iterator[Block]:
         yield _legend(plan)
         yield line()
         yield heading("Changes", count=sum(len(change.keys) for change in plan.changes))
-        yield from _changes(plan.changes, plan.leaders)
+        yield from _changes(plan.changes, plan.totals.leaders)
         yield line()
     yield from _withheld(plan, most_changes)
     if plan.effects is not None:
@@ -209,7 +209,7 @@ def _withheld(plan: Plan, most_changes: int | None) -> Iterator[Block]:
         state = (chip("Withheld", Style.WARN), " ", name_part(each.name), f": {count}")
         yield line(("Withheld", Style.WARN), (f" for {each.name}: {count}", Style.STRONG), pages=state)
         if most_changes is None or len(each.changes) <= most_changes:
-            yield from _changes(each.changes, plan.leaders)
+            yield from _changes(each.changes, plan.totals.leaders)
         yield from _reasons(each)
         yield line()
 

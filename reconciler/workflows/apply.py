@@ -21,6 +21,7 @@ from reconciler.files import append_line, require_appendable
 from reconciler.logs import log_event
 from reconciler.model import (
     UNALTERABLE,
+    AppliedState,
     ApplyReport,
     ApplyResult,
     ChangeOutcome,
@@ -123,7 +124,7 @@ def apply_manifests(
         return already_applied(plan)
     report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=views.on_refusal)
     unmanaged = undeclared_in_scope(intent.desired, quotas_after(current.entities, plan.changes), intent.spec.scope)
-    return replace(report, findings=_about_the_rest(plan), divided_among=plan.brokers, leaders=plan.leaders, unmanaged=unmanaged)
+    return replace(report, findings=_about_the_rest(plan), applied=AppliedState(totals=plan.totals, unmanaged=unmanaged))
 
 
 def write(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from reconciler.documents import BASELINE, RecordedBaseline, baseline_of, read_baseline
 from reconciler.errors import BaselineError, FileAccessError, GitError, UsageError
 from reconciler.files import write_whole
-from reconciler.manifest import BrokerFacts, compute_units
+from reconciler.manifest import compute_units
 from reconciler.model import (
     ApplyReport,
     ApplyResult,
@@ -60,8 +60,9 @@ def is_clean(report: ApplyReport) -> bool:
 
 def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
     """Write the baseline whole or not at all. Raises ``FileAccessError``."""
-    desired, _ = compute_units(intent.desired, BrokerFacts(brokers=report.divided_among, leaders=report.leaders))
-    write_whole(path, [BASELINE.text(baseline_of(desired, report.cluster, intent.source(), unmanaged=report.unmanaged))])
+    applied = report.applied
+    desired, _ = compute_units(intent.desired, applied.totals)
+    write_whole(path, [BASELINE.text(baseline_of(desired, report.cluster, intent.source(), unmanaged=applied.unmanaged))])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from reconciler.manifest import BrokerFacts, compute_units
+from reconciler.manifest import compute_units
 from reconciler.model import (
+    BrokerFacts,
     Change,
     CurrentState,
     DeclaredExpiry,

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from reconciler.documents import PLAN, plan_digest
 from reconciler.errors import UsageError
 from reconciler.logs import log_event
-from reconciler.model import CurrentState, GuardStatus, ManifestCommit, Plan, Prune, in_order
+from reconciler.model import BrokerFacts, CurrentState, GuardStatus, ManifestCommit, Plan, Prune, in_order
 from reconciler.planning import Difference, difference, sort_for_writing
 from reconciler.policy import (
     GuardContext,
@@ -160,8 +160,7 @@ def plan_from(
         notes=(*current.notes, *intent.notes),
         findings=intent.findings,
         unmanaged=unmanaged,
-        brokers=current.brokers if intent.has_totals else (),
-        leaders=current.leaders if intent.has_totals else None,
+        totals=BrokerFacts(brokers=current.brokers, leaders=current.leaders) if intent.has_totals else BrokerFacts(),
     )
     has_undeclared = bool(differences.unmanaged) or any(change.entity not in desired.entities for change in changes)
     earlier = DeclaredEarlier(base=intent.before, baseline=given.of(spec.name, current) if given is not None else None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.apply import ApplySettings
-from reconciler.model import ApplyReport, Drift, Plan, Prune
+from reconciler.model import AppliedState, ApplyReport, Drift, Plan, Prune
 from reconciler.planning import undeclared_in_scope
 from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
 from reconciler.workflows.apply import Approval, write
@@ -51,4 +51,4 @@ def write_observed(
     stop_on(observation.plan.findings, intent.fail_on)
     approval = Approval(settings=settings)
     report = write(observation.plan, cluster, approval, confirm=lambda _: True, clock=clock, progress=progress)
-    return replace(report, divided_among=observation.plan.brokers, leaders=observation.plan.leaders)
+    return replace(report, applied=AppliedState(totals=observation.plan.totals))

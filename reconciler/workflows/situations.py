@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.logs import timed_event
-from reconciler.manifest import BrokerFacts, compute_units
+from reconciler.manifest import compute_units
 from reconciler.model import (
     CONTROLLER,
     BacktestReport,
+    BrokerFacts,
     BrokerLoad,
     BrokerRates,
     BrokerShare,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import BackendError
 from reconciler.logs import log_event
-from reconciler.manifest import BrokerFacts, budget_findings, budgets_of, compute_units, finding, limit_findings
+from reconciler.manifest import budget_findings, budgets_of, compute_units, finding, limit_findings
 from reconciler.model import (
+    BrokerFacts,
     ClusterSpec,
     CurrentState,
     DesiredState,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -16,6 +16,7 @@ from reconciler.manifest.collector import finding
 from reconciler.manifest.stages.budgets import budgets_of
 from reconciler.manifest.stages.stage import ClusterManifests, Entities, Stage
 from reconciler.model import (
+    BrokerFacts,
     BudgetShare,
     DeclaredExpiry,
     DesiredEntity,
@@ -43,14 +44,6 @@ from reconciler.text import amount, amount_part, list_some, shares_text, shown_p
 _SHOWN_SHARES: Final = 20
 _DECIMALS: Final = 1000
 """A percentage or a rate of mutations is cut after the third decimal."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerFacts:
-    """What totals are computed from. ``brokers``: ids of those that can lead partitions; empty when they are not known."""
-
-    brokers: tuple[int, ...] = ()
-    leaders: LeaderSpread | None = None
 
 
 def round_down(key: QuotaKey, exact: Fraction) -> float | None:
@@ -95,7 +88,7 @@ class UnitLimits:
     def __init__(
         self,
         *,
-        facts: BrokerFacts = BrokerFacts(),
+        facts: BrokerFacts | None = None,
         capacity: Mapping[str, float] | None = None,
         shares: Mapping[tuple[QuotaKey, float | None], Fraction] | None = None,
         budgets: Mapping[tuple[str, QuotaKey], DesiredQuota] | None = None,
@@ -105,8 +98,8 @@ class UnitLimits:
         Without ``shares`` and ``budgets`` such values stay as they are.
         """
         self._budgets = budgets
-        self._brokers = len(facts.brokers)
-        self._leaders = facts.leaders
+        self._brokers = len(facts.brokers) if facts is not None else 0
+        self._leaders = facts.leaders if facts is not None else None
         self._capacity = capacity or {}
         self._shares = shares
         self._known: dict[tuple[QuotaKey, str | None, int], tuple[UnitQuota, DesiredQuota | None]] = {}

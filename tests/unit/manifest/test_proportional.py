@@ -10,7 +10,8 @@ from reconciler.documents import VALUES
 from reconciler.manifest.desired import desired_state
 from reconciler.manifest.documents import ClientQuotasDocument, ClusterDocument
 from reconciler.manifest.reading import read_documents
-from reconciler.manifest.stages.units import BrokerFacts, compute_units
+from reconciler.manifest.stages.units import compute_units
+from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredState

@@ -15,8 +15,8 @@ from reconciler.errors import BackendError, GitError, ManifestError, ReconcilerE
 from reconciler.features.insight.runs import RunRecord
 from reconciler.features.insight.why.incident import MissingEvidence
 from reconciler.features.insight.why.limit_origin import CommitThen, commits_then
-from reconciler.manifest import BrokerFacts, compute_units
-from reconciler.model import DEFAULT, ClusterIdentity, ClusterSpec, CurrentState, DesiredState, Entity, ObservedFrom
+from reconciler.manifest import compute_units
+from reconciler.model import DEFAULT, BrokerFacts, ClusterIdentity, ClusterSpec, CurrentState, DesiredState, Entity, ObservedFrom
 from reconciler.text import amount
 from reconciler.workflows import (
     Access,
