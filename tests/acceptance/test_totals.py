@@ -80,7 +80,7 @@ def test_a_snapshot_without_brokers_cannot_be_planned(folder: Path) -> None:
     done = plan(folder)
 
     assert done.code == 1
-    assert "[unknown-brokers]" in done.err
+    assert "[unknown-brokers]" in done.out
     assert "quotas.yaml:4" in done.err
 
 
@@ -90,7 +90,7 @@ def test_a_total_smaller_than_the_number_of_brokers_is_refused(folder: Path) -> 
     done = plan(folder)
 
     assert done.code == 1
-    assert "[part-too-small]" in done.err
+    assert "[part-too-small]" in done.out
 
 
 def test_a_limit_of_the_repository_counts_for_the_part_of_each_broker(folder: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_limit_of_the_repository_counts_for_the_part_of_each_broker(folder: Pa
     live(folder, None, 1, 2)
     done = plan(folder)
     assert done.code == 1
-    assert "30 MiB/s" in done.err
+    assert "30 MiB/s" in done.out
 
 
 def test_a_broker_that_left_changes_the_parts_and_is_named(folder: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_snapshot_has_no_leaders_of_single_topics(folder: Path) -> None:
     done = plan(folder)
 
     assert done.code == 1
-    assert "[unknown-leaders]" in done.err
+    assert "[unknown-leaders]" in done.out
     assert "Snapshots have no leaders by topic: read the live cluster with --bootstrap-server" in " ".join(done.err.split())
 
 
