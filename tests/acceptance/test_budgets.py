@@ -77,7 +77,7 @@ def test_totals_count_against_a_budget_once_the_brokers_are_known(folder: Path) 
 
     done = plan(folder)
     assert done.code == 1
-    assert "[above-budget]" in done.err
+    assert "[above-budget]" in done.out
 
 
 def test_budgets_differ_between_clusters_and_the_smallest_applies(folder: Path) -> None:

@@ -88,7 +88,7 @@ def test_the_command_lines_of_recorders_are_understood() -> None:
 
         assert (args.command, args.log_format, len(targets)) == ("record", "json", len(args.traffic))
     (folder,) = [mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]]
-    assert folder == args.folder
+    assert folder == str(args.folder)
 
 
 def test_the_job_for_drift_reads_the_manifests_and_fails_on_drift() -> None:
