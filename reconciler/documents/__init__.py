@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from reconciler.documents.backtest import BACKTEST
     from reconciler.documents.backtest_headline import Tone, headline
     from reconciler.documents.baseline import BASELINE, RecordedBaseline, baseline_of, read_baseline
-    from reconciler.documents.clusters import cluster_failure_to_json, clusters_to_json
+    from reconciler.documents.clusters import CLUSTERS, ClusterChanges, cluster_failure_to_json, clusters_to_json
     from reconciler.documents.codec import Codec, Keyed, row
     from reconciler.documents.document import Document
     from reconciler.documents.drift import DRIFT

@@ -11,7 +11,7 @@ from reconciler.documents.document import Document
 from reconciler.documents.kinds import JsonKind
 from reconciler.documents.values import VALUES
 from reconciler.formats import FORMAT_VERSION, Json
-from reconciler.model import ClusterFailure
+from reconciler.model import ChangedCluster, ClusterFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,14 +45,29 @@ _CODEC: Final = VALUES.extended({FailedCluster: row("format_version *failure")})
 _FAILED: Final = _CODEC.row(FailedCluster)
 
 
-def _list_of(name: str) -> Document[ClusterList]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterChanges:
+    """The clusters of the manifests, by name, and what changed for each since a commit."""
+
+    clusters: tuple[ChangedCluster, ...]
+    """One object for each cluster, by name."""
+
+
+def _list_of(name: str, plural: str) -> Document[ClusterList]:
     """Documents that have the schema ``name``."""
     item = {"anyOf": [{"$ref": f"urn:kafka-quotas:schema:{name}:v1"}, {"row": _FAILED}]}
     kind = JsonKind(wanted="a list", schema={"type": "array", "items": item}, read=tuple, write=list)
     codec = _CODEC.extended({ClusterList: row("clusters", clusters=kind)})
-    return Document(cls=ClusterList, name=f"{name}s", title=f"kafka-quotas {name.replace('-', ' ')}s", codec=codec)
+    return Document(cls=ClusterList, name=plural, title=f"kafka-quotas {plural.replace('-', ' ')}", codec=codec)
 
 
-PLANS: Final = _list_of("plan")
-DRIFTS: Final = _list_of("drift")
-APPLY_REPORTS: Final = _list_of("apply-report")
+PLANS: Final = _list_of("plan", "plans")
+DRIFTS: Final = _list_of("drift", "drifts")
+APPLY_REPORTS: Final = _list_of("apply-report", "apply-reports")
+VALIDATIONS: Final = _list_of("findings", "validations")
+CLUSTERS: Final = Document(
+    cls=ClusterChanges,
+    name="clusters",
+    title="kafka-quotas clusters",
+    codec=VALUES.extended({ChangedCluster: row("name slug change since reasons trusted to_do")}),
+)

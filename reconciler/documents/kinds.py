@@ -163,6 +163,15 @@ def _moment(data: Any) -> datetime.datetime:
     return moment_from_json(TEXT.read(data), "")
 
 
+def _date(data: Any) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(TEXT.read(data))
+    except FieldError:
+        raise
+    except ValueError:
+        raise UnlikeError("a date in ISO 8601", data) from None
+
+
 def _entity(data: Any) -> Entity:
     names = _NAMES.read(data)
     if not names:
@@ -202,6 +211,9 @@ SIMPLE_KINDS: Final[Mapping[Any, JsonKind]] = {
     Entity: ENTITY,
     datetime.datetime: JsonKind(
         wanted="a string", schema={"type": "string", "format": "date-time"}, read=_moment, write=moment_to_json
+    ),
+    datetime.date: JsonKind(
+        wanted="a string", schema={"type": "string", "format": "date"}, read=_date, write=datetime.date.isoformat
     ),
     Fraction: JsonKind(
         wanted="a number",

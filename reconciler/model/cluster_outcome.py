@@ -29,11 +29,17 @@ class ChangedCluster:
     """One cluster. ``reasons``: ``settings``, ``quotas``, or that it is not known. ``trusted``: it may be asked."""
 
     name: str
+    """Of the Cluster manifest."""
     change: ClusterChange
+    """New: not there then, or nothing to compare with. Removed: there then, and no more."""
     since: str | None = None
     """The commit that was compared with."""
     reasons: tuple[str, ...] = ()
+    """Why it counts as changed: its Cluster manifest (settings), its quotas, or errors in the manifests now (errors here) or
+    at the earlier commit (errors there).
+    """
     trusted: bool = True
+    """The trusted reference, if one was given, has it too."""
 
     @property
     def slug(self) -> str:

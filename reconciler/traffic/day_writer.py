@@ -79,10 +79,15 @@ class SmallerDay:
     """A day that was not written, since the dataset has more requests of this broker than the traffic."""
 
     date: datetime.date
+    """The day (UTC)."""
     broker: int
+    """A broker that has fewer requests in the traffic."""
     kind: str
+    """The kind of these requests, such as produce."""
     before: int
+    """The charged requests of this broker and kind that are there."""
     now: int
+    """Those that the traffic has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

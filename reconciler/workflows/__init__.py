@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.callback_leaders import uses_leaders
     from reconciler.workflows.changed_clusters import PLACEHOLDER, find_changed_clusters
     from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
+    from reconciler.workflows.compact_document import COMPACT
     from reconciler.workflows.connect import (
         Access,
         check_cluster_id,

@@ -52,8 +52,11 @@ class CompactResult:
     """Files by name: those that were compacted, those whose totals were there already, and those without a whole line yet."""
 
     compacted: tuple[str, ...]
+    """Files, addresses and tables whose per-second totals were written."""
     known: tuple[str, ...] = ()
+    """Files whose per-second totals were there, from as long a file. And copies of another file of this run."""
     empty: tuple[str, ...] = ()
+    """Files without a whole line."""
     requests: int
     """Of the files compacted now."""
     copies: int

@@ -42,6 +42,7 @@ class ClustersArguments:
 
 def run(args: ClustersArguments) -> Result:
     """The clusters; exit 0, also when nothing changed."""
+    from reconciler.documents import CLUSTERS, ClusterChanges
     from reconciler.workflows import find_changed_clusters
 
     changed_clusters = find_changed_clusters(
@@ -49,7 +50,7 @@ def run(args: ClustersArguments) -> Result:
     )
     return Result(
         view=lambda: _lines(changed_clusters, args),
-        document=lambda: _document(changed_clusters),
+        document=lambda: CLUSTERS.write(ClusterChanges(clusters=tuple(changed_clusters))),
         forms={"outputs": lambda: _outputs(changed_clusters)},
     )
 
@@ -60,24 +61,6 @@ def _outputs(changed_clusters: Sequence[ChangedCluster]) -> str:
     to_do: list[Json] = [{"cluster": cluster.name, "slug": cluster.slug} for cluster in changed_clusters if cluster.to_do]
     untrusted = sum(not cluster.trusted for cluster in changed_clusters)
     return f"count={len(to_do)}\nuntrusted={untrusted}\nmatrix={canonical_bytes(to_do).decode()}\n"
-
-
-def _document(changed_clusters: Sequence[ChangedCluster]) -> dict[str, Json]:
-    from reconciler.formats import FORMAT_VERSION
-
-    rows: list[Json] = [
-        {
-            "name": cluster.name,
-            "slug": cluster.slug,
-            "change": cluster.change.value,
-            "since": cluster.since,
-            "reasons": [*cluster.reasons],
-            "trusted": cluster.trusted,
-            "to_do": cluster.to_do,
-        }
-        for cluster in changed_clusters
-    ]
-    return {"format_version": FORMAT_VERSION, "clusters": rows}
 
 
 def _lines(changed_clusters: Sequence[ChangedCluster], args: ClustersArguments) -> list[Line]:

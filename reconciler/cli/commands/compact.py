@@ -25,7 +25,6 @@ from reconciler.cli.traffic_groups import (
 from reconciler.cli.traffic_options import prometheus_request
 
 if TYPE_CHECKING:
-    from reconciler.formats import Json
     from reconciler.model import Message
     from reconciler.render import Line
     from reconciler.traffic import SmallerDay
@@ -66,7 +65,7 @@ class CompactArguments:
 
 def run(args: CompactArguments) -> Result:
     """Compact what is new, or days, and report how much that was."""
-    from reconciler.workflows import CompactOptions, compact_traffic
+    from reconciler.workflows import COMPACT, CompactOptions, compact_traffic
 
     prometheus = _prometheus_request(args)
     chosen = CompactOptions(
@@ -86,7 +85,7 @@ def run(args: CompactArguments) -> Result:
         prometheus=prometheus,
     )
     result = compact_traffic(chosen, progress=output.StderrProgress(every_s=30.0))
-    return Result(view=lambda: _lines(result, args.folder), document=lambda: _document(result))
+    return Result(view=lambda: _lines(result, args.folder), document=lambda: COMPACT.write(result))
 
 
 def _prometheus_request(args: CompactArguments) -> PrometheusRequest | None:
@@ -102,30 +101,6 @@ def _prometheus_request(args: CompactArguments) -> PrometheusRequest | None:
         store=args.folder,
         store_option=None,
     )
-
-
-def _document(result: CompactResult) -> dict[str, Json]:
-    from reconciler.formats import FORMAT_VERSION
-
-    document: dict[str, Json] = {
-        "format_version": FORMAT_VERSION,
-        "compacted": list(result.compacted),
-        "known": list(result.known),
-        "empty": list(result.empty),
-        "requests": result.requests,
-        "copies": result.copies,
-    }
-    if result.segments is not None:
-        document["segments"] = result.segments
-    if result.samples is not None:
-        document["samples"] = result.samples
-    if result.days is not None:
-        document["days"] = [day.isoformat() for day in result.days]
-        document["left_out"] = [
-            {"date": day.date.isoformat(), "broker": day.broker, "kind": day.kind, "before": day.before, "now": day.now}
-            for day in result.left_out
-        ]
-    return document
 
 
 def _lines(result: CompactResult, folder: str) -> tuple[Line, ...]:

@@ -24,7 +24,6 @@ _STATES: Final = ("planned", "plan-failed", "applying", "applied", "failed", "ou
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
 _COMMIT: Final = re.compile(r"[0-9A-Fa-f]{7,64}")
 _LONGEST_WAIT: Final = 3600.0
-_FORMAT_VERSION: Final = "1.2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +100,8 @@ def parse(namespace: argparse.Namespace) -> CommentArguments:
 
 def run(args: CommentArguments) -> int:
     """Post or change the comment; 1 when that failed, unless it is only to warn."""
+    from reconciler.features.pull_requests.document import COMMENT
+
     _check(args)
     if args.dry_run:
         return _print_dry_run(args)
@@ -113,7 +114,7 @@ def run(args: CommentArguments) -> int:
         return exit_codes.DONE
     for warning in outcome.warnings():
         output.tell(f"warning: {warning}")
-    output.print_result(args, document=lambda: _document(outcome), lines=lambda: _lines(outcome))
+    output.print_result(args, document=lambda: COMMENT.write(outcome), lines=lambda: _lines(outcome))
     return exit_codes.DONE
 
 
@@ -173,6 +174,7 @@ def _posted(args: CommentArguments) -> PullRequestOutcome:
 
 def _print_dry_run(args: CommentArguments) -> int:
     """The comment as Markdown, or in a document; nothing is asked, so a comment that is there adds nothing to it."""
+    from reconciler.features.pull_requests.document import COMMENT
     from reconciler.features.pull_requests.forges import PullRequestOutcome, comment_text
     from reconciler.formats import document_text
 
@@ -194,7 +196,7 @@ def _print_dry_run(args: CommentArguments) -> int:
             "label": args.label,
             "body": text,
         }
-        text = document_text(_document(outcome) | about)
+        text = document_text(COMMENT.write(outcome) | about)
     output.print_text(text, sys.stdout)
     if content is None:
         output.tell("The plan of a comment that is posted already is kept, and is not shown here.")
@@ -235,33 +237,6 @@ def _status(args: CommentArguments) -> CommentStatus:
         state, detail = state_of_report(summary, name=args.report)
         return CommentStatus(state=state, detail=detail, commit=args.commit)
     return CommentStatus(state=CommentState(args.state or "planned"), commit=args.commit)
-
-
-def _document(outcome: PullRequestOutcome) -> dict[str, Json]:
-    from reconciler.formats import entity_to_json
-
-    comment = outcome.comment
-    return {
-        "format_version": _FORMAT_VERSION,
-        "forge": outcome.forge.value,
-        "repository": outcome.repository,
-        "pull_request": outcome.pull_request,
-        "result": comment.result.value if comment else "no_pull_request",
-        "state": comment.state.value if comment else None,
-        "cluster": comment.cluster if comment else None,
-        "label": comment.label if comment else None,
-        "author": comment.author if comment else None,
-        "id": comment.id if comment else None,
-        "url": comment.url if comment else None,
-        "edited": bool(comment and comment.edited),
-        "folded": [*comment.folded] if comment else [],
-        "ignored": [stranger.id for stranger in comment.strangers] if comment else [],
-        "overlaps": [
-            {"pull_request": overlap.number, "entities": [dict(entity_to_json(entity)) for entity in overlap.entities]}
-            for overlap in outcome.overlaps.overlaps
-        ],
-        "reason": (comment.reason if comment else outcome.reason) or None,
-    }
 
 
 def _lines(outcome: PullRequestOutcome) -> list[Line]:

@@ -97,14 +97,22 @@ class CommentOutcome:
 
     result: CommentResult
     state: CommentState
+    """What was to be said. Outdated in place of planned when the pull request has a newer commit."""
     cluster: str | None
+    """``None`` for a comment about the whole repository."""
     label: str
+    """Empty when there is one comment for the cluster."""
     author: str
+    """The login whose comments are looked at."""
     reason: str = ""
     id: int | None = None
+    """Of the comment. ``None`` when there is none."""
     url: str | None = None
+    """Of the comment. ``None`` when there is none."""
     edited: bool = False
+    """True when another writer had changed the comment. It was written again."""
     folded: tuple[int, ...] = ()
+    """Ids of comments of the same kind that were removed."""
     strangers: tuple[Comment, ...] = ()
 
 

@@ -83,8 +83,11 @@ class PullRequestOutcome:
     """What was done where; ``comment`` is ``None`` without a pull request, and ``reason`` states why."""
 
     forge: Forge
+    """Where the comment is. Documents before 1.1 have no such field and are about GitHub."""
     repository: str | None
+    """OWNER/NAME, on GitLab the path of the project. ``None`` only in a dry run that does not name it."""
     pull_request: int | None
+    """Its number. ``None`` when the commit belongs to none, or in a dry run that does not name it."""
     comment: CommentOutcome | None
     reason: str = ""
     overlaps: OverlapSearch = field(default_factory=OverlapSearch)

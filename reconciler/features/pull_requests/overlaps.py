@@ -39,8 +39,10 @@ class Overlap:
     """Another open pull request that changes the same entities, sorted."""
 
     number: int
+    """Its number."""
     name: str
     entities: tuple[Entity, ...]
+    """Entities that both change: type to name, ``None`` for the default."""
 
     @property
     def message(self) -> Message:

@@ -37,9 +37,13 @@ class StoredReference:
     """A reference that was verified: its commit, and the run of the default branch that stored it."""
 
     ref: str
+    """The full name of the reference."""
     commit: str
+    """The commit that it leads to."""
     run: int
+    """The id of the run that stored it."""
     run_commit: str
+    """The commit that the run had checked out."""
     snapshot: bytes | None
     """Its file ``snapshot.json``, where it has one."""
 

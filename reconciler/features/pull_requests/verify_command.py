@@ -14,7 +14,6 @@ from reconciler.errors import FileAccessError
 
 if TYPE_CHECKING:
     from reconciler.features.pull_requests.stored_reference import StoredReference
-    from reconciler.formats import Json
     from reconciler.render import Line
 
 _PATIENCE_S: Final = 60.0
@@ -44,6 +43,7 @@ class VerifyRefArguments:
 
 def run(args: VerifyRefArguments) -> Result:
     """Verify; exit 3 when no trusted run stored the reference, 1 when that could not be asked."""
+    from reconciler.features.pull_requests.document import STORED
     from reconciler.features.pull_requests.stored_reference import SNAPSHOT, GitHubRepository, TrustedRuns, verify_reference
     from reconciler.files import write_whole
     from reconciler.workflows import SystemClock
@@ -60,19 +60,7 @@ def run(args: VerifyRefArguments) -> Result:
         if stored.snapshot is None:
             raise FileAccessError(f"{args.ref} has no file {SNAPSHOT}")
         write_whole(args.snapshot, [stored.snapshot.decode()])
-    return Result(view=lambda: [_line(stored)], document=lambda: _document(stored))
-
-
-def _document(stored_reference: StoredReference) -> dict[str, Json]:
-    from reconciler.formats import FORMAT_VERSION
-
-    return {
-        "format_version": FORMAT_VERSION,
-        "ref": stored_reference.ref,
-        "commit": stored_reference.commit,
-        "run": stored_reference.run,
-        "run_commit": stored_reference.run_commit,
-    }
+    return Result(view=lambda: [_line(stored)], document=lambda: STORED.write(stored))
 
 
 def _line(stored_reference: StoredReference) -> Line:

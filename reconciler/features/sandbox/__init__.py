@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         Status,
         sandbox_status,
         start_sandbox,
-        status_to_json,
         stop_sandbox,
     )
     from reconciler.features.sandbox.clients import TrafficReport, consume_all, create_topic, produce_steadily

@@ -18,12 +18,10 @@ from reconciler.features.sandbox.jars import exclusive
 from reconciler.features.sandbox.process import ProcessRef
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
 from reconciler.files import cache_folder
-from reconciler.formats import Json
 from reconciler.ports import Progress
 
 _VERSION: Final = 1
 """Of the record."""
-_DOCUMENT_VERSION: Final = "1.1"
 
 
 class Condition(enum.StrEnum):
@@ -39,6 +37,7 @@ class Status:
     """The recorded sandbox and how it is; ``alive`` are the ids of the nodes whose process runs."""
 
     condition: Condition
+    """Broken: started, but at least one of its processes has ended since."""
     sandbox: Sandbox | None = None
     alive: frozenset[int] = frozenset()
     zookeeper_alive: bool = False
@@ -126,47 +125,6 @@ def _is_of_kind(sandbox: Sandbox, spec: SandboxSpec) -> bool:
 def record_file(cache: Path | None = None) -> Path:
     """The record; a lock of the same name beside it guards it."""
     return (cache_folder() if cache is None else cache) / "sandbox" / "default.json"
-
-
-def status_to_json(status: Status) -> dict[str, Json]:
-    """The document of ``sandbox.v1``: the state of the sandbox and how to connect to it."""
-    return {
-        "format_version": _DOCUMENT_VERSION,
-        "status": status.condition.value,
-        "sandbox": None if status.sandbox is None else _sandbox(status.sandbox, status),
-    }
-
-
-def _sandbox(sandbox: Sandbox, status: Status) -> dict[str, Json]:
-    server = sandbox.zookeeper_server
-    return {
-        "bootstrap_servers": sandbox.bootstrap_servers,
-        "sasl_bootstrap_servers": sandbox.sasl_bootstrap_servers,
-        "cluster_id": sandbox.cluster_id,
-        "kafka_version": sandbox.kafka_version,
-        "folder": str(sandbox.folder),
-        "users": [{"name": u.name, "client_properties": str(sandbox.client_properties(u.name))} for u in sandbox.users],
-        "nodes": [
-            {
-                "id": node.id,
-                "pid": node.pid,
-                "alive": node.id in status.alive,
-                "port": node.port,
-                "log_file": str(node.log_file),
-                "request_log_file": str(node.request_log_file) if node.request_log_file else None,
-                "recorded_folder": str(node.recorded_folder) if node.recorded_folder else None,
-            }
-            for node in sandbox.nodes
-        ],
-        "zookeeper": None
-        if server is None
-        else {
-            "connection": server.connection,
-            "pid": server.process.pid,
-            "alive": status.zookeeper_alive,
-            "log_file": str(server.log_file),
-        },
-    }
 
 
 def write_record(sandbox: Sandbox, file: Path) -> None:

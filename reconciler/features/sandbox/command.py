@@ -113,9 +113,9 @@ def status(args: StatusArguments) -> Result:
 
 
 def _result(status: Status, code: int) -> Result:
-    from reconciler.features.sandbox import status_to_json
+    from reconciler.features.sandbox.document import SANDBOX
 
-    return Result(exit=code, view=lambda: status_lines(status), document=lambda: status_to_json(status))
+    return Result(exit=code, view=lambda: status_lines(status), document=lambda: SANDBOX.write(status))
 
 
 def stop(args: StopArguments) -> Result:

@@ -173,9 +173,13 @@ class Sandbox:
     """A running sandbox. The bootstrap strings are ``host:port,...`` as Kafka's clients take them."""
 
     bootstrap_servers: str
+    """Host:port,... of the listener without any login."""
     sasl_bootstrap_servers: str | None
+    """Host:port,... of the SASL_PLAINTEXT listener (PLAIN). ``None`` without users."""
     cluster_id: str
+    """Cluster id of the sandbox."""
     kafka_version: str
+    """Kafka version of its brokers."""
     folder: Path
     nodes: tuple[SandboxNode, ...]
     users: tuple[Login, ...] = ()

@@ -148,19 +148,18 @@ def _next(args: InitArguments, made: Made) -> list[str]:
 
 
 def _document(args: InitArguments, made: Made) -> dict[str, Json]:
-    from reconciler.documents import VALUES
-    from reconciler.formats import FORMAT_VERSION
-    from reconciler.model import Finding
+    from reconciler.features.starting.document import INIT, NewRepository
 
-    return {
-        "format_version": FORMAT_VERSION,
-        "folder": args.folder,
-        "files": [*made.files],
-        "clusters": [*made.clusters],
-        "placeholders": [*made.placeholders],
-        "findings": [VALUES.kind(Finding).written(finding) for finding in made.export.findings] if made.export else [],
-        "next": [*_next(args, made)],
-    }
+    return INIT.write(
+        NewRepository(
+            folder=args.folder,
+            files=tuple(made.files),
+            clusters=tuple(made.clusters),
+            placeholders=tuple(made.placeholders),
+            findings=tuple(made.export.findings) if made.export else (),
+            next=tuple(_next(args, made)),
+        )
+    )
 
 
 def _lines(args: InitArguments, made: Made) -> list[Line]:

@@ -13,8 +13,9 @@ import pytest
 
 from reconciler.errors import SandboxError
 from reconciler.features.sandbox import background, process
-from reconciler.features.sandbox.background import Condition, status_to_json
+from reconciler.features.sandbox.background import Condition
 from reconciler.features.sandbox.command import status_lines, stopped_lines
+from reconciler.features.sandbox.document import SANDBOX
 from reconciler.features.sandbox.process import ProcessRef
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
 from reconciler.render.terminal import plain
@@ -93,7 +94,7 @@ def test_a_damaged_record_is_named_and_not_touched(tmp_path: Path, content: str)
 def test_without_a_record_nothing_runs_and_stop_has_nothing_to_do(tmp_path: Path) -> None:
     assert background.sandbox_status(tmp_path).condition is Condition.STOPPED
     assert background.stop_sandbox(tmp_path).sandbox is None
-    jsonschema.validate(status_to_json(background.sandbox_status(tmp_path)), SCHEMA)
+    jsonschema.validate(SANDBOX.write(background.sandbox_status(tmp_path)), SCHEMA)
 
 
 def test_a_sandbox_whose_processes_are_there_is_running(tmp_path: Path, sleeper: ProcessRef) -> None:
@@ -150,7 +151,7 @@ def test_starting_the_same_kind_again_returns_the_running_one(tmp_path: Path, sl
 def test_the_document_and_the_text_hold_no_password(tmp_path: Path, sleeper: ProcessRef) -> None:
     recorded(tmp_path, sleeper, users=(Login(name="al/ice\x1b[1m", password="s3cret"),))
     status = background.sandbox_status(tmp_path)
-    document: Any = status_to_json(status)
+    document: Any = SANDBOX.write(status)
     jsonschema.validate(document, SCHEMA)
     text = plain(status_lines(status))
     assert "s3cret" not in json.dumps(document) + text
