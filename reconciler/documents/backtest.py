@@ -122,9 +122,8 @@ BACKTEST: Final = Document(
             PeakRate: row("peak=rate peak_bound=bound p999"),
             Provenance: row(
                 "source form files semantics span(from=start to=end) coverage requests series throttled_then not_charged "
-                "observations unreadable(lines=unreadable samples=unreadable_samples) current_known assumptions",
+                "observations unreadable current_known assumptions",
                 span="The time that the history covers.",
-                unreadable="Lines that could not be read.",
             ),
             RecordedGroup: row("requests uncharged censored members"),
             ReplayCounts: row("throttled_before=before throttled_after=throttled refused partly_refused"),

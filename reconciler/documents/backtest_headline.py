@@ -34,7 +34,7 @@ def _simulated_words(report: BacktestReport, simulation: Simulation) -> tuple[st
     """How many quota groups are over their limits then, and how many of them are not today."""
     groups = [group for group in worst_of_buckets(report.verdicts) if group.limits.after is not None]
     of_verdict = {verdict: [group for group in groups if group.verdict is verdict] for verdict in Verdict}
-    today = {(standing.key, standing.bucket): standing.verdict for standing in simulation.today}
+    today = {(standing.key, standing.bucket): standing.verdict for standing in simulation.standings.today}
     throttled, possible = of_verdict[Verdict.THROTTLED], of_verdict[Verdict.POSSIBLE]
     among = f"of {count_of(len(groups), 'quota group')} with a limit"
     if throttled:

@@ -46,6 +46,7 @@ from reconciler.model import (
     Proportional,
     Quotas,
     RateSeries,
+    RecordedBrokers,
     Related,
     Shares,
     SimulatedLimit,
@@ -249,13 +250,14 @@ VALUES: Final = Codec(
         ),
         Observed: row("at from=origin"),
         Proportional: row("proportional=value topics? leaders? partitions?"),
+        RecordedBrokers: row("recorded_brokers=brokers recorded_gaps=gaps"),
         RateSeries: row("from=start step_s rate upper over possible over_before recorded"),
         Related: row("*span message"),
         Shares: row("shares=count of? all_shares=total?"),
         SimulatedLimit: row("entity key limit_before=before limit_after=after declared"),
         Simulation: row(
-            "title assumptions brokers_before brokers_after factor spread leaders_file shares stands_for recorded_brokers "
-            "recorded_gaps limits loads clients=landed clients_in_all=landed_in_all today at_once after_apply"
+            "title assumptions brokers_before brokers_after factor spread leaders_file shares stands_for *recorded limits "
+            "loads clients=landed clients_in_all=landed_in_all *standings"
         ),
         UnjudgedChange: row("entity key limit_before=before limit_after=after verdict reason", verdict=inconclusive),
         WithheldOwner: row("owner changes guards findings waits_for"),

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
         BacktestReport,
         CapacityUse,
         Coverage,
+        DeclaredQuotas,
+        ExpectedBrokers,
         FailedBucket,
         Fit,
         GroupCounts,
         Provenance,
         QuotaFit,
         RuleOutcome,
+        UnreadableLines,
     )
     from reconciler.model.bounds import AtLeast, Count, Digest, FromOne, Spelled
     from reconciler.model.certificate import Certificate, CertificateOwner
@@ -160,8 +163,10 @@ if TYPE_CHECKING:
         BrokerRates,
         BrokerShare,
         LandedTraffic,
+        RecordedBrokers,
         SimulatedLimit,
         Simulation,
+        Standings,
         StandingVerdict,
         TrafficSpread,
     )

@@ -173,6 +173,26 @@ class RuleOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedBrokers:
+    """Brokers of the cluster whose traffic has to be there. Empty: not known."""
+
+    named: tuple[int, ...] = ()
+    """As recorded answers name them."""
+    in_cluster: tuple[int, ...] = ()
+    """When the cluster's quotas were read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableLines:
+    """How many lines could not be read, and some of them."""
+
+    lines: int = 0
+    """Number of unreadable lines."""
+    samples: tuple[str, ...] = ()
+    """Some of them, for people."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance:
     """Where the verdicts come from and what they rest on."""
 
@@ -184,10 +204,6 @@ class Provenance:
     """Files that were read."""
     semantics: str
     """The Kafka versions whose rules for counting rates were used."""
-    start: datetime.datetime
-    """Time of the first recorded request, UTC."""
-    end: datetime.datetime
-    """Time of the last recorded request, UTC."""
     coverage: tuple[Coverage, ...]
     """What was recorded on each broker."""
     requests: int
@@ -200,20 +216,25 @@ class Provenance:
     """Lines that are not charges, by kind."""
     observations: tuple[Observations, ...] = ()
     """What the rows are. Each meaning is judged by itself."""
-    named_brokers: tuple[int, ...] = ()
-    """Brokers of the cluster, as recorded answers name them. Empty where none does."""
-    cluster_brokers: tuple[int, ...] = ()
-    """Brokers of the cluster when its quotas were read. Empty: not known."""
+    expected: ExpectedBrokers = field(default_factory=ExpectedBrokers)
     request_step: float | None = None
     """The usual distance between consecutive correlation ids of one client, 1 in a whole log. ``None``: not known."""
-    unreadable: int = 0
-    """Number of unreadable lines."""
-    unreadable_samples: tuple[str, ...] = ()
-    """Some of them, for people."""
+    unreadable: UnreadableLines = field(default_factory=UnreadableLines)
+    """Lines that could not be read."""
     current_known: bool = True
     """False when no current quotas were given. Then nothing is known about limits before the change."""
     assumptions: tuple[str, ...] = ()
     """Assumptions behind the verdicts, as sentences for people."""
+
+    @property
+    def start(self) -> datetime.datetime:
+        """Time of the first recorded request, UTC."""
+        return min(part.start for part in self.coverage)
+
+    @property
+    def end(self) -> datetime.datetime:
+        """Time of the last recorded request, UTC."""
+        return max(part.end for part in self.coverage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +269,16 @@ class GroupCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredQuotas:
+    """Who declares quotas, and where."""
+
+    sources: Mapping[tuple[Entity, str], Span] = field(default_factory=dict)
+    """Where the manifests declare a quota, by entity and key."""
+    owner_of: Mapping[Entity, str] = field(default_factory=dict)
+    """Who declares an entity, where an owner is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BacktestReport:
     """The whole result. Verdicts are sorted worst first."""
 
@@ -278,10 +309,7 @@ class BacktestReport:
     notes: tuple[str, ...] = ()
     """What of the manifests counts only after merge."""
     commit: ManifestCommit = field(default_factory=ManifestCommit)
-    sources: Mapping[tuple[Entity, str], Span] = field(default_factory=dict)
-    """Where the manifests declare a quota, by entity and key."""
-    owner_of: Mapping[Entity, str] = field(default_factory=dict)
-    """Who declares an entity, where an owner is set."""
+    declared: DeclaredQuotas = field(default_factory=DeclaredQuotas)
     simulation: Simulation | None = None
     """The situation that the traffic was changed to. ``None``: it is as it was recorded."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.model.entity import Entity
 from reconciler.model.verdict import BucketName, Verdict
@@ -108,6 +108,28 @@ class StandingVerdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedBrokers:
+    """The brokers with recorded traffic, before it moves."""
+
+    brokers: tuple[int, ...] = ()
+    """The brokers that were recorded."""
+    gaps: tuple[str, ...] = ()
+    """What the recording of each broker lacks, as sentences without their end marks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standings:
+    """Verdicts of quota groups at other times than the report's."""
+
+    today: tuple[StandingVerdict, ...] = ()
+    """Of the quota groups that are throttled, or may be: what they are today."""
+    at_once: tuple[StandingVerdict, ...] = ()
+    """Of the quota groups whose limit the next apply changes: their verdicts until then, with the number that Kafka still has."""
+    after_apply: tuple[StandingVerdict, ...] = ()
+    """The same after it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     """The situation that a report is about. ``stands_for``: the one broker that is judged where all are alike."""
 
@@ -131,10 +153,7 @@ class Simulation:
     """Only of brokers whose traffic does not stay."""
     stands_for: int | None = None
     """The only broker with verdicts where all brokers are alike. ``None`` otherwise."""
-    recorded_brokers: tuple[int, ...] = ()
-    """The brokers that were recorded."""
-    recorded_gaps: tuple[str, ...] = ()
-    """What the recording of each broker lacks, as sentences without their end marks."""
+    recorded: RecordedBrokers = field(default_factory=RecordedBrokers)
     limits: tuple[SimulatedLimit, ...] = ()
     """Quotas that are other numbers then."""
     loads: tuple[BrokerLoad, ...] = ()
@@ -143,9 +162,4 @@ class Simulation:
     """The largest ones, the largest first."""
     landed_in_all: int = 0
     """How many clients and keys have traffic that moves."""
-    today: tuple[StandingVerdict, ...] = ()
-    """Of the quota groups that are throttled, or may be: what they are today."""
-    at_once: tuple[StandingVerdict, ...] = ()
-    """Of the quota groups whose limit the next apply changes: their verdicts until then, with the number that Kafka still has."""
-    after_apply: tuple[StandingVerdict, ...] = ()
-    """The same after it."""
+    standings: Standings = field(default_factory=Standings)

@@ -66,5 +66,5 @@ def history_lines(provenance: Provenance, *, samples: bool) -> Iterator[Block]:
     for sentence, tone in history_words(provenance):
         yield labelled("  Warning: ", Style.WARN, sentence) if tone is not Tone.GOOD else line(f"  {sentence}")
     if samples:
-        for sample in provenance.unreadable_samples:
+        for sample in provenance.unreadable.samples:
             yield line("    ", (display_name(sample[:160]), Style.FAINT))

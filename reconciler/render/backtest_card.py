@@ -115,9 +115,9 @@ def _declared(row: BucketVerdict, report: BacktestReport) -> Iterator[Words]:
     if row.limits.entity is None:
         return
     yield from (" \N{MIDDLE DOT} limit of ", row.limits.entity)
-    if (owner := report.owner_of.get(row.limits.entity)) is not None:
+    if (owner := report.declared.owner_of.get(row.limits.entity)) is not None:
         yield from (" \N{MIDDLE DOT} owner ", name_part(owner))
-    if (span := report.sources.get((row.limits.entity, row.key))) is not None:
+    if (span := report.declared.sources.get((row.limits.entity, row.key))) is not None:
         yield from (" \N{MIDDLE DOT} ", span)
 
 

@@ -316,8 +316,8 @@ def history_words(provenance: Provenance) -> Iterator[tuple[str, Tone]]:
     left_out = [f"{count:,} {_NOT_CHARGED_WORDS.get(kind, kind)}" for kind, count in counts.items()]
     if left_out:
         yield f"not charged: {', '.join(left_out)}", Tone.GOOD
-    if provenance.unreadable:
-        yield f"{count_of(provenance.unreadable, 'request line')} could not be read", Tone.WARN
+    if provenance.unreadable.lines:
+        yield f"{count_of(provenance.unreadable.lines, 'request line')} could not be read", Tone.WARN
 
 
 def kept_words(report: BacktestReport) -> str | None:

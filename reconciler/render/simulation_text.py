@@ -83,7 +83,7 @@ def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
     for assumption in simulation.assumptions:
         yield line(f"  {assumption}")
     yield from history_lines(_as_recorded(report.provenance, simulation), samples=False)
-    for gap in simulation.recorded_gaps:
+    for gap in simulation.recorded.gaps:
         yield labelled("  Warning: ", Style.WARN, f"{gap}. Brokers that take over its traffic lack it for that time")
     for note in report.notes:
         yield labelled("Note: ", Style.FAINT, note)
@@ -98,13 +98,13 @@ def _body(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
 def _as_recorded(provenance: Provenance, simulation: Simulation) -> Provenance:
     """With the brokers that were recorded, in place of those that have the traffic then."""
     start, end = provenance.start, provenance.end
-    recorded = (Coverage(broker=broker, requests=0, start=start, end=end) for broker in simulation.recorded_brokers)
+    recorded = (Coverage(broker=broker, requests=0, start=start, end=end) for broker in simulation.recorded.brokers)
     return replace(provenance, coverage=tuple(recorded))
 
 
 def _moment_words(row: BucketVerdict, simulation: Simulation) -> str:
     """When a group has this verdict, where it has another one before or after the next apply."""
-    moments = (("until the next apply", simulation.at_once), ("after the next apply", simulation.after_apply))
+    moments = (("until the next apply", simulation.standings.at_once), ("after the next apply", simulation.standings.after_apply))
     verdicts = {
         words: standing.verdict
         for words, standings in moments
@@ -120,7 +120,7 @@ def _over(report: BacktestReport, simulation: Simulation, *, details: bool) -> I
     groups = group_verdicts(over)
     if not groups:
         return
-    today = {(standing.key, standing.bucket): standing.verdict for standing in simulation.today}
+    today = {(standing.key, standing.bucket): standing.verdict for standing in simulation.standings.today}
     yield from heading_lines("Over their limits then", count_of(len(groups), "quota group"))
     most = None if details else _SHOWN
     yield table(_GROUPS, (_group_row(group, today, simulation) for group in groups[:most]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from reconciler.model import Coverage, Form, Provenance
+from reconciler.model import Coverage, ExpectedBrokers, Form, Provenance, UnreadableLines
 from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.history_gaps import add_gaps, holes_of, kind_assumptions
 from reconciler.traffic.kernels.sampled_rate import Integers
@@ -33,19 +33,15 @@ def provenance_of(question: BacktestRequest, recorded: TrafficSource, form: Form
         form=form,
         files=facts.files,
         semantics=f"Kafka {question.broker.window.era.value}",
-        start=min(coverage.start for coverage in facts.coverage),
-        end=max(coverage.end for coverage in facts.coverage),
         coverage=add_gaps(facts.coverage, holes),
         requests=facts.requests,
         series=0,
         throttled_then=facts.throttled_then,
         not_charged=facts.not_charged,
         observations=facts.observations,
-        named_brokers=facts.named_brokers,
-        cluster_brokers=question.brokers,
+        expected=ExpectedBrokers(named=facts.named_brokers, in_cluster=question.brokers),
         request_step=facts.request_step,
-        unreadable=facts.unreadable,
-        unreadable_samples=facts.unreadable_samples,
+        unreadable=UnreadableLines(lines=facts.unreadable, samples=facts.unreadable_samples),
         current_known=question.current is not None,
     )
 

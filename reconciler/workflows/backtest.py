@@ -16,6 +16,7 @@ from reconciler.model import (
     BacktestReport,
     ClusterSpec,
     CurrentState,
+    DeclaredQuotas,
     DesiredState,
     Entity,
     Form,
@@ -455,8 +456,7 @@ def apply_rules(report: BacktestReport, proposal: Proposal) -> BacktestReport:
         cluster=proposal.spec.name,
         notes=proposal.notes,
         commit=proposal.commit,
-        sources=proposal.sources,
-        owner_of=proposal.owner_of,
+        declared=DeclaredQuotas(sources=proposal.sources, owner_of=proposal.owner_of),
     )
     return judged_by_rules(
         named, proposal.spec.backtest, owners=proposal.owners, owner_of=proposal.owner_of, sources=proposal.sources

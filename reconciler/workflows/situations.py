@@ -25,8 +25,10 @@ from reconciler.model import (
     Entity,
     LandedTraffic,
     LeaderSpread,
+    RecordedBrokers,
     SimulatedLimit,
     Simulation,
+    Standings,
     StandingVerdict,
     Verdict,
     escaped,
@@ -164,15 +166,19 @@ def run_situation(
                 for target, share in row
             ),
             stands_for=change.stands_for,
-            recorded_brokers=tuple(part.broker for part in recording if part.broker != CONTROLLER),
-            recorded_gaps=tuple(words for part in recording if (words := part.gap_words) is not None),
+            recorded=RecordedBrokers(
+                brokers=tuple(part.broker for part in recording if part.broker != CONTROLLER),
+                gaps=tuple(words for part in recording if (words := part.gap_words) is not None),
+            ),
             limits=_limits(today, then.proposed, texts),
             loads=tuple(_loads(recorded, moved, change)),
             landed=landed[:_SHOWN_CLIENTS],
             landed_in_all=len(landed),
-            today=_today(report, run, recorded, replace(question, broker=standing), moved),
-            at_once=_standings(at_once, texts),
-            after_apply=_standings(after_apply if at_once is not None else None, texts),
+            standings=Standings(
+                today=_today(report, run, recorded, replace(question, broker=standing), moved),
+                at_once=_standings(at_once, texts),
+                after_apply=_standings(after_apply if at_once is not None else None, texts),
+            ),
         )
     return apply_rules(replace(report, simulation=simulation), proposal)
 

@@ -63,7 +63,7 @@ def backtest() -> BacktestReport:
         for number, name in enumerate(NAMES[len(VERDICTS) :])
     )
     coverage = tuple(Coverage(broker=n, requests=9, start=START, end=end, minutes=1440) for n in (1, 2, 3))
-    return report_of(*groups, unjudged=unjudged, cluster="prod", provenance=provenance(end=end, coverage=coverage))
+    return report_of(*groups, unjudged=unjudged, cluster="prod", provenance=provenance(coverage=coverage))
 
 
 def posted(report: BacktestReport | None) -> str:

@@ -27,6 +27,7 @@ from reconciler.model import (
     RowLimits,
     RuleOutcome,
     SecondsOver,
+    UnreadableLines,
     Verdict,
 )
 from reconciler.model.entity import DEFAULT, Entity
@@ -104,10 +105,10 @@ def rates(count: int = 240, *, step_s: int = 120) -> RateSeries:
     )
 
 
-def provenance(**given: Any) -> Provenance:
+def provenance(*, end: datetime.datetime = END, **given: Any) -> Provenance:
     fields: dict[str, Any] = {
         "source": "normal-form", "form": Form.SECONDS, "files": ("t.parquet",), "semantics": "Kafka 3.8 and newer",
-        "start": START, "end": END, "coverage": (Coverage(broker=1, requests=1000, start=START, end=END, minutes=480),),
+        "coverage": (Coverage(broker=1, requests=1000, start=START, end=end, minutes=480),),
         "requests": 1000, "series": 3, "throttled_then": 0, "assumptions": ("brokers are brokers",),
     }  # fmt: skip
     return Provenance(**fields | given)
@@ -153,8 +154,7 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
             coverage=(
                 Coverage(broker=1, requests=9, start=START, end=END, minutes=480, minutes_missing=110, first_missing=START),
             ),
-            unreadable=3,
-            unreadable_samples=(f"log: {name}",),
+            unreadable=UnreadableLines(lines=3, samples=(f"log: {name}",)),
             not_charged={"other-api": 4},
             throttled_then=2,
         ),

@@ -80,4 +80,4 @@ def test_a_lost_brokers_leaders_raise_the_parts_of_the_others(history: Path) -> 
     assert limits(report) == {2: 4000.0, 3: 2000.0}
     assert throttled(report) == [3]
     assert report.simulation is not None
-    assert [row.verdict for row in report.simulation.today] == [Verdict.THROTTLED]
+    assert [row.verdict for row in report.simulation.standings.today] == [Verdict.THROTTLED]

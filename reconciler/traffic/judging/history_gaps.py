@@ -135,7 +135,8 @@ def _short(provenance: Provenance, needs: HistoryNeeds) -> str | None:
 def _brokers_missing(provenance: Provenance) -> str | None:
     """By their number: a log does not state which broker wrote it, and its name may not either."""
     recorded = [part.broker for part in provenance.coverage]
-    for named, source in ((provenance.named_brokers, "recorded answers name"), (provenance.cluster_brokers, "the cluster has")):
+    expected = provenance.expected
+    for named, source in ((expected.named, "recorded answers name"), (expected.in_cluster, "the cluster has")):
         if len(named) > len(recorded):
             return (
                 f"{source} {len(named)} brokers ({_shown(named)}), and traffic of {len(recorded)} is given ({_shown(recorded)}): "

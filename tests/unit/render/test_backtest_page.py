@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model import RateSeries, Verdict
+from reconciler.model import DeclaredQuotas, RateSeries, Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Span
 from reconciler.model.plan import ManifestCommit
@@ -99,8 +99,9 @@ def test_the_card_names_owner_place_and_commit() -> None:
     report = dataclasses.replace(
         report_of(verdict()),
         commit=ManifestCommit(commit="0123456789abcdef", dirty=True),
-        sources={(alice, "producer_byte_rate"): Span(file="teams/a.yaml", line=7, column=3)},
-        owner_of={alice: "team-a"},
+        declared=DeclaredQuotas(
+            sources={(alice, "producer_byte_rate"): Span(file="teams/a.yaml", line=7, column=3)}, owner_of={alice: "team-a"}
+        ),
     )
     text = page(view_html(backtest_view(report, page=True))).text()
     assert "owner team-a" in text
