@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.grouping import BrokerRule, Series
     from reconciler.traffic.kernels.sampled_rate import Era, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.last_moment import last_rates, last_totals
     from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
     from reconciler.traffic.metric_servers import foreign_page, foreign_selector, series_text
     from reconciler.traffic.metric_targets import MetricTargets, ScrapeTarget

@@ -74,7 +74,6 @@ WITHOUT_EXAMPLE = {
     "series-without-broker",
     "several-exporters",
     "slow-scrapes",
-    "unreadable-rows",
 }
 """What needs recorded traffic, a metrics server, a broker, a git repository, a change by hand, or a ZooKeeper.
 

@@ -20,7 +20,6 @@ from tests.support.metrics_exporter import served
 
 ROOT = Path(__file__).parents[3]
 SCHEMA = json.loads((ROOT / "schemas" / "doctor.v1.schema.json").read_text("utf-8"))
-RECORDING = ROOT / "tests" / "traffic" / "recordings" / "kafka-4.3.1"
 TARGET = {"job": "kafka", "instance": "kafka-1:7071"}
 MANIFEST = quotas(({"user": "alice", "client-id": "App"}, {"producer_byte_rate": "1MiB"}))
 
@@ -217,21 +216,12 @@ def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -
     assert (done.code, "PATH of a Cluster manifest that has spec.traffic" in done.err) == (64, True)
 
 
-def test_files_are_examined(tmp_path: Path) -> None:
-    done = invoke("doctor", "--traffic", str(RECORDING), "--format", "json", cwd=tmp_path)
-    document = json.loads(done.out)
-    jsonschema.validate(document, SCHEMA)
-    assert (done.code, document["form"], document["since"]) == (0, "files", None)
-    (broker,) = document["brokers"]
-    assert {"fetch", "mutation", "produce", "request"} <= set(broker["kinds"])
-    assert broker["rows"] > 1000
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--traffic", "prometheus+http://127.0.0.1:1", "--since", "2020-01-01T00:00:00Z"), "longer than 31 days"),
         (("--traffic", "logs", "--since", "2026-11-22T00:00:00Z"), "--since is for --traffic prometheus"),
+        (("--traffic", "logs"), "For files, use backtest or tool check-traffic"),
         (("--traffic", "prometheus+http://127.0.0.1:1", "--since", "2099-01-01T00:00:00Z"), "empty or in the future"),
     ],
 )

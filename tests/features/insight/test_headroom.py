@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from reconciler.errors import UsageError
 from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, by_owner
@@ -24,7 +21,6 @@ from reconciler.features.insight.headroom.reading import HeadroomReader
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.effective_quotas import Caveats
-from reconciler.resolution.resolver import Resolver
 from reconciler.resolution.views import QuotaView, ViewKind
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries
@@ -54,14 +50,12 @@ def series(
     kind: Kind = Kind.PRODUCE,
     broker: int = 1,
     end_s: float = NOW,
-    of_group: bool = True,
 ) -> SeriesSamples:
     """Samples 15 s apart, the last one at ``end_s``."""
     first = end_s - 15 * (len(samples) - 1)
     return SeriesSamples(
         series=MetricSeries(broker=broker, kind=kind, user=user, client_id=client_id, measure=measure),
         samples=tuple((first + 15 * number, value) for number, value in enumerate(samples)),
-        of_group=of_group,
     )
 
 
@@ -106,18 +100,6 @@ def test_a_group_has_the_limit_of_the_level_that_its_tags_show(
     (group,) = read(quotas, series(50.0, user=user_name, client_id=client_id)).groups
 
     assert (group.source, group.share) == (source, 0.5)
-
-
-@given(
-    entities=st.sets(st.sampled_from(entities_of("a", "b"))),
-    name=st.sampled_from(["a", "x"]),
-    client_id=st.sampled_from(["b", "y"]),
-)
-def test_the_limit_of_a_client_is_that_of_its_group(entities: set[Entity], name: str, client_id: str) -> None:
-    resolver = Resolver(dict.fromkeys(entities, LIMIT), "producer_byte_rate")
-    resolved = resolver.resolve(name, client_id)
-
-    assert resolver.limit_of_group(resolved.bucket.user or None, resolved.bucket.client_id or None) == resolved.winner
 
 
 def test_the_nearest_to_its_limit_is_first_and_a_group_without_a_limit_last() -> None:
@@ -204,16 +186,6 @@ def test_a_request_limit_that_is_reached_keeps_its_throttle() -> None:
     assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
 
 
-def test_a_log_marks_the_limit_that_its_traffic_reached() -> None:
-    quotas = {user("alice"): {"producer_byte_rate": 1e12, "request_percentage": 0.5}}
-    produced = dataclasses.replace(series(90.0, client_id="app", of_group=False), throttled=(NOW - 1,))
-    in_time = series(0.1, client_id="app", of_group=False, kind=Kind.REQUEST)
-
-    found = read(quotas, produced, in_time)
-
-    assert {group.key for group in found.groups if group.throttling} == {QuotaKey.REQUEST_PERCENTAGE}
-
-
 def test_a_throttle_that_no_other_limit_explains_stays_where_a_broker_shows_it() -> None:
     found = read({user("alice"): LIMIT}, series(1.0), series(30.0, measure=Measure.THROTTLE_TIME))
 
@@ -232,14 +204,6 @@ def test_two_exporters_of_a_broker_are_one() -> None:
     (group,) = read({user("alice"): LIMIT}, series(50.0), series(60.0)).groups
 
     assert group.rate == 60
-
-
-def test_clients_of_a_recording_are_added_up_to_their_group() -> None:
-    (group,) = read(
-        {user("alice"): LIMIT}, series(30.0, client_id="a", of_group=False), series(40.0, client_id="b", of_group=False)
-    ).groups
-
-    assert (group.tags, group.rate, group.share) == ({"user": "alice"}, 70.0, 0.7)
 
 
 def test_connections_of_an_address_have_its_limit() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import signal
 import urllib.parse
@@ -10,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -20,7 +17,6 @@ from reconciler.model.entity import DEFAULT, Entity
 from tests.builders import pair, user
 from tests.support.command import Done, invoke
 from tests.support.git_repository import GitRepository
-from tests.support.incident_log import Sender, write_log
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served
 from tests.support.terminal import Terminal
@@ -117,57 +113,6 @@ def test_one_page_of_two_that_does_not_answer_is_named(tmp_path: Path) -> None:
     assert "Note: http://127.0.0.1:1/metrics does not answer" in done.out
 
 
-def test_recorded_gauges_end_at_their_last_moment(tmp_path: Path) -> None:
-    begin = datetime.datetime(2026, 1, 2, 12, tzinfo=datetime.UTC)
-    rows = [
-        {
-            "ts": begin + datetime.timedelta(seconds=15 * number), "interval_ms": 0, "broker": 3, "user": "alice",
-            "client_id": "app", "kind": "produce", "amount": 1000 * number, "semantics": "gauge", "throttled": number > 400,
-        }
-        for number in range(403)
-    ]  # fmt: skip
-    schema = pa.schema(
-        [
-            ("ts", pa.timestamp("us", tz="UTC")), ("interval_ms", pa.int32()), ("broker", pa.int32()), ("user", pa.string()),
-            ("client_id", pa.string()), ("kind", pa.string()), ("amount", pa.int64()), ("semantics", pa.string()),
-            ("throttled", pa.bool_()),
-        ]
-    )  # fmt: skip
-    pq.write_table(pa.Table.from_pylist(rows, schema=schema), tmp_path / "history.parquet")
-    (tmp_path / "current.json").write_text(snapshot({pair("alice", "app"): {"producer_byte_rate": 804000.0}}))
-
-    done = invoke("headroom", "--current", "current.json", "--traffic", "history.parquet", "--format", "json", cwd=tmp_path)
-
-    document = done.json()
-    (group,) = document["groups"]
-    assert (document["at"], group["rate"], group["percent"]) == ("2026-01-02T13:40:30Z", 402_000, 50)
-    assert group["trend"] == {"change": 4000, "seconds": 60}
-    assert group["throttled"] == {"since": "2026-01-02T13:40:15Z", "or_earlier": True, "mean_ms": None}
-
-
-def test_a_folder_of_compact_ends_as_the_log_that_it_was_made_of(tmp_path: Path) -> None:
-    senders = [
-        Sender(user="orders", client_id="checkout", size=20_000, every_s=0.5, begin_s=0, end_s=400),
-        Sender(user="orders", client_id="batch", size=5_000, every_s=1, begin_s=380, end_s=400),
-    ]
-    write_log(tmp_path / "broker-1.log", senders, {})
-    (tmp_path / "current.json").write_text(snapshot({user("orders"): {"producer_byte_rate": 90_000.0}}))
-    compacted = invoke("compact", "--traffic", "1=broker-1.log", "--folder", "history", cwd=tmp_path)
-    assert compacted.code == 0, compacted.err
-
-    of_log, of_totals = (
-        invoke("headroom", "--current", "current.json", "--traffic", source, "--format", "json", cwd=tmp_path).json()
-        for source in ("1=broker-1.log", "history")
-    )
-
-    (log,), (totals,) = ([row for row in document["groups"] if row["limit"]] for document in (of_log, of_totals))
-    assert (totals["bucket"], totals["limit"], totals["broker"]) == ({"user": "orders"}, 90_000, "1")
-    # The log ends within a second, and totals at its end.
-    assert totals["rate"] == pytest.approx(log["rate"], rel=0.06)
-    assert totals["rate"] == pytest.approx(45_000, rel=0.06)
-    assert totals["trend"]["change"] == pytest.approx(5_000, rel=0.3)
-
-
 @contextmanager
 def metrics_server(labels: dict[str, str], rate: float, **more: object) -> Iterator[tuple[int, list[tuple[str, dict[str, str]]]]]:
     """A Prometheus with one series, scraped now. Gives its port, and the queries and headers that it gets."""
@@ -222,7 +167,7 @@ def test_a_partial_answer_is_named(tmp_path: Path) -> None:
     assert "The server warns that its answer is incomplete: isPartial. Quota groups may be missing." in " ".join(done.out.split())
 
 
-def test_a_mapping_reads_own_metrics_and_own_files(tmp_path: Path) -> None:
+def test_a_mapping_reads_own_metrics(tmp_path: Path) -> None:
     metrics = [{"name": "acme_in_*", "kind": "produce", "user": "who", "names": "plain"}]
     columns = {
         "ts": {"column": "at", "unit": "s"}, "broker": {"column": "node"}, "user": {"column": "who"},
@@ -233,7 +178,6 @@ def test_a_mapping_reads_own_metrics_and_own_files(tmp_path: Path) -> None:
         document = {"apiVersion": "kafka-quotas/v1", "kind": "TrafficMapping", "spec": spec}
         (tmp_path / f"{name}.yaml").write_text(json.dumps(document))
     (tmp_path / "current.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1000.0}}))
-    (tmp_path / "rates.csv").write_text("at,node,who,app,rate\n1795413589,1,alice,,250\n1795413604,1,alice,,500\n")
 
     def percent(*options: str) -> float:
         done = invoke("headroom", "--current", "current.json", "--format", "json", *options, cwd=tmp_path)
@@ -251,7 +195,6 @@ def test_a_mapping_reads_own_metrics_and_own_files(tmp_path: Path) -> None:
             "files.yaml", cwd=tmp_path,
         )  # fmt: skip
     assert (wrong.code, "For a Prometheus server, write spec.metrics" in wrong.err) == (64, True)
-    assert percent("--traffic", "rates.csv", "--mapping", "files.yaml") == 50
 
 
 def test_names_of_a_file_are_looked_up_in_metric_names(tmp_path: Path) -> None:

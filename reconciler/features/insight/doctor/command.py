@@ -26,20 +26,17 @@ class ExaminedSource:
     """A source of traffic, and how it is read."""
 
     traffic: tuple[str, ...] = traffic_groups.traffic_option(
-        "examine this source instead: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), pages of exporters "
-        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable), or files as backtest reads them (repeatable)"
+        "examine this source instead: a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or pages of exporters "
+        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable)"
     )
     since: datetime.datetime | None = traffic_groups.since_option(
-        f"read samples of Prometheus, or rows of Parquet, after this time [default: {_HOURS} h before --until for Prometheus, "
-        "else all]"
+        f"read samples of Prometheus after this time [default: {_HOURS} h before --until]"
     )
     until: datetime.datetime | None = traffic_groups.UNTIL
     match: tuple[str, ...] = traffic_groups.MATCH
     http_config: Path | None = traffic_groups.HTTP_CONFIG
     known_clients: Path | None = traffic_groups.KNOWN_CLIENTS
-    log_timezone: str = traffic_groups.LOG_TIMEZONE
     mapping: Path | None = traffic_groups.mapping_option()
-    max_unreadable: float = traffic_groups.MAX_UNREADABLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +122,6 @@ def _examine_traffic(args: DoctorArguments) -> Result:
         known_clients=source.known_clients,
         mapping=source.mapping,
         http_config=source.http_config,
-        log_timezone=source.log_timezone,
-        max_unreadable=source.max_unreadable,
     )
     health = examine_traffic(request, now=now, progress=output.StderrProgress())
     limit = Severity(args.fail_on)

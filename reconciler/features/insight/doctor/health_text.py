@@ -30,7 +30,7 @@ def _lines(health: TrafficHealth) -> Iterator[Block]:
         yield line(f"  {layout.title}: {count_of(layout.series, 'series', 'series')}")
     yield line()
     if health.brokers:
-        yield _files_table(health) if health.form is SourceForm.FILES else _metrics_table(health)
+        yield _metrics_table(health)
         yield line()
         yield from _gaps(health.brokers)
     if health.findings:
@@ -70,31 +70,6 @@ def _metrics_row(broker: BrokerTraffic) -> tuple[str, ...]:
         "" if broker.interval_s is None else f"{broker.interval_s:g} s",
         _share(broker.coverage),
         str(len(broker.restarts)) if broker.restarts else "",
-    )
-
-
-def _files_table(health: TrafficHealth) -> Block:
-    columns = (
-        Column(title="broker", to_the_right=True),
-        Column(title="requests", to_the_right=True),
-        Column(title="clients", to_the_right=True),
-        Column(title="shows", least=12),
-        Column(title="from", least=10),
-        Column(title="to", least=10),
-        Column(title="covered", to_the_right=True),
-    )
-    return table(columns, (_files_row(broker) for broker in health.brokers))
-
-
-def _files_row(broker: BrokerTraffic) -> tuple[str, ...]:
-    return (
-        str(broker.broker),
-        f"{broker.rows:,}",
-        f"{broker.clients:,}",
-        ", ".join(broker.kinds),
-        "" if broker.start is None else f"{broker.start:%Y-%m-%d %H:%M:%S}",
-        "" if broker.end is None else f"{broker.end:%Y-%m-%d %H:%M:%S}",
-        _share(broker.coverage),
     )
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import functools
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.insight.doctor.traffic_health import BrokerTraffic, SourceForm, TrafficGap, TrafficHealth
+from reconciler.features.insight.doctor.traffic_health import SourceForm, TrafficHealth
 from reconciler.features.insight.headroom.rate_sources import is_page, split_page
 from reconciler.integrations import HttpLogin, PrometheusApi
-from reconciler.model import CurrentState, Entity, Finding, Severity, compose
+from reconciler.model import CurrentState, Entity
 from reconciler.ports import Progress
-from reconciler.text import count_of, list_some
+from reconciler.text import list_some
 from reconciler.workflows import (
     Piece,
     PieceReader,
@@ -32,9 +29,7 @@ from reconciler.workflows import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from reconciler.traffic import ClientNames, MetricRule, MetricTargets, TrafficSource
+    from reconciler.traffic import ClientNames, MetricRule, MetricTargets
     from reconciler.workflows import Intent, PrometheusRequest
 
 _MOST_JOBS: Final = 50
@@ -45,7 +40,7 @@ _US: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorRequest:
-    """What to examine: ``prometheus``, else the pages or files of ``traffic``. All else is what is known of the cluster.
+    """What to examine: ``prometheus``, else the pages of ``traffic``. All else is what is known of the cluster.
 
     With a trusted reference of ``intent``, login, mapping and names of clients are those of the reference.
     """
@@ -58,8 +53,6 @@ class DoctorRequest:
     mapping: Path | None = None
     http_config: Path | None = None
     """The login for pages of exporters; a server has its own."""
-    log_timezone: str = "UTC"
-    max_unreadable: float = 0.01
 
     def quotas(self) -> Mapping[Entity, Mapping[str, float]] | None:
         """Those of the cluster, else those of the manifests, else ``None``."""
@@ -100,7 +93,7 @@ def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress:
         return _examine_server(request, request.prometheus, now, progress)
     if any(map(is_page, request.traffic)):
         return _examine_pages(request, now)
-    return _examine_files(request, progress)
+    raise UsageError("doctor examines a Prometheus server or pages of exporters. For files, use backtest or tool check-traffic")
 
 
 def _examine_server(
@@ -201,105 +194,3 @@ def _read_series(
 def _pattern(text: str) -> str:
     """A regular expression in a PromQL string: any character that could mean something stands for any character."""
     return "".join(char if char.isalnum() or char in "_-:/ " else "." for char in text)
-
-
-def _examine_files(request: DoctorRequest, progress: Progress | None) -> TrafficHealth:
-    from reconciler.traffic import (
-        Kind,
-        Reading,
-        SessionOptions,
-        find_traffic,
-        open_traffic,
-        spark_with_progress,
-    )
-
-    traffic = find_traffic(request.traffic, read_trusted_mapping(request.mapping, request.trusted))
-    if not traffic.has_amounts:
-        traffic.require_rows()
-    options = SessionOptions(small=traffic.small, light=traffic.needs_little_jvm)
-    with contextlib.ExitStack() as stack:
-
-        def session() -> SparkSession:
-            return stack.enter_context(spark_with_progress(options, progress))
-
-        recorded = open_traffic(
-            traffic,
-            functools.cache(session),
-            Reading(log_timezone=request.log_timezone, kinds=frozenset(Kind)),
-            in_process=traffic.stays_here(options),
-            max_unreadable=request.max_unreadable,
-        )
-        stack.callback(recorded.close)
-        brokers = tuple(_brokers_of(recorded))
-        findings = sorted(_findings_of(recorded, brokers, request), key=lambda finding: (finding.severity.rank, finding.id))
-    return TrafficHealth(
-        source=list_some(request.traffic, 3),
-        form=SourceForm.FILES,
-        since=None,
-        until=None,
-        brokers=brokers,
-        findings=tuple(findings),
-    )
-
-
-def _brokers_of(recorded: TrafficSource) -> Iterator[BrokerTraffic]:
-    minutes = recorded.minutes()
-    for coverage in recorded.facts.coverage:
-        series = [row for row in recorded.series if row.broker == coverage.broker]
-        gaps = tuple(_minute_gaps(minutes[coverage.broker].tolist())) if coverage.broker in minutes else ()
-        whole = max(60.0, (coverage.end - coverage.start).total_seconds())
-        yield BrokerTraffic(
-            broker=coverage.broker,
-            series=len(series),
-            clients=len({(row.user, row.client_id, row.ip) for row in series}),
-            rows=coverage.requests,
-            kinds=tuple(sorted({row.kind.value for row in series})),
-            start=coverage.start,
-            end=coverage.end,
-            coverage=max(0.0, 1 - sum(gap.seconds for gap in gaps) / whole) if coverage.broker in minutes else None,
-            gaps=gaps,
-        )
-
-
-def _minute_gaps(minutes: Sequence[int]) -> Iterator[TrafficGap]:
-    """Whole minutes without a line between others."""
-    for before, after in itertools.pairwise(minutes):
-        if after - before > 1:
-            yield TrafficGap(start=_at((before + 1) * 60 * _US), end=_at(after * 60 * _US))
-
-
-def _findings_of(recorded: TrafficSource, brokers: Sequence[BrokerTraffic], request: DoctorRequest) -> Iterator[Finding]:
-    from reconciler.traffic import KEY_OF_KIND, Kind
-
-    known = {broker.broker for broker in brokers}
-    if request.current is not None and (missing := sorted(set(request.current.brokers) - known)):
-        ids = list_some([str(broker) for broker in missing], 10)
-        yield _finding("broker-without-series", Severity.WARNING, f"The files have no requests of broker {ids}.")
-    kinds = {kind for broker in brokers for kind in broker.kinds}
-    limited = {key for values in (request.quotas() or {}).values() for key in values}
-    for kind in Kind:
-        if kind.value not in kinds and KEY_OF_KIND[kind].value in limited:
-            text = f"Quotas with {KEY_OF_KIND[kind].value} exist, and the files have no such traffic."
-            yield _finding("kind-without-series", Severity.WARNING, text)
-    if with_gaps := [broker for broker in brokers if broker.gaps]:
-        gaps = count_of(sum(len(broker.gaps) for broker in with_gaps), "gap")
-        minutes = sum(gap.seconds for broker in with_gaps for gap in broker.gaps) / 60
-        yield _finding(
-            "scrape-gaps", Severity.WARNING, f"The recording has {gaps} of whole minutes, {minutes:,.0f} min together."
-        )
-    if some := sum(not row.is_identified for row in recorded.series):
-        text = compose(
-            "{count} have no user or no client-id. A quota that needs the missing name stays inconclusive for them.",
-            count=count_of(some, "series", "series"),
-        )
-        yield _finding("identity-unknown", Severity.INFO, text)
-    if unreadable := recorded.facts.unreadable:
-        yield _finding("unreadable-rows", Severity.INFO, f"{count_of(unreadable, 'row')} cannot be read.")
-
-
-def _finding(name: str, severity: Severity, message: str) -> Finding:
-    return Finding(id=name, severity=severity, message=message)
-
-
-def _at(us: int) -> datetime.datetime:
-    return datetime.datetime.fromtimestamp(us / _US, datetime.UTC)

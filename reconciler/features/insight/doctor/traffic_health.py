@@ -37,7 +37,7 @@ _RULES: Final = (
         explanation="The client of a series is not known. The jmx_exporter's example kafka-kraft-3_0_0 makes metric names of "
         "user and client-id, where case, special characters and the border between both are lost. kafka-quotas looks such names "
         "up among the clients of manifests, snapshot and --known-clients, and uses a name that fits exactly one. Put the "
-        "rules that doctor prints before the others. In files, rows lack the user or the client-id.",
+        "rules that doctor prints before the others.",
     ),
     Rule(
         id="joined-labels",
@@ -106,11 +106,6 @@ _RULES: Final = (
         explanation="Two targets show the same broker id. Replicas of one broker count once. Brokers of several clusters must "
         "not be mixed: choose one cluster with --match.",
     ),
-    Rule(
-        id="unreadable-rows",
-        severity=Severity.INFO,
-        explanation="Some rows or lines cannot be read, as after a rotation or on a full disk. They are left out.",
-    ),
 )
 TRAFFIC_RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in _RULES}
 """By id."""
@@ -124,7 +119,6 @@ class SourceForm(enum.StrEnum):
     PROMETHEUS = "prometheus"
     EXPORTERS = "exporters"
     """Pages of exporters, each read once."""
-    FILES = "files"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,33 +140,33 @@ class TrafficGap:
 class BrokerTraffic:
     """What a source has of one broker. ``kinds`` and ``measures``: what its series or rows are about.
 
-    ``interval_s``: between two scrapes, ``None`` for files. ``rows``: samples of a server, requests of files.
+    ``interval_s``: between two scrapes, ``rows``: samples.
     """
 
     broker: int
     """The broker's id."""
     exporters: tuple[str, ...] = ()
-    """The targets of the server that show this broker. Empty for files."""
+    """The targets of the server that show this broker."""
     series: int = 0
-    """Series of clients and queue sizes. Of files, clients by kind."""
+    """Series of clients and queue sizes."""
     clients: int = 0
     """Different clients: pairs of user and client-id, or addresses."""
     rows: int = 0
-    """Samples of a server, requests of files."""
+    """Samples."""
     kinds: tuple[str, ...] = ()
     """What is shown of clients."""
     measures: tuple[str, ...] = ()
-    """What samples are. Empty for files."""
+    """What samples are."""
     start: datetime.datetime | None = None
     """The first sample or request."""
     end: datetime.datetime | None = None
     """The last sample or request."""
     interval_s: float | None = None
-    """The median of the seconds between two scrapes. ``None`` for files."""
+    """The median of the seconds between two scrapes."""
     coverage: float | None = None
-    """The share of the time asked for, or of the file's own span, without gaps."""
+    """The share of the time asked for without gaps."""
     gaps: tuple[TrafficGap, ...] = ()
-    """Times without samples, longer than two and a half intervals. Of files, whole minutes."""
+    """Times without samples, longer than two and a half intervals."""
     restarts: tuple[datetime.datetime, ...] = ()
     """When the broker's process started within the time that was read."""
 
@@ -222,15 +216,15 @@ class TrafficHealth:
     """The whole examination of one source. ``brokers`` are sorted by id, ``findings`` by severity."""
 
     source: str
-    """The server's address, or the files."""
+    """The server's address, or the pages."""
     form: SourceForm
     """What was examined."""
     since: datetime.datetime | None
-    """The beginning of the time that was read from a server. ``None`` for files."""
+    """The beginning of the time that was read."""
     until: datetime.datetime | None
     """The end of that time."""
     layouts: tuple[LayoutUse, ...] = ()
-    """Layouts of metric names that the series have, the most frequent first. Empty for files."""
+    """Layouts of metric names that the series have, the most frequent first."""
     brokers: tuple[BrokerTraffic, ...] = ()
     """What the source has of each broker, by id."""
     unattributed: tuple[UnattributedSeries, ...] = ()

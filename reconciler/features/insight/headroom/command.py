@@ -75,17 +75,13 @@ class RateSource:
     """Where rates come from."""
 
     traffic: tuple[str, ...] = traffic_groups.traffic_option(
-        "read rates of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), of an exporter's page "
-        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable), or the last moment of recorded traffic (PATH) "
-        "[default: spec.traffic of the Cluster manifest]"
+        "read rates of a Prometheus server (prometheus+http(s)://HOST[:PORT][/PATH]), or of an exporter's page "
+        "([BROKER=]metrics+http(s)://HOST:PORT/metrics, repeatable) [default: spec.traffic of the Cluster manifest]"
     )
     match: tuple[str, ...] = traffic_groups.MATCH
     http_config: Path | None = traffic_groups.HTTP_CONFIG
     known_clients: Path | None = traffic_groups.KNOWN_CLIENTS
-    mapping: Path | None = traffic_groups.mapping_option(
-        "read other metrics, or files with other columns, as in this TrafficMapping"
-    )
-    log_timezone: str = traffic_groups.LOG_TIMEZONE
+    mapping: Path | None = traffic_groups.mapping_option("read other metrics, as in this TrafficMapping")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +126,6 @@ def run(args: HeadroomArguments) -> Result:
         http_config=source.http_config,
         mapping=source.mapping,
         known_clients=source.known_clients,
-        log_timezone=source.log_timezone,
     )
     reader = open_headroom(sources, args.state, request)
     try:

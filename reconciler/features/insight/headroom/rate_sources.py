@@ -1,4 +1,4 @@
-"""Where the rates of ``headroom`` are from: a Prometheus server, exporters' pages, or the end of recorded traffic.
+"""Where the rates of quota groups are from: a Prometheus server, or the pages of exporters.
 
 Each gives samples of series, oldest first. A page has one sample, so samples of earlier reads are kept beside it.
 """
@@ -35,13 +35,10 @@ Samples = tuple[tuple[float, float], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesSamples:
-    """``of_group``: user and client-id are the tags of a quota group; else of a client, which belongs to some group."""
+    """A series of a quota group, or of a broker."""
 
     series: MetricSeries
     samples: Samples
-    of_group: bool = True
-    throttled: tuple[float, ...] = ()
-    """Times at which a throttle is recorded, where no series of throttle times is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +76,6 @@ class LoadOptions:
     http_config: Path | None = None
     mapping: TrafficMapping | None = None
     names: ClientNames | None = None
-    log_timezone: str = "UTC"
     read_file: ReadFile | None = None
     clock: Callable[[], float] = time.time
 
@@ -110,9 +106,7 @@ def open_load_source(options: LoadOptions) -> LoadSource:
             raise UsageError("--traffic names pages of exporters and files: give one kind at a time")
         return _PageLoad(pages, options)
     if traffic:
-        if options.http_config is not None:
-            raise UsageError("--http-config is for --traffic prometheus+http(s)://HOST and metrics+http(s)://HOST only")
-        return _RecordedLoad(options)
+        raise UsageError("headroom reads a Prometheus server or pages of exporters. For files, use backtest")
     server = options.server
     if server is None:
         raise UsageError("No traffic is given. Pass --traffic, or PATH of a Cluster manifest that has spec.traffic")
@@ -281,31 +275,6 @@ class _PageLoad:
         for samples in self._kept.values():
             while samples[0][0] <= before_s:
                 del samples[0]
-
-
-class _RecordedLoad:
-    def __init__(self, options: LoadOptions) -> None:
-        self._options = options
-
-    def read(self) -> LoadReading:
-        from reconciler.traffic import Kind, Reading, find_traffic, last_rates, last_totals, require_arrow
-
-        require_arrow()
-        traffic = find_traffic(self._options.traffic, self._options.mapping)
-        if traffic.datasets:
-            raise UsageError("headroom reads files of this machine, not addresses or tables")
-        if traffic.cells is not None:
-            rates = last_totals(traffic.cells)
-        else:
-            rates = last_rates(traffic.batches(Reading(log_timezone=self._options.log_timezone, kinds=tuple(Kind))))
-        series = [
-            SeriesSamples(series=rate.series, samples=rate.samples, of_group=rate.of_group, throttled=rate.throttled)
-            for rate in rates
-        ]
-        return LoadReading(series=series)
-
-    def close(self) -> None:
-        """Files are closed after each read."""
 
 
 def merge_series(series: Iterable[SeriesSamples]) -> list[SeriesSamples]:

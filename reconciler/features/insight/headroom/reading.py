@@ -74,15 +74,13 @@ class HeadroomReader:
             return Headroom(cluster=self._view.cluster, at=None, groups=(), notes=tuple(notes))
         throttles = {self._key(row): row for row in by_measure[Measure.THROTTLE_TIME]}
         tokens = {self._key(row): row.samples[-1][1] for row in by_measure[Measure.TOKENS] if row.samples}
-        of_requests = {self._key(replace(row, series=self._group_of(row.series))) for row in rates if not row.of_group}
         groups = attribute_throttles(
             [
                 MeasuredLoad(
                     load=self._load(row, reading, throttles.get(self._key(row)), tokens.get(self._key(row)), now_s),
                     peak=max(value for at, value in row.samples if at > now_s - _FRESH_S and math.isfinite(value)),
-                    of_requests=self._key(row) in of_requests,
                 )
-                for row in self._summed(rates)
+                for row in rates
                 if row.samples and row.samples[-1][0] > now_s - _FRESH_S and math.isfinite(row.samples[-1][1])
             ]
         )
@@ -112,37 +110,13 @@ class HeadroomReader:
         """Give connections back."""
         self._source.close()
 
-    def _summed(self, rates: Sequence[SeriesSamples]) -> list[SeriesSamples]:
-        """Rates of quota groups: those of clients are added up to their groups."""
-        groups: dict[_GroupKey, SeriesSamples] = {}
-        summed = []
-        for row in rates:
-            if row.of_group:
-                summed.append(row)
-                continue
-            series = self._group_of(row.series)
-            moved = replace(row, series=series, of_group=True)
-            key = self._key(moved)
-            groups[key] = moved if key not in groups else _added(groups[key], moved)
-        return [*summed, *groups.values()]
-
-    def _group_of(self, series: MetricSeries) -> MetricSeries:
-        """The group of a client, by its tags; unknown names stay unknown."""
-        resolver = self._answers.resolvers.get(series.kind.key.value)
-        if resolver is None or (series.user is None and series.client_id is None):
-            return series
-        resolved = resolver.resolve_partly(series.user, series.client_id)
-        if resolved is None:
-            return series
-        return replace(series, user=resolved.bucket.user or None, client_id=resolved.bucket.client_id or None)
-
     def _load(
         self, row: SeriesSamples, reading: LoadReading, throttle: SeriesSamples | None, tokens: float | None, now_s: float
     ) -> GroupLoad:
         series = row.series
         candidate = self._limit(series)
         key = self._key(row)
-        throttling = _throttling(row, throttle, now_s)
+        throttling = _throttling(throttle, now_s)
         if throttling is not None and throttling.or_earlier and (before := self._throttled.get(key)) is not None:
             throttling = replace(throttling, since=before.since, or_earlier=before.or_earlier)
         if throttling is None:
@@ -185,7 +159,6 @@ class HeadroomRequest:
     http_config: Path | None = None
     mapping: Path | None = None
     known_clients: Path | None = None
-    log_timezone: str = "UTC"
 
 
 def open_headroom(sources: Sources, state: str, request: HeadroomRequest) -> HeadroomReader:
@@ -203,7 +176,6 @@ def open_headroom(sources: Sources, state: str, request: HeadroomRequest) -> Hea
         http_config=request.http_config,
         mapping=read_trusted_mapping(request.mapping, trusted),
         names=names_of(view.entities) | read_client_names(request.known_clients, trusted),
-        log_timezone=request.log_timezone,
         read_file=trusted_reader(trusted),
     )
     return HeadroomReader(view, sources.owners(), open_load_source(options))
@@ -224,16 +196,6 @@ def _order(group: GroupLoad) -> tuple[float, str, str, str]:
     return -share, str(group.tags), group.key.value, group.broker
 
 
-def _added(samples: SeriesSamples, other: SeriesSamples) -> SeriesSamples:
-    """Two clients of a group, sampled at the same moments."""
-    values = dict(samples.samples)
-    for at, value in other.samples:
-        values[at] = values.get(at, 0.0) + value
-    return replace(
-        samples, samples=tuple(sorted(values.items())), throttled=tuple(sorted((*samples.throttled, *other.throttled)))
-    )
-
-
 def _trend(samples: Samples) -> RateTrend | None:
     """From about a minute ago until now."""
     at, value = samples[-1]
@@ -244,10 +206,9 @@ def _trend(samples: Samples) -> RateTrend | None:
     return RateTrend(change=value - before, seconds=at - then)
 
 
-def _throttling(row: SeriesSamples, times: SeriesSamples | None, now_s: float) -> Throttling | None:
+def _throttling(times: SeriesSamples | None, now_s: float) -> Throttling | None:
     if times is None or not times.samples:
-        recent = [at for at in row.throttled if at > now_s - _TREND_S]
-        return Throttling(since=datetime.datetime.fromtimestamp(recent[0], datetime.UTC), or_earlier=True) if recent else None
+        return None
     if times.samples[-1][0] <= now_s - _FRESH_S or not times.samples[-1][1] > 0:
         return None
     since_s = times.samples[-1][0]

@@ -1,7 +1,7 @@
 """Which quota group a recorded throttle belongs to.
 
-Brokers book throttles of mutations as those of request time, and a line of a request log does not name the quota that throttled
-it. So a group far below its limit that shows a throttle passes it on to another group of the same client.
+Brokers book throttles of mutations as those of request time. So a group far below its limit that shows a throttle passes it on to
+the mutation quota of the same client.
 """
 
 from __future__ import annotations
@@ -16,17 +16,14 @@ from reconciler.model import QuotaKey
 
 _LEAST_SHARE: Final = 0.3
 """A group that reaches less of its limit in the last minute than this did not throttle anything."""
-_MOST_UNLOGGED: Final = 10.0
-"""A broker counts several times the thread time that a log shows. More than that is not known to have happened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLoad:
-    """A load, and its largest rate in the last minute. ``of_requests``: from single requests, not from a broker's own sensors."""
+    """A load, and its largest rate in the last minute."""
 
     load: GroupLoad
     peak: float
-    of_requests: bool
 
 
 def attribute_throttles(loads: Sequence[MeasuredLoad]) -> list[GroupLoad]:
@@ -51,17 +48,13 @@ def _explaining(measured: MeasuredLoad, loads: Sequence[MeasuredLoad]) -> Iterat
         same = other.load.broker == load.broker and _may_share_a_client(load.tags, other.load.tags)
         if not same or other.load.limit is None:
             continue
-        of_mutations = load.key is QuotaKey.REQUEST_PERCENTAGE and other.load.key is QuotaKey.CONTROLLER_MUTATION_RATE
-        of_time = measured.of_requests and load.key.is_bytes and other.load.key is QuotaKey.REQUEST_PERCENTAGE
-        if of_mutations or (of_time and _is_near(other)):
+        if load.key is QuotaKey.REQUEST_PERCENTAGE and other.load.key is QuotaKey.CONTROLLER_MUTATION_RATE:
             yield place
 
 
 def _is_near(measured: MeasuredLoad) -> bool:
-    load = measured.load
-    unlogged = _MOST_UNLOGGED if measured.of_requests and load.key is QuotaKey.REQUEST_PERCENTAGE else 1.0
-    limit = math.inf if load.limit is None else load.limit
-    return measured.peak * unlogged >= limit * _LEAST_SHARE
+    limit = math.inf if measured.load.limit is None else measured.load.limit
+    return measured.peak >= limit * _LEAST_SHARE
 
 
 def _may_share_a_client(tags: Mapping[str, str], others: Mapping[str, str]) -> bool:
