@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,7 +43,7 @@ def forms_of_findings(findings: Sequence[Finding]) -> dict[str, Callable[[], str
     """Findings as pages, and their numbers for a later step."""
     return {
         "markdown": lambda: _findings_markdown(findings),
-        "summary": lambda: _findings_summary(findings),
+        "summary": lambda: _findings_markdown(findings),
         "html": lambda: _findings_html(findings),
         "outputs": lambda: _findings_outputs(findings),
     }
@@ -87,20 +86,9 @@ def _document(document: Json) -> str:
 
 
 def _plan_markdown(plan: Plan) -> str:
-    from reconciler.render import plan_markdown
+    from reconciler.render import plan_view, view_markdown
 
-    return plan_markdown(plan, links=repository_links(plan.source.commit), today=_today(), with_data=True)
-
-
-def _today() -> datetime.date:
-    """The day of UTC, which exceptions to copy count from: a snapshot may be old."""
-    return datetime.datetime.now(tz=datetime.UTC).date()
-
-
-def _plan_summary(plan: Plan) -> str:
-    from reconciler.render import plan_markdown
-
-    return plan_markdown(plan, links=repository_links(plan.source.commit), today=_today(), budget=SUMMARY_BUDGET)
+    return view_markdown(plan_view(plan), links=repository_links(plan.source.commit), budget=SUMMARY_BUDGET)
 
 
 def _plan_annotations(plan: Plan) -> str:
@@ -129,7 +117,7 @@ def _plan_outputs(plan: Plan) -> str:
 
 _PLANS: Final[Mapping[str, Callable[[Plan], str]]] = {
     "markdown": _plan_markdown,
-    "summary": _plan_summary,
+    "summary": _plan_markdown,
     "github": _plan_annotations,
     "sarif": _plan_sarif,
     "html": _plan_html,
@@ -144,15 +132,9 @@ def _findings_text(findings: Sequence[Finding]) -> str:
 
 
 def _findings_markdown(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_markdown
+    from reconciler.render import findings_view, view_markdown
 
-    return findings_markdown(findings)
-
-
-def _findings_summary(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_markdown
-
-    return findings_markdown(findings, budget=SUMMARY_BUDGET)
+    return view_markdown(findings_view(findings), budget=SUMMARY_BUDGET)
 
 
 def _findings_annotations(findings: Sequence[Finding]) -> str:
@@ -188,7 +170,7 @@ def _findings_outputs(findings: Sequence[Finding]) -> str:
 _FINDINGS: Final[Mapping[str, Callable[[Sequence[Finding]], str]]] = {
     "text": _findings_text,
     "markdown": _findings_markdown,
-    "summary": _findings_summary,
+    "summary": _findings_markdown,
     "github": _findings_annotations,
     "sarif": _findings_sarif,
     "html": _findings_html,

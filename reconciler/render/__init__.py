@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.render.apply_state import state_of_report
-    from reconciler.render.apply_summary import apply_markdown
+    from reconciler.render.apply_summary import apply_sentence, apply_summary_view
     from reconciler.render.apply_text import apply_report_lines, failure_lines, join_parts
-    from reconciler.render.backtest_sentences import answer, limit_text, member_name, who
-    from reconciler.render.backtest_text import backtest_view
+    from reconciler.render.backtest_sentences import answer, limit_text, member_name, peak_text, who
+    from reconciler.render.backtest_text import backtest_basis, backtest_view, rule_lines
     from reconciler.render.chat_message import render_chat_message
     from reconciler.render.ci_reports import (
         drift_outputs,
@@ -24,14 +23,14 @@ if TYPE_CHECKING:
         render_code_quality,
         render_junit,
     )
-    from reconciler.render.comment_entities import entities_line, hidden_entities
-    from reconciler.render.comment_verdict import worst_verdict
     from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
     from reconciler.render.drift_text import drift_view
+    from reconciler.render.effects_text import effects_lines
     from reconciler.render.findings_text import (
         counts_sentence,
         explanation_lines,
         findings_lines,
+        findings_on_page,
         findings_view,
         index_lines,
         shown_findings,
@@ -53,30 +52,38 @@ if TYPE_CHECKING:
         line,
         table,
     )
-    from reconciler.render.markdown import BUDGET, ROOM_FOR_BACKTEST, findings_markdown, plan_markdown, render_backtest_markdown
-    from reconciler.render.markdown_text import size
-    from reconciler.render.markdown_writer import view_markdown
-    from reconciler.render.over_limit_words import row_over_text
-    from reconciler.render.plan_sentences import cluster_title
+    from reconciler.render.markdown_text import (
+        NAME_LIMIT,
+        Section,
+        code,
+        fence,
+        fold,
+        in_cell,
+        message_markdown,
+        prose,
+        rows_that_fit,
+        shorten,
+        size,
+    )
+    from reconciler.render.markdown_writer import blocks_markdown, view_markdown
+    from reconciler.render.metric_sentences import has_only_metrics
+    from reconciler.render.over_limit_words import over_text, row_over_text
+    from reconciler.render.plan_sentences import (
+        ChangeDirection,
+        cluster_title,
+        direction,
+        direction_sentence,
+        read_words,
+        undecided_words,
+    )
     from reconciler.render.plan_text import MANY_CHANGES, plan_view
     from reconciler.render.proposed_values_text import proposal_lines, revision_diff
-    from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at
+    from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at, short_commit, short_digest, web_address
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
-    from reconciler.render.sticky_comment import (
-        CommentState,
-        CommentStatus,
-        Content,
-        comment_heading,
-        content_for,
-        hidden_data,
-        is_edited,
-        read_content,
-        read_marker,
-        render_sticky_comment,
-    )
     from reconciler.render.terminal import plain, write
     from reconciler.render.traffic_check_text import contract_lines
+    from reconciler.render.value_sentences import change_sentences
 
 __getattr__ = lazy_face(__name__)

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from reconciler.documents import headline
 from reconciler.model import (
     HISTORY_INCOMPLETE,
     BacktestReport,
@@ -29,6 +30,7 @@ from reconciler.render.backtest_sentences import (
     kept_words,
     limit_text,
     peak_text,
+    regrouped_words,
     rule_sentences,
     telling,
     unused_words,
@@ -101,6 +103,13 @@ def backtest_view(report: BacktestReport, *, details: bool = False, page: bool =
     return report_view(report, "backtest", blocks, about=about, tiles=tuple(_tiles(report)))
 
 
+def rule_lines(report: BacktestReport) -> Iterator[Line]:
+    """The rules of the policy with their results."""
+    for sentence, passes in rule_sentences(report.rules):
+        state = chip("Allowed", Style.GOOD) if passes else chip("Refused", Style.BAD)
+        yield line((sentence, Style.PLAIN if passes else Style.BAD), pages=(state, " ", sentence))
+
+
 def _tiles(report: BacktestReport) -> Iterator[Tile]:
     groups = group_verdicts(telling(report))
     counts = Counter(group.verdict for group in groups if group.changed)
@@ -116,9 +125,7 @@ def _tiles(report: BacktestReport) -> Iterator[Tile]:
 def _blocks(report: BacktestReport, *, details: bool, page: bool) -> Iterator[Block]:
     if page:
         yield Figure(html=_definitions)
-    for sentence, passes in rule_sentences(report.rules):
-        state = chip("Allowed", Style.GOOD) if passes else chip("Refused", Style.BAD)
-        yield line((sentence, Style.PLAIN if passes else Style.BAD), pages=(state, " ", sentence))
+    yield from rule_lines(report)
     groups = group_verdicts(telling(report))
     changed, staying = ([group for group in groups if group.changed is wanted] for wanted in (True, False))
     yield from _section(_CHANGED, changed, report, details=details, cards=_CARDS if page else None)
@@ -138,6 +145,22 @@ def _blocks(report: BacktestReport, *, details: bool, page: bool) -> Iterator[Bl
         yield from _findings(report)
     yield from _rest(report, details=details, most=_NOTES_OF_PAGE if page else _SHOWN_NOTES)
     yield line()
+
+
+def backtest_basis(report: BacktestReport) -> Iterator[Block]:
+    """What the verdicts rest on, and all else that the history shows, for a comment that has the verdicts."""
+    words, _ = headline(report)
+    yield line(words)
+    yield line("Percentages are shares of the seconds with traffic.")
+    kept = kept_words(report)
+    yield line(kept or "")
+    for group in group_verdicts(telling(report)):
+        for why in (group.worst.reason, regrouped_words(group.worst)):
+            if why and group.changed:
+                yield line(f"{group_title(group.worst)}: {why}.")
+    yield from _unjudged(report, most=_NOTES_OF_PAGE)
+    yield from history_lines(report.provenance, samples=False)
+    yield from _rest(report, details=True, most=_NOTES_OF_PAGE)
 
 
 def _definitions() -> Iterator[str]:

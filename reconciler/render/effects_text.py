@@ -71,7 +71,7 @@ def _effects_lines(effects: PlanEffects, changes: Sequence[Change]) -> Iterator[
     known = f"at least {clients:,}" if effects.left_out else f"{clients:,}"
     noun = "affected client" if clients == 1 and not effects.left_out else "affected clients"
     yield _title(f"{changed}, {known} {noun}")
-    yield line(pages=(f"{changed}, {known} {noun}:",))
+    yield line(pages=(f"{changed}, {known} {noun}.",))
     created = frozenset((change.entity, key.key) for change in changes for key in change.keys if key.before is None)
     groups = [group for group in effects.groups if not _group_restates(group, created)]
     for group in groups:

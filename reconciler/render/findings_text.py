@@ -89,7 +89,8 @@ def findings_on_page(findings: Sequence[Finding]) -> Iterator[Line]:
     """The findings for Markdown and pages, the worst first."""
     for finding in sorted(findings, key=lambda finding: finding.severity.rank):
         place = (" ", finding.span) if finding.span is not None else ()
-        related = (part for each in finding.related for part in (". See ", each.span, ": ", each.message))
+        stop = "" if finding.message.endswith(".") else "."
+        related = (part for each in finding.related for part in (f"{stop} See ", each.span, ": ", each.message))
         state = chip(finding.severity.value, _STYLES[finding.severity])
         yield line(pages=(state, " ", name_part(finding.id), *place, ": ", finding.message, *related))
 

@@ -19,6 +19,7 @@ NAME_LIMIT: Final = 2000
 
 _PLAIN_WORD: Final = re.compile(
     r"\(|\(?(?:[A-Za-z]+(?:['-][A-Za-z]+)*|(?:[a-z]\.)+|[0-9]{1,6}(?:\.[0-9]{1,6})?|[0-9]{1,3}(?:,[0-9]{3})+|(?:[KMGT]i)?B/s|->|%"
+    r"|(?:connections|partitions)/s|[\N{RIGHTWARDS ARROW}\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO}]"
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{2}:[0-9]{2}(?::[0-9]{2})?)\)?[.,;:!?]{0,3}",
     re.ASCII,
 )
@@ -27,7 +28,7 @@ _PLAIN_WORD: Final = re.compile(
 _AMOUNT: Final = re.compile(
     r"[0-9.,]{1,30} (?:[KMGT]?i?B/s|%|partitions/s|connections/s)(?: \([0-9.,]{1,30} B/s\))?|not set|unlimited", re.ASCII
 )
-"""Amounts as ``text.amount`` writes them; any other text that claims to be one becomes code."""
+"""Amounts as ``text.amount`` writes them; any other text that claims to be one is prose."""
 
 _PUNCTUATION: Final = ".,;:)"
 """What follows a name rather than ends it; outside the code it means nothing to Markdown either."""
@@ -78,7 +79,7 @@ def part_markdown(part: MessagePart, *, begins: bool, limit: int = NAME_LIMIT, p
     if part.kind not in (PartKind.TEXT, PartKind.AMOUNT):
         return code(part.text, limit=limit)
     if part.kind is PartKind.AMOUNT:
-        return _unbroken(part.text) if _AMOUNT.fullmatch(part.text) else code(part.text, limit=limit)
+        return _unbroken(part.text) if _AMOUNT.fullmatch(part.text) else prose(part.text, limit=limit, begins_line=begins)
     before = " " if part.text[:1].isspace() and not begins else ""
     after = " " if part.text[-1:].isspace() and part.text.strip() else ""
     return f"{before}{prose(part.text, limit=limit, begins_line=begins)}{after}"
@@ -124,10 +125,6 @@ def _span(text: str) -> str:
     return f"{ticks}{pad}{text}{pad}{ticks}"
 
 
-OPEN_ROWS: Final = 15
-"""More rows than this are folded."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
     """A piece of Markdown, and how many rows had no room in it."""
@@ -155,15 +152,3 @@ def rows_that_fit(rows: Iterable[str], room: int) -> list[str]:
 def fold(title: str, lines: Sequence[str], *, opened: bool = False) -> tuple[str, ...]:
     """Lines behind a title that opens them. ``title`` is plain text of this tool."""
     return ("<details open>" if opened else "<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", "")
-
-
-def list_section(title: str, rows: Iterable[str], *, total: int, room: int, opened: bool = False) -> Section:
-    """A titled list of ``total`` rows in at most ``room`` bytes, folded when it is long and not ``opened``.
-
-    No more rows are asked for than have room.
-    """
-    folds = total > OPEN_ROWS and not opened
-    kept = rows_that_fit(rows, room - size(fold(title, ()) if folds else (f"**{title}**", "", "")))
-    if not kept:
-        return Section(left_out=total)
-    return Section(lines=fold(title, kept) if folds else (f"**{title}**", "", *kept, ""), left_out=total - len(kept))

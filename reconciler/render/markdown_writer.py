@@ -21,7 +21,7 @@ from reconciler.render.layout import (
     rows_of,
     sections_of,
 )
-from reconciler.render.markdown_text import code, fold, in_cell, part_markdown, prose, rows_that_fit, size
+from reconciler.render.markdown_text import Section, code, fold, in_cell, part_markdown, prose, rows_that_fit, size
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 from reconciler.text import count_of
 
@@ -43,6 +43,13 @@ def view_markdown(view: View, *, budget: int = _WHOLE_PAGE, links: RepositoryLin
         rows = count_of(body.left_out, "row has", "rows have")
         top += [f"**{rows} no room here.** `kafka-quotas {view.kind}` prints all of them.", ""]
     return "\n".join((*top, *body.lines, *foot)).rstrip("\n") + "\n"
+
+
+def blocks_markdown(blocks: Iterable[Block], *, room: int, links: RepositoryLinks = NO_LINKS) -> Section:
+    """Blocks as lines of Markdown in at most ``room`` bytes."""
+    body = _Body(links=links, room=room)
+    body.write(blocks)
+    return Section(lines=tuple("\n".join(body.lines).strip().split("\n")) if body.lines else (), left_out=body.left_out)
 
 
 @dataclass(slots=True, kw_only=True)

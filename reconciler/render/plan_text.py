@@ -29,6 +29,7 @@ from reconciler.render.findings_text import counts_sentence, findings_on_page
 from reconciler.render.layout import (
     Block,
     Column,
+    Fold,
     Line,
     Style,
     Table,
@@ -305,10 +306,12 @@ def _guards(plan: Plan) -> Iterator[Block]:
         return
     yield heading("Guards", count=len(plan.guards), first=True)
     order = list(_GUARDS)
-    for guard in sorted(plan.guards, key=lambda guard: order.index(guard.status)):
-        yield _guard(guard)
-    if any(guard.status is not GuardStatus.PASSED for guard in plan.guards):
+    spoken = sorted((g for g in plan.guards if g.status is not GuardStatus.PASSED), key=lambda guard: order.index(guard.status))
+    yield from map(_guard, spoken)
+    if spoken:
         yield line()
+    if passed := [_guard(guard) for guard in plan.guards if guard.status is GuardStatus.PASSED]:
+        yield Fold(title=line(pages=(f"{count_of(len(passed), 'guard')} passed",)), blocks=tuple(passed))
 
 
 def _guard(guard: GuardResult) -> Line:

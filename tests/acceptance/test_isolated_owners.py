@@ -99,9 +99,9 @@ def test_a_guard_of_one_team_withholds_only_its_changes(company: Company) -> Non
     audit = json.loads((company.folder / "audit.jsonl").read_text())
     valid(audit, "audit")
     assert audit["withheld"] == ["team-a"]
-    comment = (company.folder / "comment.md").read_text()
-    assert "**Changes of 1 owner are withheld**: `team-a`." in comment
-    assert "Kafka quotas for `prod`: needs acceptance" in comment
+    summary = (company.folder / "comment.md").read_text()
+    assert "**Withheld** `team-a`: 2 changes" in summary
+    assert "**Ready in part: 2 changes of 1 owner withheld.**" in summary
     assert "large-reduction" in (company.folder / "p.html").read_text()
 
     again = company.run("apply", "--auto-approve")

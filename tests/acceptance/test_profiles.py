@@ -55,7 +55,7 @@ def test_a_plan_names_the_profile_of_each_value(merged: GitRepository) -> None:
     text = invoke("plan", "--current", "../live.json", cwd=merged.folder).out
     assert "profile iron" in text
     comment = invoke("plan", "--current", "../live.json", "--format", "markdown", cwd=merged.folder).out
-    assert "** (profile `gold`) |" in comment
+    assert ", profile `gold` |" in comment
 
 
 def test_a_saved_plan_is_read_with_its_profiles(merged: GitRepository) -> None:

@@ -84,8 +84,9 @@ def test_one_plan_can_be_written_in_every_format_at_once(folder: Path) -> None:
     assert (folder / "out.text").read_text(encoding="utf-8") == planned.out
     jsonschema.validate(json.loads((folder / "out.json").read_text()), json.loads((SCHEMAS / "plan.v1.schema.json").read_text()))
     page = by_github((folder / "out.markdown").read_text(encoding="utf-8"))
-    assert ["❓", "client-id=old", "producer", "4\xa0KiB/s", "removed"] in [row[:5] for row in page.rows]
-    assert '"a|b @team"' in [row[1] for row in page.rows]
+    row = ["client-id=old", "removed (delete)", "producer_byte_rate", "4\xa0KiB/s → not\xa0set", "no manifest declares it"]
+    assert row in [row[:5] for row in page.rows]
+    assert 'user="a|b @team"' in [row[0] for row in page.rows]
     sarif = json.loads((folder / "out.sarif").read_text())
     jsonschema.validators.validator_for(sarif_schema())(sarif_schema()).validate(sarif)
     assert {result["ruleId"] for result in sarif["runs"][0]["results"]} >= {"guard/default-entity", "guard/prune"}
@@ -110,7 +111,7 @@ def test_a_plan_can_come_through_a_pipe(folder: Path) -> None:
             text=True,
             check=True,
         )
-    assert done.stdout.startswith("<!-- kafka-quotas:plan {")
+    assert done.stdout.startswith("### Kafka quotas, plan: `prod`\n")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +162,7 @@ def test_manifests_with_errors_print_their_findings_in_the_format_asked_for(fold
     outputs = {form: plan(folder, "--format", form) for form in FORMATS}
     assert {done.code for done in outputs.values()} == {1}
     assert outputs["github"].out.startswith("::error file=manifests/quotas.yaml,line=6,")
-    assert outputs["markdown"].out.startswith("<!-- kafka-quotas:findings {")
+    assert outputs["markdown"].out.startswith("### Kafka quotas, findings\n")
     assert "manifests/quotas.yaml:6:" in by_github(outputs["markdown"].out).text()
     assert "manifests/quotas.yaml:6:" in outputs["html"].out
     assert json.loads(outputs["sarif"].out)["runs"][0]["results"][0]["level"] == "error"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.features.pull_requests.plan_comment import plan_comment
+from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus, render_sticky_comment
 from reconciler.model import BacktestReport, Coverage, Verdict
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, Plan, Reason, Summary
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
-from reconciler.render.markdown import plan_markdown
 from reconciler.render.repository_links import RepositoryLinks
-from reconciler.render.sticky_comment import CommentState, CommentStatus, read_content, render_sticky_comment
 from tests.builders import plan, span, user
 from tests.support.backtest_reports import START, provenance, report_of, verdict
 from tests.support.chromium import Chromium, chromium
@@ -68,8 +68,7 @@ def backtest() -> BacktestReport:
 
 def posted(report: BacktestReport | None) -> str:
     links = RepositoryLinks(files="https://git.example.org/o/r/blob/abc", report="https://git.example.org/o/r/artifacts/1")
-    content = read_content(plan_markdown(twelve_changes(), report=report, links=links, foot=False))
-    assert content is not None
+    content = plan_comment(twelve_changes(), report=report, links=links)
     status = CommentStatus(state=CommentState.PLANNED, commit="a1" * 20, link="https://git.example.org/o/r/actions/runs/1")
     return render_sticky_comment(content, status)
 

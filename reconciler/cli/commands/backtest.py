@@ -361,12 +361,10 @@ def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
 
 
 def forms_of_backtest(report: BacktestReport) -> dict[str, Callable[[], str]]:
-    """A report as pages."""
-    from reconciler.cli.renderings import SUMMARY_BUDGET, repository_links
-    from reconciler.render import backtest_view, render_backtest_markdown, view_html
+    """A report as one page with cards and plots."""
+    from reconciler.cli.renderings import repository_links
+    from reconciler.render import backtest_view, view_html
 
     return {
-        "markdown": lambda: render_backtest_markdown(report),
-        "summary": lambda: render_backtest_markdown(report, budget=SUMMARY_BUDGET),
         "html": lambda: view_html(backtest_view(report, page=True), repository_links(report.commit.commit)),
     }

@@ -47,11 +47,9 @@ def _is_report(text: str) -> bool:
 
 def _summary_of_report(text: str, name: str) -> str:
     from reconciler.documents import APPLY_SUMMARY
-    from reconciler.render import apply_markdown, state_of_report
+    from reconciler.render import apply_summary_view, view_markdown
 
-    summary = APPLY_SUMMARY.read(text, name=name)
-    _, sentence = state_of_report(summary, name=name)
-    return apply_markdown(summary, sentence, budget=renderings.SUMMARY_BUDGET)
+    return view_markdown(apply_summary_view(APPLY_SUMMARY.read(text, name=name), name=name), budget=renderings.SUMMARY_BUDGET)
 
 
 def _read(name: str) -> Plan:

@@ -17,8 +17,9 @@ from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.features.pull_requests.forges import CommentTarget, PullRequestOutcome
+    from reconciler.features.pull_requests.sticky_comment import CommentStatus, Content
     from reconciler.formats import Json
-    from reconciler.render import CommentStatus, Content, Line
+    from reconciler.render import Line
 
 _STATES: Final = ("planned", "plan-failed", "applying", "applied", "failed", "outdated")
 _LABEL: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]{0,59}")
@@ -59,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "body",
         nargs="?",
         metavar="BODY",
-        help="the file of plan --out json=FILE or markdown=FILE, or - for standard input [default: keep the comment's plan]",
+        help="the file of plan --out json=FILE, or - for standard input [default: keep the comment's plan]",
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
@@ -124,11 +125,9 @@ def _check(args: CommentArguments) -> None:
             "every user of this machine can read a token on the command line. Set GITHUB_TOKEN or GITLAB_TOKEN, or --token-file"
         )
     if args.body is None and args.state in (None, "planned") and not args.report:
-        raise UsageError(
-            "a plan is posted with BODY, the file that 'plan --out markdown=FILE' wrote. Other states have a --state"
-        )
+        raise UsageError("a plan is posted with BODY, the file that 'plan --out json=FILE' wrote. Other states have a --state")
     if args.backtest and args.body is None:
-        raise UsageError("--backtest adds to a plan: give BODY, the file that 'plan --out markdown=FILE' wrote, too")
+        raise UsageError("--backtest adds to a plan: give BODY, the file that 'plan --out json=FILE' wrote, too")
     if args.label and not _LABEL.fullmatch(args.label):
         raise UsageError("--label takes up to 60 letters, digits, blanks and . _ / -, beginning with a letter or digit")
     if args.commit and not _COMMIT.fullmatch(args.commit):
@@ -230,12 +229,13 @@ def _body_text(name: str) -> str:
 
 def _status(args: CommentArguments) -> CommentStatus:
     from reconciler.documents import APPLY_SUMMARY
-    from reconciler.render import CommentState, CommentStatus, state_of_report
+    from reconciler.features.pull_requests.comment import state_of_report
+    from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus
+    from reconciler.render import apply_sentence
 
     if args.report:
-        summary = APPLY_SUMMARY.read(output.read_file(Path(args.report)), name=args.report)
-        state, detail = state_of_report(summary, name=args.report)
-        return CommentStatus(state=state, detail=detail, commit=args.commit)
+        report = APPLY_SUMMARY.read(output.read_file(Path(args.report)), name=args.report)
+        return CommentStatus(state=state_of_report(report), detail=apply_sentence(report, name=args.report), commit=args.commit)
     return CommentStatus(state=CommentState(args.state or "planned"), commit=args.commit)
 
 

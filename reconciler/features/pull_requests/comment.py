@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import datetime
 import enum
 import json
-import zlib
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from reconciler.documents import FINDINGS, read_plan
+from reconciler.documents import FINDINGS, ApplySummary, read_plan
 from reconciler.errors import FileAccessError, ForgeError
+from reconciler.features.pull_requests.comment_entities import entities_line
+from reconciler.features.pull_requests.plan_comment import BUDGET, findings_comment, plan_comment
 from reconciler.features.pull_requests.posted_comment import Comment
-from reconciler.model import BacktestReport, Finding, Plan
-from reconciler.render import (
-    BUDGET,
-    ROOM_FOR_BACKTEST,
+from reconciler.features.pull_requests.sticky_comment import (
     CommentState,
     CommentStatus,
     Content,
-    RepositoryLinks,
-    comment_heading,
     content_for,
-    entities_line,
-    findings_markdown,
-    hidden_data,
     is_edited,
-    plan_markdown,
     read_content,
     read_marker,
-    render_backtest_markdown,
     render_sticky_comment,
-    size,
-    worst_verdict,
 )
-
-_MOST_DATA: Final = 50_000_000
-"""Characters of a plan that a body carries; its text has 60,000 bytes at most."""
-_MARKER_ROOM: Final = 600
+from reconciler.model import ApplyResult, BacktestReport, Finding, Plan
+from reconciler.render import RepositoryLinks, size
 
 _ROUNDS: Final = 3
 """How often a comment that another account removes meanwhile is looked for again."""
@@ -118,52 +104,27 @@ class CommentOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentBody:
-    """What BODY is: a plan, findings, or Markdown without the data of a plan. ``name`` is the file's."""
+    """What BODY is: a plan, or findings. ``name`` is the file's."""
 
     name: str
     plan: Plan | None = None
-    findings: tuple[Finding, ...] | None = None
-    content: Content | None = None
+    findings: tuple[Finding, ...] = ()
 
 
 def read_body(text: str, *, name: str) -> CommentBody:
-    """A plan or findings as JSON, or the Markdown that ``plan --out markdown=FILE`` or ``render`` wrote.
-
-    Raises ``FileAccessError`` for any other text.
-    """
-    if text.lstrip()[:1] == "{":
-        if _is_plan(text):
-            return CommentBody(name=name, plan=read_plan(text, name=name))
-        return CommentBody(name=name, findings=FINDINGS.read(text, name=name).findings)
-    if size((text,)) > BUDGET + 1:
-        raise FileAccessError(
-            f"{name} has {len(text.encode())} bytes. A body has {BUDGET} at most: make it anew with this version"
-        )
-    content = read_content(text)
-    if content is None or content.marker.state is not None:
-        raise FileAccessError(
-            f"{name} is not a plan, and not a comment that 'plan --out markdown=FILE' or 'render' wrote: "
-            "its first line has no marker"
-        )
-    data = hidden_data(text)
-    return CommentBody(name=name, plan=_unpacked(data, name=name) if data else None, content=content)
+    """A plan or findings as JSON. Raises ``FileAccessError`` for any other text."""
+    if _is_plan(text):
+        return CommentBody(name=name, plan=read_plan(text, name=name))
+    return CommentBody(name=name, findings=FINDINGS.read(text, name=name).findings)
 
 
 def _is_plan(text: str) -> bool:
-    """Whether a JSON text is not a list of findings; text that is not JSON is left to the reader of plans."""
+    """Whether a text is not a list of findings; text that is not JSON is left to the reader of plans."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         return True
     return not isinstance(document, dict) or "findings" not in document or "changes" in document
-
-
-def _unpacked(data: str, *, name: str) -> Plan:
-    try:
-        text = zlib.decompressobj().decompress(base64.b64decode(data, validate=True), _MOST_DATA).decode("utf-8")
-    except (ValueError, zlib.error) as error:
-        raise FileAccessError(f"{name} was changed after it was written: its hidden plan cannot be read") from error
-    return read_plan(text, name=name)
 
 
 def body_content(
@@ -179,53 +140,36 @@ def body_content(
     """The content of the comment about this cluster and label: the plan with the backtest merged into it.
 
     ``cluster`` is needed for a body that is about no cluster (findings of manifests that cannot be planned), else it must be
-    the body's own. Raises ``FileAccessError`` for a body or a report about another cluster.
+    the body's own. Raises ``FileAccessError`` for a body or a report about another cluster, and for a report without a plan.
     """
-    content = _with_entities(_own_content(body, report, links, today), body.plan)
+    if body.plan is None:
+        if report is not None:
+            raise FileAccessError(f"{body.name} has findings and no plan, so {report_name} cannot be merged into it")
+        content = findings_comment(body.findings, links=links)
+    else:
+        content = _with_entities(plan_comment(body.plan, report=report, links=links, today=today), body.plan)
     about = content.marker.cluster
     if cluster is not None and about not in (None, cluster):
         raise FileAccessError(f"{body.name} is about cluster {about!r}, not {cluster!r}")
     if report is not None and report.cluster is not None and about is not None and report.cluster != about:
         raise FileAccessError(f"{report_name} is about cluster {report.cluster!r}, not {about!r}")
-    content = dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=about or cluster, label=label))
-    return content if report is None or body.plan is not None else _with_backtest_above(content, report, links)
+    return dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=about or cluster, label=label))
 
 
-def _with_entities(content: Content, plan: Plan | None) -> Content:
+def _with_entities(content: Content, plan: Plan) -> Content:
     """With the changed entities hidden in it, where there is room."""
-    line = entities_line(plan) if plan is not None else None
+    line = entities_line(plan)
     if line is None or size((*content.lines, line)) > BUDGET:
         return content
     return dataclasses.replace(content, lines=(*content.lines, "", line))
 
 
-def _own_content(
-    body: CommentBody, report: BacktestReport | None, links: RepositoryLinks | None, today: datetime.date | None
-) -> Content:
-    text = ""
-    if body.plan is not None:
-        text = plan_markdown(body.plan, report=report, links=links, today=today, foot=False)
-    elif body.findings is not None:
-        room = BUDGET if report is None else BUDGET - ROOM_FOR_BACKTEST
-        text = findings_markdown(body.findings, links=links, budget=room)
-    content = read_content(text) or body.content
-    if content is None:
-        raise FileAccessError(f"{body.name} has no content")
-    return content
-
-
-def _with_backtest_above(content: Content, report: BacktestReport, links: RepositoryLinks | None) -> Content:
-    """For a plan that is too long to be carried in its body: the backtest in the room that is left, then the plan's own table."""
-    folded = ("<details>", "<summary>The plan</summary>", "", *content.lines, "", "</details>")
-    room = BUDGET - size(folded) - size((comment_heading(content.marker),)) - _MARKER_ROOM
-    above = read_content(render_backtest_markdown(report, links=links, budget=room))
-    if above is None or size(above.lines) > room:
-        raise FileAccessError(
-            "the plan leaves no room for the backtest: pass the plan itself, which 'plan --out json=FILE' writes"
-        )
-    verdict = worst_verdict(content.marker.verdict, above.marker.verdict)
-    marker = dataclasses.replace(content.marker, empty=False, verdict=verdict)
-    return dataclasses.replace(content, marker=marker, lines=(*above.lines, "", *folded))
+def state_of_report(report: ApplySummary) -> CommentState:
+    """How far the change is after a run of ``apply``."""
+    if report.result is ApplyResult.DONE:
+        return CommentState.APPLIED_IN_PART if report.withheld else CommentState.APPLIED
+    idle = report.result is ApplyResult.NOTHING_TO_DO and not report.withheld
+    return CommentState.APPLIED if idle else CommentState.FAILED
 
 
 def keep_comment(comments: Comments, request: CommentRequest) -> CommentOutcome:

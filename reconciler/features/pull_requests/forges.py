@@ -33,16 +33,9 @@ from reconciler.features.pull_requests.gitlab.merge_requests import (
     read_merge_request,
 )
 from reconciler.features.pull_requests.overlaps import OpenRequests, OverlapSearch, find_overlaps
+from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus, Content, content_for
 from reconciler.ports import Clock
-from reconciler.render import (
-    CommentState,
-    CommentStatus,
-    Content,
-    RepoPaths,
-    RepositoryLinks,
-    content_for,
-    files_at,
-)
+from reconciler.render import RepoPaths, RepositoryLinks, files_at
 
 
 class Forge(enum.StrEnum):

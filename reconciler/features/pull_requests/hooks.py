@@ -27,7 +27,7 @@ EXAMPLES: Final = (
         CommandExamples(
             page="pull-requests.md",
             lines=(
-                ("Post a plan with its backtest", "comment plan.md --backtest backtest.json"),
+                ("Post a plan with its backtest", "comment plan.json --backtest backtest.json"),
                 ("Report the end of apply", "comment --report report.json"),
                 ("Print the comment of a merge request of GitLab", "comment plan.json --forge gitlab --dry-run"),
             ),

@@ -8,9 +8,10 @@ from itertools import islice
 from typing import Final, Protocol
 
 from reconciler.errors import ForgeError
+from reconciler.features.pull_requests.comment_entities import hidden_entities
 from reconciler.features.pull_requests.posted_comment import Comment
+from reconciler.features.pull_requests.sticky_comment import Content, is_edited, read_marker
 from reconciler.model import Entity, Message, compose, flag_part
-from reconciler.render import Content, hidden_entities, is_edited, read_marker
 from reconciler.text import count_of, list_entities
 
 MOST_REQUESTS: Final = 30

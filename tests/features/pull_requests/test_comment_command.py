@@ -14,8 +14,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from reconciler.documents import PLAN, plan_digest
+from reconciler.features.pull_requests.sticky_comment import LIMIT
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
-from reconciler.render.sticky_comment import LIMIT
 from tests.builders import plan, user
 from tests.support.command import Done, environment, invoke
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
@@ -66,11 +66,6 @@ def comment(folder: Path, github: GitHubServer | str, *arguments: str, **more: s
     return done
 
 
-def rendered(folder: Path, name: str = "plan.json") -> str:
-    assert invoke("tool", "render", name, "--out", "markdown=body.md", cwd=folder).code == 0
-    return "body.md"
-
-
 def report(folder: Path, **fields: Any) -> str:
     summary = {"applied": 0, "failed": 0, "unknown": 0, "not_attempted": 0}
     document: dict[str, Any] = {
@@ -84,7 +79,7 @@ def report(folder: Path, **fields: Any) -> str:
 
 
 def test_from_the_plan_to_the_end_of_apply(folder, github):
-    body = rendered(folder)
+    body = "plan.json"
     first = comment(folder, github, body, "--format", "json")
     applying = comment(folder, github, "--state", "applying", "--cluster", "prod")
     applied = comment(
@@ -113,7 +108,7 @@ def test_with_if_there_a_comment_is_changed_and_none_is_made(folder, github):
     assert (none.code, github.comments) == (0, {})
     assert "the pull request has no comment yet" in none.out
 
-    comment(folder, github, rendered(folder))
+    comment(folder, github, "plan.json")
     assert comment(folder, github, *applying).code == 0
     (only,) = github.comments.values()
     assert "being applied" in only["body"]
@@ -126,7 +121,7 @@ def test_a_run_that_withheld_changes_of_an_owner_is_applied_in_part(folder, gith
         {"owner": None, "entities": [{"user": "c"}], "reasons": [{"kind": "guard", "message": "m"}]},
     ]
     document = report(folder, summary={"applied": 3}, brokers=2, withheld=withheld)
-    done = comment(folder, github, rendered(folder), "--report", document, "--format", "json")
+    done = comment(folder, github, "plan.json", "--report", document, "--format", "json")
 
     assert done.code == 0, done.err
     Draft202012Validator(SCHEMA).validate(done.json())
@@ -149,7 +144,7 @@ def test_a_run_that_withheld_changes_of_an_owner_is_applied_in_part(folder, gith
     ],
 )
 def test_a_run_that_failed_says_how(folder, github, fields, words):
-    done = comment(folder, github, rendered(folder), "--report", report(folder, **fields))
+    done = comment(folder, github, "plan.json", "--report", report(folder, **fields))
 
     ((text),) = [one["body"] for one in github.comments.values()]
     assert done.code == 0
@@ -186,7 +181,7 @@ def test_names_of_strangers_stay_text_and_are_found_again(folder, github):
     names = planned(*{name for name in HOSTILE if name and name != "\ud800"})
     (folder / "names.json").write_text(PLAN.text(names), encoding="utf-8")
 
-    comment(folder, github, rendered(folder, "names.json"))
+    comment(folder, github, "names.json")
     done = comment(folder, github, "--state", "applying", "--cluster", "prod", "--format", "json")
 
     ((text),) = [one["body"] for one in github.comments.values()]
@@ -196,7 +191,7 @@ def test_names_of_strangers_stay_text_and_are_found_again(folder, github):
 
 
 def test_warnings_tell_of_strangers_and_edits(folder, github):
-    body = rendered(folder)
+    body = "plan.json"
     comment(folder, github, body)
     ((first),) = github.comments
     strange = github.add(github.body(first), login="mallory\u202e")
@@ -218,7 +213,7 @@ def test_warnings_tell_of_strangers_and_edits(folder, github):
 def test_an_api_that_is_down_is_exit_code_1_or_only_a_warning(folder):
     with github_server() as gone:
         down = gone.url
-    body = rendered(folder)
+    body = "plan.json"
 
     failed = comment(folder, down, body, "--wait", "0")
     warned = comment(folder, down, body, "--wait", "0", "--warn-only", "--format", "json")
@@ -244,7 +239,7 @@ def test_without_the_extra_the_message_says_how_to_install_it(folder, library):
 
 
 def test_a_limit_ends_within_the_wait_or_says_when_it_ends(folder, github):
-    body = rendered(folder)
+    body = "plan.json"
     github.faults.append(Fault(status=429, headers={"retry-after": "1"}))
     waited = comment(folder, github, body)
     github.faults.append(Fault(status=429, headers={"retry-after": "3000"}))
@@ -261,14 +256,14 @@ def test_the_token_is_in_no_output_whatever_goes_wrong(folder, github, fault):
     (folder / "token").write_text(f"{TOKEN}\n")
     github.faults += [fault] * 4
 
-    done = comment(folder, github, rendered(folder), "-vv", "--wait", "7", "--token-file", "token", GITHUB_TOKEN="wrong")
+    done = comment(folder, github, "plan.json", "-vv", "--wait", "7", "--token-file", "token", GITHUB_TOKEN="wrong")
 
     assert done.code == 1
     assert "Traceback" in done.err, "and the token is not in it, as the function that ran this looked"
 
 
 def test_a_token_that_is_none_or_has_no_rights_is_told(folder, github):
-    body = rendered(folder)
+    body = "plan.json"
     none = comment(folder, github, body, GITHUB_TOKEN="")
     strange = comment(folder, github, body, GITHUB_TOKEN="two words")
     github.writes = False
@@ -287,7 +282,7 @@ def test_a_token_that_is_none_or_has_no_rights_is_told(folder, github):
     [(("--token", TOKEN), 64), ((f"--token={TOKEN}",), 64), (("--token-file", TOKEN), 1), (("-vv", "--token-file", TOKEN), 1)],
 )
 def test_a_token_on_the_command_line_is_refused_and_not_repeated(folder, github, arguments, code):
-    done = comment(folder, github, rendered(folder), *arguments)
+    done = comment(folder, github, "plan.json", *arguments)
 
     assert done.code == code
     assert "--token-file" in done.err
@@ -300,37 +295,34 @@ def test_a_token_on_the_command_line_is_refused_and_not_repeated(folder, github,
     [
         (),
         ("--state", "planned"),
-        ("--state", "merged", "body.md"),
+        ("--state", "merged", "plan.json"),
         ("--state", "applied", "--report", "r.json"),
-        ("body.md", "--label", "@team"),
-        ("body.md", "--label", "x" * 61),
-        ("body.md", "--commit", "main"),
-        ("body.md", "--pull-request", "0"),
-        ("body.md", "--wait", "-1"),
-        ("body.md", "--wait", "nan"),
-        ("body.md", "--api-url", "http://github.example.org"),
-        ("body.md", "--repository", "quotas"),
+        ("plan.json", "--label", "@team"),
+        ("plan.json", "--label", "x" * 61),
+        ("plan.json", "--commit", "main"),
+        ("plan.json", "--pull-request", "0"),
+        ("plan.json", "--wait", "-1"),
+        ("plan.json", "--wait", "nan"),
+        ("plan.json", "--api-url", "http://github.example.org"),
+        ("plan.json", "--repository", "quotas"),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(folder, github, arguments):
-    rendered(folder)
+    "plan.json"
 
     assert comment(folder, github, *arguments).code == 64
     assert github.requests == []
 
 
 def test_a_body_may_come_from_standard_input_and_must_be_one(folder, github):
-    assert (
-        "standard input is not a plan, and not a comment that 'plan --out markdown=FILE' or 'render' wrote"
-        in comment(folder, github, "-").err
-    )
+    assert "standard input is not a plan written by 'plan --format json'" in comment(folder, github, "-").err
 
 
 def test_a_commit_without_pull_request_is_told_and_fine(folder, github):
     (folder / "event.json").write_text(json.dumps({"ref": "refs/heads/main", "after": "d4" * 20}))
 
-    text = comment(folder, github, rendered(folder))
-    document = comment(folder, github, "body.md", "--format", "json").json()
+    text = comment(folder, github, "plan.json")
+    document = comment(folder, github, "plan.json", "--format", "json").json()
 
     assert (text.code, text.out) == (0, f"No comment: commit {'d4' * 20} belongs to no pull request.\n")
     assert document["result"] == "no_pull_request"

@@ -25,9 +25,9 @@ def planned(folder: Path, *rates: tuple[str, int], accept: object = (), code: in
     (folder / "quotas/cluster.yaml").write_text(cluster(prune="never", accept=accept))
     (folder / "quotas/all.yaml").write_text(quotas(*(({"user": name}, {"producer_byte_rate": rate}) for name, rate in rates)))
     (folder / "now.json").write_text(snapshot(LIVE))
-    done = invoke("plan", "quotas", "--current", "now.json", "--out", "markdown=comment.md", cwd=folder)
+    done = invoke("plan", "quotas", "--current", "now.json", "--out", "json=plan.json", cwd=folder)
     assert done.code == code, done.err + done.out
-    return (folder / "comment.md").read_text() if code == 0 else done.out + done.err
+    return invoke("comment", "plan.json", "--dry-run", cwd=folder).out if code == 0 else done.out + done.err
 
 
 def copied(text: str) -> list[dict[str, Any]]:
@@ -90,6 +90,6 @@ def test_a_plan_names_all_errors_that_validation_names(tmp_path: Path) -> None:
     (tmp_path / "quotas/a.yaml").write_text(quotas(({"user": "a"}, rates), ({"user": "b"}, {"request_percentage": 402})))
     (tmp_path / "now.json").write_text(snapshot({}))
     assert invoke("validate", "quotas", cwd=tmp_path).out.count(": error: ") == 3
-    done = invoke("plan", "quotas", "--current", "now.json", "--out", "markdown=comment.md", cwd=tmp_path)
+    done = invoke("plan", "quotas", "--current", "now.json", "--out", "json=plan.json", cwd=tmp_path)
     assert done.code == 1
-    assert "**3 findings are errors**" in (tmp_path / "comment.md").read_text()
+    assert "**3 findings are errors**" in invoke("comment", "plan.json", "--dry-run", "--cluster", "prod", cwd=tmp_path).out

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from reconciler.documents import PLAN, plan_digest
+from reconciler.features.pull_requests.comment_entities import entities_line, hidden_entities
 from reconciler.features.pull_requests.overlaps import MOST_REQUESTS
 from reconciler.model.entity import DEFAULT
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
-from reconciler.render.comment_entities import entities_line, hidden_entities
 from tests.builders import client, pair, plan, user
 from tests.support import gitlab_server as gitlab
 from tests.support.command import Done, invoke

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -10,9 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.documents import BACKTEST, FINDINGS, PLAN, FindingList, plan_digest
+from reconciler.documents import BACKTEST, FINDINGS, FindingList, plan_digest
 from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.comment import body_content, read_body
+from reconciler.features.pull_requests.sticky_comment import (
+    LIMIT,
+    CommentState,
+    CommentStatus,
+    Content,
+    read_content,
+    read_marker,
+    render_sticky_comment,
+)
 from reconciler.model import (
     BacktestReport,
     FailedBucket,
@@ -22,21 +30,11 @@ from reconciler.model import (
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
-from reconciler.render.markdown import BUDGET, plan_markdown, render_backtest_markdown
 from reconciler.render.markdown_text import size
-from reconciler.render.sticky_comment import (
-    DATA_START,
-    LIMIT,
-    CommentState,
-    CommentStatus,
-    Content,
-    read_content,
-    read_marker,
-    render_sticky_comment,
-)
 from tests.builders import plan, user
 from tests.support.backtest_reports import report_of, verdict
 from tests.support.command import Done, invoke
+from tests.support.comments import plan_body
 from tests.support.github_server import HEAD, NUMBER, REPOSITORY, TOKEN, GitHubServer, github_server
 from tests.support.markdown_views import by_github
 
@@ -69,7 +67,7 @@ def github() -> Iterator[GitHubServer]:
 def folder(tmp_path: Path) -> Path:
     event = {"pull_request": {"number": NUMBER, "head": {"sha": HEAD}}}
     (tmp_path / "event.json").write_text(json.dumps(event), encoding="utf-8")
-    (tmp_path / "body.md").write_text(plan_markdown(planned("alice"), with_data=True), encoding="utf-8")
+    (tmp_path / "plan.json").write_text(plan_body(planned("alice")), encoding="utf-8")
     (tmp_path / "backtest.json").write_text(BACKTEST.text(report()), encoding="utf-8")
     return tmp_path
 
@@ -89,7 +87,7 @@ def bodies(github: GitHubServer) -> list[str]:
 
 
 def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path, github: GitHubServer) -> None:
-    assert comment(folder, github, "body.md", "--backtest", "backtest.json").code == 0
+    assert comment(folder, github, "plan.json", "--backtest", "backtest.json").code == 0
     (posted,) = bodies(github)
     seen = by_github(posted)
     assert "The proposed quotas would have throttled 1 of 1 quota group whose limit changes" in seen.text()
@@ -100,7 +98,7 @@ def test_one_comment_tells_the_plan_and_the_backtest_and_keeps_both(folder: Path
     (posted,) = bodies(github)
     assert "being applied" in posted
     assert "throttled 42\xa0s\xa0(1.1\xa0%)" in posted
-    assert comment(folder, github, "body.md").code == 0
+    assert comment(folder, github, "plan.json").code == 0
     (posted,) = bodies(github)
     assert "throttled" not in posted, "a new plan has nothing of the old backtest"
     assert "no backtest ran" in posted
@@ -110,8 +108,8 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, git
     (folder / "other.json").write_text(json.dumps({"format_version": "1.0"}), encoding="utf-8")
     for arguments, code, said in (
         (("--state", "applied", "--backtest", "backtest.json"), 64, "--backtest adds to a plan"),
-        (("body.md", "--backtest", "missing.json"), 1, "cannot read missing.json"),
-        (("body.md", "--backtest", "other.json"), 1, "other.json is not a backtest report written by 'backtest --format json'"),
+        (("plan.json", "--backtest", "missing.json"), 1, "cannot read missing.json"),
+        (("plan.json", "--backtest", "other.json"), 1, "other.json is not a backtest report written by 'backtest --format json'"),
     ):
         done = comment(folder, github, *arguments)
         assert (done.code, done.out) == (code, "")
@@ -120,18 +118,11 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_posted(folder: Path, git
 
 
 def content_of(text: str, cluster: str | None = None, found: BacktestReport | None = None) -> Content:
-    return body_content(read_body(text, name="body.md"), cluster=cluster, label="", report=found, report_name="b.json")
+    return body_content(read_body(text, name="plan.json"), cluster=cluster, label="", report=found, report_name="b.json")
 
 
 def merged(one: Plan, found: BacktestReport) -> Content:
-    """From the plan as JSON, which is always merged."""
-    return content_of(PLAN.text(one), found=found)
-
-
-def test_a_plan_as_json_and_its_markdown_make_the_same_comment() -> None:
-    one = planned("alice", "bob")
-    assert content_of(plan_markdown(one, with_data=True), found=report()) == merged(one, report())
-    assert content_of(plan_markdown(one, with_data=True)) == content_of(PLAN.text(one))
+    return content_of(plan_body(one), found=found)
 
 
 def test_findings_as_json_are_a_comment_too() -> None:
@@ -141,11 +132,9 @@ def test_findings_as_json_are_a_comment_too() -> None:
     assert "wrong" in "\n".join(content.lines)
 
 
-def test_a_hidden_plan_that_was_changed_is_refused() -> None:
-    text = plan_markdown(planned("alice"), with_data=True)
-    at = text.index(DATA_START) + len(DATA_START) + 20
-    with pytest.raises(FileAccessError, match=r"body\.md was changed"):
-        content_of(f"{text[:at]}AAAAAAAA{text[at + 8 :]}")
+def test_findings_take_no_backtest() -> None:
+    with pytest.raises(FileAccessError, match=r"has findings and no plan, so b\.json cannot be merged into it"):
+        content_of(FINDINGS.text(FindingList.of([])), found=report())
 
 
 def test_a_report_about_another_cluster_is_refused() -> None:
@@ -153,13 +142,11 @@ def test_a_report_about_another_cluster_is_refused() -> None:
         merged(planned("alice"), report("prod-eu"))
 
 
-@pytest.mark.parametrize("from_json", [True, False])
 @pytest.mark.parametrize("entities", [1, 5000])
-def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_its_size(entities: int, from_json: bool) -> None:
+def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_its_size(entities: int) -> None:
     one = planned(*(f"user-{n:05}-{n * 7919 % 100_003}" for n in range(entities)))
-    body = PLAN.text(one) if from_json else plan_markdown(one, with_data=True)
     many = report_of(HIT, *(verdict(user=f"u{n}", verdict=Verdict.THROTTLED) for n in range(3000)), rules=(RULE,), cluster="prod")
-    content = content_of(body, found=many)
+    content = merged(one, many)
     status = CommentStatus(
         state=CommentState.FAILED, commit=HEAD, detail="x " * 900, link="https://github.example.org/o/r/runs/1"
     )
@@ -173,26 +160,8 @@ def test_however_long_the_plan_the_verdict_has_room_and_the_whole_stays_within_i
     assert re.search(r"Left out, .*: [\d,]+ of [\d,]+ changed limits", text)
 
 
-def test_a_body_too_long_to_carry_its_plan_keeps_room_for_a_backtest() -> None:
-    one = planned(*(hashlib.sha256(str(n).encode()).hexdigest() for n in range(5000)))
-    body = plan_markdown(one, with_data=True)
-    assert len(body.encode()) <= BUDGET - 14_000
-    assert DATA_START not in body
-    content = content_of(body, found=report())
-    assert content.marker.verdict == "blocked"
-    text = by_github("\n".join(content.lines)).text()
-    assert text.index("alice") < text.index("no backtest ran")
-
-
-def test_a_backtest_alone_is_a_comment_too() -> None:
-    text = render_backtest_markdown(report("prod-eu"))
-    content = content_of(text, cluster="prod-eu")
-    assert read_content(text) is not None
-    assert "`prod-eu`: blocked" in render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
-
-
 def test_a_plan_without_changes_stays_silent_unless_the_backtest_found_a_change() -> None:
-    assert content_of(plan_markdown(planned())).marker.empty
+    assert content_of(plan_body(planned())).marker.empty
     assert merged(planned(), report_of(verdict(changed=False), cluster=None)).marker.empty
     assert not merged(planned(), report()).marker.empty
 
@@ -205,7 +174,7 @@ def test_the_result_is_part_of_what_is_guarded_against_edits() -> None:
     assert marker.checksum is not None
     kept = read_content(text)
     assert kept is not None
-    assert kept.lines == content.lines
+    assert list(kept.lines) == list(content.lines)
 
 
 QUIET = UnjudgedChange(entity=user("quiet"), key="producer_byte_rate", before=1.0, after=2.0, reason=NotJudged.NO_CLIENT)

@@ -15,11 +15,17 @@ from reconciler.features.pull_requests.comment import (
     read_body,
 )
 from reconciler.features.pull_requests.forges import CommentTarget, PullRequestOutcome, post_comment
+from reconciler.features.pull_requests.sticky_comment import (
+    CommentState,
+    CommentStatus,
+    is_edited,
+    read_marker,
+    render_sticky_comment,
+)
 from reconciler.model.plan import Action, Change, KeyChange, Reason
-from reconciler.render.markdown import findings_markdown, plan_markdown
-from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edited, read_marker
 from tests.builders import plan, user
 from tests.fakes import FakeClock
+from tests.support.comments import findings_body, plan_body
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server, pull_request
 
 STATES = tuple(CommentState)
@@ -31,10 +37,16 @@ def github() -> Iterator[GitHubServer]:
         yield server
 
 
+def posted(name: str) -> str:
+    """A comment that another run has posted."""
+    content = body_content(read_body(body(name), name="plan.json"), cluster=None, label="")
+    return render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
+
+
 def body(name: str = "alice", cluster: str = "prod") -> str:
     key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
     change = Change(entity=user(name), action=Action.UPDATE, keys=(key,))
-    return plan_markdown(plan(change, cluster=plan().cluster.named(cluster)))
+    return plan_body(plan(change, cluster=plan().cluster.named(cluster)))
 
 
 def whole(
@@ -47,7 +59,7 @@ def whole(
     commit: str | None = None,
     **target: object,
 ) -> PullRequestOutcome:
-    content = None if text is None else body_content(read_body(text, name="body.md"), cluster=cluster, label=label)
+    content = None if text is None else body_content(read_body(text, name="plan.json"), cluster=cluster, label=label)
     defaults: dict[str, object] = {"repository": REPOSITORY, "pull_request": NUMBER, "api_url": github.url}
     environment = {"GITHUB_TOKEN": TOKEN, **target.pop("environment", {})}  # type: ignore[dict-item]  # a test names fields as it likes
     return post_comment(
@@ -139,7 +151,7 @@ def test_a_marker_pasted_by_a_stranger_is_never_taken(github):
 
 
 def test_a_name_in_another_case_is_the_same_account(github):
-    github.add(body(), login=BOT)
+    github.add(posted("bob"), login=BOT)
 
     assert post(github, body(), author="GitHub-Actions[bot]").result is CommentResult.UPDATED
 
@@ -147,7 +159,7 @@ def test_a_name_in_another_case_is_the_same_account(github):
 def test_a_token_of_a_person_is_asked_whose_it_is(github):
     github.identity = True
     github.logins[TOKEN] = "robot"
-    strange = github.add(body(), login=BOT)
+    strange = github.add(posted("bob"), login=BOT)
 
     outcome = post(github, body())
 
@@ -197,8 +209,8 @@ def test_a_comment_whose_marker_was_removed_is_somebody_s_text_now(github):
 
 
 def test_comments_that_are_there_twice_are_folded_into_the_oldest(github):
-    ids = [github.add(body(name)) for name in ("a", "b", "c")]
-    stranger = github.add(body("d"), login="someone")
+    ids = [github.add(posted(name)) for name in ("a", "b", "c")]
+    stranger = github.add(posted("d"), login="someone")
 
     outcome = post(github, body("new"))
 
@@ -253,7 +265,7 @@ def test_a_comment_that_is_always_removed_is_given_up_on(github):
     def add_again(request) -> None:
         github.comments.clear()
         if request.method == "GET":
-            github.add(body("other"))
+            github.add(posted("other"))
 
     github.before = add_again
 
@@ -262,7 +274,7 @@ def test_a_comment_that_is_always_removed_is_given_up_on(github):
 
 
 def test_an_empty_plan_is_no_reason_for_a_new_comment_but_updates_one(github):
-    empty = plan_markdown(plan())
+    empty = plan_body(plan())
 
     left = post(github, empty)
     post(github, body())
@@ -312,14 +324,14 @@ def test_a_state_without_a_plan_is_posted_too(github):
 
 def test_findings_of_no_cluster_take_the_comment_of_the_cluster_that_is_given(github):
     post(github, body())
-    outcome = post(github, findings_markdown([]), cluster="prod")
+    outcome = post(github, findings_body([]), cluster="prod")
 
     assert outcome.result is CommentResult.UPDATED
     assert "Kafka quotas for `prod`: " in only(github)
 
 
 def test_findings_may_be_about_the_whole_repository(github):
-    first = post(github, findings_markdown([]))
+    first = post(github, findings_body([]))
     again = post(github, None, CommentState.FAILED)
 
     assert first.cluster is None
@@ -328,20 +340,20 @@ def test_findings_may_be_about_the_whole_repository(github):
 
 @pytest.mark.parametrize("text", ["hello", "x" * 70_000, "<!-- kafka-quotas:plan -->"])
 def test_any_other_text_is_not_posted(text):
-    with pytest.raises(FileAccessError, match=r"body\.md"):
-        body_content(read_body(text, name="body.md"), cluster=None, label="")
+    with pytest.raises(FileAccessError, match=r"plan\.json"):
+        body_content(read_body(text, name="plan.json"), cluster=None, label="")
 
 
 def test_a_body_about_another_cluster_is_not_posted():
     with pytest.raises(FileAccessError, match="about cluster 'prod', not 'test'"):
-        body_content(read_body(body(), name="body.md"), cluster="test", label="")
+        body_content(read_body(body(), name="plan.json"), cluster="test", label="")
 
 
 def test_what_was_posted_is_no_body(github):
     post(github, body())
 
     with pytest.raises(FileAccessError):
-        body_content(read_body(only(github), name="body.md"), cluster=None, label="")
+        body_content(read_body(only(github), name="plan.json"), cluster=None, label="")
 
 
 def event(tmp_path, document: str) -> dict[str, str]:

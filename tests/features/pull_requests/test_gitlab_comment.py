@@ -13,12 +13,18 @@ import pytest
 from reconciler.errors import FileAccessError, ForgeError, UsageError
 from reconciler.features.pull_requests.comment import CommentOutcome, CommentResult, body_content, read_body
 from reconciler.features.pull_requests.forges import CommentTarget, Forge, PullRequestOutcome, comment_links, post_comment
+from reconciler.features.pull_requests.sticky_comment import (
+    CommentState,
+    CommentStatus,
+    is_edited,
+    read_marker,
+    render_sticky_comment,
+)
 from reconciler.model.plan import Action, Change, KeyChange, Reason
-from reconciler.render.markdown import plan_markdown
-from reconciler.render.sticky_comment import CommentState, CommentStatus, is_edited, read_marker
 from tests.builders import NOON, plan, user
 from tests.fakes import FakeClock
 from tests.support.certificates import Authority
+from tests.support.comments import plan_body
 from tests.support.github_server import Fault
 from tests.support.gitlab_server import (
     BOT,
@@ -52,10 +58,16 @@ def gitlab() -> Iterator[GitLabServer]:
         yield server
 
 
+def posted(name: str) -> str:
+    """A comment that another run has posted."""
+    content = body_content(read_body(body(name), name="plan.json"), cluster=None, label="")
+    return render_sticky_comment(content, CommentStatus(state=CommentState.PLANNED))
+
+
 def body(name: str = "alice", cluster: str = "prod") -> str:
     key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
     change = Change(entity=user(name), action=Action.UPDATE, keys=(key,))
-    return plan_markdown(plan(change, cluster=plan().cluster.named(cluster)))
+    return plan_body(plan(change, cluster=plan().cluster.named(cluster)))
 
 
 def target(gitlab: GitLabServer, **variables: str) -> CommentTarget:
@@ -70,7 +82,7 @@ def whole(
     commit: str | None = None,
     clock: FakeClock | None = None,
 ) -> PullRequestOutcome:
-    content = None if text is None else body_content(read_body(text, name="body.md"), cluster=None, label="")
+    content = None if text is None else body_content(read_body(text, name="plan.json"), cluster=None, label="")
     return post_comment(
         where,
         content,
@@ -173,7 +185,7 @@ def test_a_marker_pasted_by_another_author_is_never_taken(gitlab):
 
 
 def test_notes_that_are_there_twice_are_folded_into_the_oldest(gitlab):
-    ids = [gitlab.add(body(name)) for name in ("a", "b", "c")]
+    ids = [gitlab.add(posted(name)) for name in ("a", "b", "c")]
 
     outcome = post(gitlab, body("new"))
 

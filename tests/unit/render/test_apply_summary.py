@@ -19,7 +19,8 @@ from reconciler.model import (
     KeyChange,
     Reason,
 )
-from reconciler.render.apply_summary import apply_markdown
+from reconciler.render.apply_summary import apply_summary_view
+from reconciler.render.markdown_writer import view_markdown
 from tests.builders import user
 from tests.support.command import invoke
 from tests.support.hostile_names import HOSTILE
@@ -51,15 +52,16 @@ def summary(folder: Path, text: str) -> str:
 
 def test_a_good_run_is_a_sentence_and_a_table(tmp_path: Path) -> None:
     text = summary(tmp_path, written(outcome("alice", ChangeStatus.APPLIED)))
-    assert text.startswith("### ✅ Kafka quotas, apply to `prod`: applied\n\n1 entity written in 3 s, verified on 3 brokers.\n")
-    assert by_github(text).rows[1] == ["alice", "producer", "1\N{NO-BREAK SPACE}KiB/s", "2\N{NO-BREAK SPACE}KiB/s", "written"]
+    assert text.startswith("### Kafka quotas, apply: `prod`\n\n**Applied: 1 entity written in 3 s, verified on 3 brokers.**\n")
+    row = ["user=alice", "producer_byte_rate", "1\N{NO-BREAK SPACE}KiB/s", "2\N{NO-BREAK SPACE}KiB/s", "written"]
+    assert by_github(text).rows[1] == row
     assert "{" not in text
 
 
 def test_a_run_that_guards_refuse_says_how_to_accept_them_in_ci(tmp_path: Path) -> None:
     error = GuardRefusedError("guards need acceptance", guard_ids=("prune", "large-reduction"))
     text = summary(tmp_path, APPLY_SUMMARY.text(failed_apply(error, cluster=PROD, validate_only=False)))
-    assert text.startswith("### ⛔ Kafka quotas, apply to `prod`: refused\n")
+    assert text.startswith("### Kafka quotas, apply: `prod`\n\n**Refused: ")
     assert "To accept `prune`, `large-reduction` for one run instead, start this workflow by hand" in text
     assert "their ids, one a line, into its input `accept`" in text
     assert text.index("Correct the values") < text.index("To accept")
@@ -69,7 +71,7 @@ def test_a_run_that_guards_refuse_says_how_to_accept_them_in_ci(tmp_path: Path) 
 def test_a_run_without_a_connection_names_the_reason(tmp_path: Path) -> None:
     error = UnreachableError("no Kafka broker can be reached at b1:9092")
     text = summary(tmp_path, APPLY_SUMMARY.text(failed_apply(error, cluster=PROD, validate_only=False)))
-    assert "❌ Kafka quotas, apply to `prod`: failed" in text
+    assert "**Failed: " in text
     assert "b1:9092" in text
     assert "input `accept`" not in text
 
@@ -82,8 +84,8 @@ def test_a_strange_name_stays_in_its_cell(name: str, tmp_path: Path) -> None:
 
 def test_rows_without_room_are_counted() -> None:
     report = APPLY_SUMMARY.read(written(*(outcome(f"user-{n}", ChangeStatus.APPLIED) for n in range(500))), name="x")
-    text = apply_markdown(report, "500 entities written", budget=5000)
+    text = view_markdown(apply_summary_view(report, name="x"), budget=5000)
     assert len(text.encode()) <= 5000
     shown = len(by_github(text).rows) - 1
     assert 10 < shown < 500
-    assert f"{500 - shown} more rows are in report.json" in by_github(text).text()
+    assert f"{500 - shown} rows have no room here" in by_github(text).text()

@@ -20,8 +20,7 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_writer import view_html
-from reconciler.render.markdown import BUDGET, render_backtest_markdown
-from reconciler.render.sticky_comment import read_marker
+from reconciler.render.markdown_writer import view_markdown
 from reconciler.render.terminal import plain
 from reconciler.traffic.judging.verdicts import worst_first
 from tests.support.backtest_reports import altered, full, report_of, verdict
@@ -48,7 +47,7 @@ def test_the_document_is_as_its_schema_says() -> None:
 def test_a_document_read_back_makes_the_same_comment() -> None:
     report = full()
     again = BACKTEST.read(BACKTEST.text(report), name="b.json")
-    assert render_backtest_markdown(again) == render_backtest_markdown(report)
+    assert view_markdown(backtest_view(again)) == view_markdown(backtest_view(report))
 
 
 @pytest.mark.parametrize(
@@ -142,10 +141,10 @@ def test_every_output_says_the_same_of_a_judged_a_partly_judged_and_an_unjudged_
     report: BacktestReport, words: str
 ) -> None:
     again = BACKTEST.read(BACKTEST.text(report), name="b.json")
-    comment = render_backtest_markdown(again)
+    comment = view_markdown(backtest_view(again))
     assert plain(backtest_view(report).lines).splitlines()[0] == f"Backtest: {words}"
     assert words in page(view_html(backtest_view(report, page=True))).text()
-    assert words in by_github(render_backtest_markdown(report)).text()
+    assert words in by_github(view_markdown(backtest_view(report))).text()
     assert words in by_github(comment).text()
     for form in ("markdown", "summary"):
         assert words in by_github(written(form, report)).text()
@@ -162,7 +161,7 @@ def test_unjudged_changes_are_listed_with_their_values_and_the_reason() -> None:
     rows = page(view_html(backtest_view(PARTLY, page=True))).rows
     cells = ["user=quiet: producer_byte_rate", "inconclusive", "not set -> 1 MiB/s", "no recorded client uses this quota"]
     assert cells in rows
-    assert words in by_github(render_backtest_markdown(PARTLY)).text()
+    assert cells in by_github(view_markdown(backtest_view(PARTLY))).rows
     assert BACKTEST.write(PARTLY)["unjudged"] == [
         {
             "entity": {"user": "quiet"},
@@ -207,53 +206,28 @@ def test_a_peak_from_whole_seconds_is_called_a_bound_and_an_exact_one_is_not() -
     bound, exact = verdict(peak_bound=PeakBound.UPPER), verdict(user="exact")
     for text in (
         plain(backtest_view(report_of(bound)).lines),
-        render_backtest_markdown(report_of(bound)),
+        view_markdown(backtest_view(report_of(bound))),
         view_html(backtest_view(report_of(bound), page=True)),
     ):
-        assert "at most 48.83 KiB/s" in text.replace("\xa0", " ")
+        assert re.search("(?:at most|\N{LESS-THAN OR EQUAL TO}) 48.83 KiB/s", text.replace("\xa0", " "))
     for text in (
         plain(backtest_view(report_of(exact)).lines),
-        render_backtest_markdown(report_of(exact)),
+        view_markdown(backtest_view(report_of(exact))),
         view_html(backtest_view(report_of(exact), page=True)),
     ):
         assert "48.83 KiB/s" in text.replace("\xa0", " ")
-        assert "at most 48.83" not in text.replace("\xa0", " ")
-
-
-def test_the_comment_begins_with_a_marker_and_the_verdict() -> None:
-    text = render_backtest_markdown(full())
-    marker = read_marker(text)
-    assert marker is not None
-    assert (marker.kind, marker.cluster, marker.digest) == ("backtest", "alice", None)
-    found = by_github(text)
-    assert found.rows[0] == ["", "Entity", "Quota", "Now", "After", "Backtest (8\xa0h, 1 broker)"]
-    assert [row[1] for row in found.rows[1:]] == ["alice", "alice2", "alice3", "calm"]
-    assert [row[5].split(", safe")[0].split(", peak")[0] for row in found.rows[1:]] == [
-        "throttled 15\xa0min\xa0(22\xa0%)",
-        "possible, at\xa0most\xa05\xa0s\xa0(0.1\xa0%)",
-        "inconclusive: nobody knows alice",
-        "clear",
-    ]
-    assert [value for _, key, value in found.attributes if key == "aria-label"] == [
-        "rejected",
-        "possible",
-        "inconclusive",
-        "clear",
-    ]
-    assert "Rejected. Rule 1 fails (alice)" in found.text()
-    assert "alice: blocked" in found.text().splitlines()[0] + found.text().splitlines()[1]
+        assert not re.search("(?:at most|\N{LESS-THAN OR EQUAL TO}) 48.83", text.replace("\xa0", " "))
 
 
 @settings(max_examples=60, deadline=None)
 @given(NAMES, NAMES)
 def test_no_name_means_anything_to_markdown(name: str, client: str) -> None:
-    text = render_backtest_markdown(full(name, client))
-    plain_one = render_backtest_markdown(full("n", "c"))
+    text = view_markdown(backtest_view(full(name, client)))
+    plain_one = view_markdown(backtest_view(full("n", "c")))
     for parser in (by_github, by_markdown_it):
         found, wanted = parser(text), parser(plain_one)
-        assert len(found.comments) == 1
-        assert len(found.rows) == len(wanted.rows)
-        assert {len(row) for row in found.rows} == {6}
+        assert not found.comments
+        assert [len(row) for row in found.rows] == [len(row) for row in wanted.rows]
         assert not {"a", "img", "script", "em", "del", "h1", "input"} & set(found.elements)
         assert "@" not in found.outside("code")
 
@@ -271,13 +245,10 @@ def test_no_name_means_anything_to_a_browser(name: str) -> None:
 
 
 @pytest.mark.bulk
-def test_a_comment_of_many_buckets_drops_whole_rows_and_counts_them() -> None:
+def test_markdown_of_many_quota_groups_drops_whole_rows_and_counts_them() -> None:
     many = [verdict(user=f"user-{n:05}", verdict=Verdict.THROTTLED, seconds_over=5) for n in range(5000)]
     report = dataclasses.replace(full(), verdicts=(full().verdicts[0], *many))
-    text = render_backtest_markdown(report)
-    assert BUDGET // 2 < len(text.encode()) <= BUDGET
-    rows = by_github(text).rows
-    left_out = re.search(r"to stay within the size of a comment: ([\d,]+) of 5,001 changed limits", by_github(text).text())
-    assert left_out is not None
-    assert int(left_out[1].replace(",", "")) == 5001 - sum(row[1] != "Entity" for row in rows)
+    text = view_markdown(backtest_view(report, details=True), budget=50_000)
+    assert len(text.encode()) <= 50_000
+    assert re.search(r"\*\*[\d,]+ rows have no room here\.\*\* `kafka-quotas backtest` prints all of them\.", text)
     assert "Rule 1 fails" in text

@@ -16,11 +16,12 @@ from reconciler.model.effect import OTHER, Effect, KnownAddress, KnownClient, Li
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.render.effects_text import group_sentence
-from reconciler.render.markdown import plan_markdown
+from reconciler.render.markdown_writer import view_markdown
 from reconciler.render.plan_text import plan_view
 from reconciler.render.terminal import plain
 from reconciler.resolution.effects import effects_between
 from tests.builders import client, ip, pair, plan, user
+from tests.support.markdown_views import by_github
 
 SCHEMA = json.loads((Path(__file__).parents[3] / "schemas" / "plan.v1.schema.json").read_text())
 KEY = "producer_byte_rate"
@@ -114,7 +115,7 @@ def test_clients_of_one_cause_are_one_sentence_in_text_markdown_and_document() -
     assert f"  {sentence}\n      user=(any other) client-id=(any other), " in shown
     assert "and 7 more\n" in shown
     assert shown.count("from user=<default>") == 1
-    assert plan_markdown(one).count(sentence) == 1
+    assert by_github(view_markdown(plan_view(one))).text().count(sentence) == 1
     document: Any = PLAN.write(one)
     jsonschema.validate(json.loads(document_text(document)), SCHEMA)
     (group,) = document["effects"]["groups"]

@@ -12,7 +12,7 @@ from reconciler.client.outcomes import JudgedTraffic
 from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Verdict, group_verdicts
 from reconciler.render.backtest_text import backtest_view
 from reconciler.render.html_writer import view_html
-from reconciler.render.markdown import render_backtest_markdown
+from reconciler.render.markdown_writer import view_markdown
 from reconciler.render.over_limit_words import over_text
 from reconciler.render.terminal import plain
 from reconciler.text import percent_text
@@ -28,7 +28,7 @@ def outputs(report: BacktestReport) -> dict[str, str]:
     texts = {
         "terminal": plain(backtest_view(report).lines),
         "details": plain(backtest_view(report, details=True).lines),
-        "comment": render_backtest_markdown(report),
+        "markdown": view_markdown(backtest_view(report)),
         "page": view_html(backtest_view(report, page=True)),
     }
     return {name: text.replace("\N{NO-BREAK SPACE}", " ").replace("&nbsp;", " ") for name, text in texts.items()}
@@ -47,7 +47,7 @@ def test_the_time_that_is_possible_at_most_is_that_of_the_worst_broker_everywher
     report = brokers(Verdict.POSSIBLE, seconds_possible=35)
     for name, text in outputs(report).items():
         assert "at most 35 s (0.1 %)" in text.replace("\N{LESS-THAN OR EQUAL TO}", "at most"), name
-        if name in ("terminal", "comment"):
+        if name in ("terminal", "markdown"):
             assert "11 s" not in text, name
         assert "< 1 %" not in text, name
         assert "&lt; 1 %" not in text, name
@@ -57,7 +57,7 @@ def test_the_time_over_and_the_peak_are_those_of_the_worst_broker_everywhere() -
     report = brokers(Verdict.THROTTLED, seconds_over=2400, seconds_certain=2400, seconds_possible=2400, first=LATER)
     for name, text in outputs(report).items():
         assert "40 min (7.3 %)" in text, name
-        if name != "comment":
+        if name != "markdown":
             assert "7.702 MiB/s" in text, name
 
 

@@ -26,13 +26,19 @@ from reconciler.model import (
     display_name,
     group_verdicts,
 )
-from reconciler.render.backtest_sentences import peak_text, who
-from reconciler.render.markdown_text import code, in_cell, prose
-from reconciler.render.metric_sentences import has_only_metrics
-from reconciler.render.over_limit_words import over_text
-from reconciler.render.plan_sentences import ChangeDirection, direction
-from reconciler.render.repository_links import RepositoryLinks
-from reconciler.render.value_sentences import change_sentences
+from reconciler.render import (
+    ChangeDirection,
+    RepositoryLinks,
+    change_sentences,
+    code,
+    direction,
+    has_only_metrics,
+    in_cell,
+    over_text,
+    peak_text,
+    prose,
+    who,
+)
 from reconciler.text import amount, duration, factor, percent_text, rate
 
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"

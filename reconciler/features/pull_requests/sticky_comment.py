@@ -13,10 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.features.pull_requests.comment_verdict import CommentVerdict
 from reconciler.model import display_name, escaped
-from reconciler.render.comment_verdict import CommentVerdict
-from reconciler.render.markdown_text import NAME_LIMIT, code, fold, prose, shorten, size
-from reconciler.render.repository_links import short_commit, short_digest, web_address
+from reconciler.render import NAME_LIMIT, code, fold, prose, short_commit, short_digest, shorten, size, web_address
 
 _VERSION: Final = 1
 _START: Final = "<!-- kafka-quotas:"
@@ -44,7 +43,7 @@ _STATES: Final = frozenset(state.value for state in CommentState)
 class Marker:
     """What the line states. ``kind`` is ``plan``, ``findings``, ``backtest`` or ``status``; only a plan has a digest.
 
-    A body that is not posted yet has none of the fields from ``label`` on.
+    Content that is not posted yet has none of the fields from ``label`` on.
     """
 
     kind: str
@@ -53,7 +52,7 @@ class Marker:
     empty: bool = False
     """The plan changes nothing and has no findings: no reason for a new comment."""
     verdict: str | None = None
-    """A ``CommentVerdict``; ``None`` in comments of earlier versions, and where only the state is known."""
+    """A ``CommentVerdict``; ``None`` where only the state is known."""
     label: str = ""
     """Distinguishes comments about one cluster, e.g. of two repositories' folders."""
     state: CommentState | None = None
@@ -130,10 +129,8 @@ def _with_posted(marker: Marker, document: Mapping[str, object]) -> Marker | Non
 
 
 LIMIT: Final = 60_000
-"""Bytes of a whole comment. A body takes ``markdown.BUDGET`` of them at most, which leaves room for all that is added here."""
+"""Bytes of a whole comment: more than ``plan_comment.BUDGET``, for all that is added here."""
 
-DATA_START: Final = "<!-- kafka-quotas:data "
-"""How the hidden line begins that carries a plan in a body that is not posted yet."""
 _BEGIN: Final = "<!-- kafka-quotas:content -->"
 _END: Final = "<!-- kafka-quotas:end -->"
 _TITLE: Final = "Kafka quotas"
@@ -243,31 +240,21 @@ def content_for(cluster: str | None, label: str) -> Content:
 
 
 def read_content(text: str) -> Content | None:
-    """The content of a body that a plan or findings made, or of a posted comment; ``None`` for any other text."""
+    """The content of a posted comment; ``None`` for any other text."""
     marker = read_marker(text)
     lines = text.replace("\r\n", "\n").rstrip().split("\n")[1:]
     if marker is None or not lines or not (lines[0].startswith("### ") and _TITLE in lines[0]):
         return None
-    rest = [line for line in lines[1:] if not line.startswith(DATA_START)]
-    if marker.state is None:
-        return Content(marker=marker, lines=tuple(_trimmed(rest)))
+    rest = lines[1:]
     if _BEGIN not in rest or _END not in rest:
         return Content(marker=marker)
     last = len(rest) - 1 - rest[::-1].index(_END)
-    return Content(marker=marker, lines=tuple(_trimmed(rest[rest.index(_BEGIN) + 1 : last])))
-
-
-def hidden_data(text: str) -> str | None:
-    """The data that a body carries, encoded; ``None`` without such a line."""
-    last = text.rstrip().rpartition("\n")[2]
-    return last.removeprefix(DATA_START).removesuffix(_MARKER_END) if last.startswith(DATA_START) else None
+    return Content(marker=marker, lines=trimmed(rest[rest.index(_BEGIN) + 1 : last]))
 
 
 def is_edited(comment: str) -> bool:
     """Whether a posted comment is not what this tool posted. A checksum shows it, which stops accidents, not forgers."""
     marker = read_marker(comment)
-    if marker is not None and marker.state is None and marker.checksum is None:
-        return False  # a body that was posted as it is, without this tool
     return marker is None or marker.checksum != checksum(comment.partition("\n")[2])
 
 
@@ -330,9 +317,10 @@ def _foot(marker: Marker, status: CommentStatus) -> Iterator[str]:
     yield " · ".join(parts)
 
 
-def _trimmed(lines: Sequence[str]) -> Sequence[str]:
+def trimmed(lines: Sequence[str]) -> tuple[str, ...]:
+    """Lines without the empty ones around them."""
     full = [number for number, text_line in enumerate(lines) if text_line.strip()]
-    return lines[full[0] : full[-1] + 1] if full else ()
+    return tuple(lines[full[0] : full[-1] + 1]) if full else ()
 
 
 def checksum(body: str) -> str:

@@ -1,4 +1,4 @@
-"""A plan, a backtest, findings, or a plan with its backtest as one comment: Markdown within a forge's limit on its size.
+"""A plan with its backtest, or findings, as one comment: Markdown within a forge's limit on its size.
 
 The first line is a hidden marker. Then stand one verdict, at most three sentences, and one table; all else is folded. Guards are
 never cut. Of everything else whole rows are, and the comment counts them.
@@ -6,19 +6,14 @@ never cut. Of everything else whole rows are, and the comment counts them.
 
 from __future__ import annotations
 
-import base64
 import datetime
 import itertools
 import re
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reconciler.documents import PLAN
-from reconciler.formats import canonical_bytes
-from reconciler.model import BacktestReport, Finding, Plan, Verdict, escaped
-from reconciler.render.comment_rows import (
+from reconciler.features.pull_requests.comment_rows import (
     HEAD_ROWS,
     ChangeRow,
     RowState,
@@ -29,7 +24,7 @@ from reconciler.render.comment_rows import (
     row_of_staying,
     staying_groups,
 )
-from reconciler.render.comment_sections import (
+from reconciler.features.pull_requests.comment_sections import (
     backtest_section,
     effects_section,
     findings_section,
@@ -38,24 +33,29 @@ from reconciler.render.comment_sections import (
     rules_section,
     withheld_section,
 )
-from reconciler.render.comment_verdict import alert_sentences, history_length, judge_comment
-from reconciler.render.markdown_text import NAME_LIMIT, Section, code, fence, fold, rows_that_fit, shorten, size
-from reconciler.render.markdown_writer import view_markdown
-from reconciler.render.plan_sentences import direction_sentence
-from reconciler.render.repository_links import RepositoryLinks, short_commit, short_digest, web_address
-from reconciler.render.simulation_text import simulation_view
-from reconciler.render.sticky_comment import DATA_START, Marker, comment_heading, marker_line
+from reconciler.features.pull_requests.comment_verdict import alert_sentences, history_length, judge_comment
+from reconciler.features.pull_requests.sticky_comment import Content, Marker, comment_heading, marker_line, trimmed
+from reconciler.model import BacktestReport, Finding, Plan, Verdict, escaped
+from reconciler.render import (
+    NAME_LIMIT,
+    RepositoryLinks,
+    Section,
+    direction_sentence,
+    fence,
+    fold,
+    rows_that_fit,
+    shorten,
+    size,
+    web_address,
+)
 from reconciler.text import count_of
 
 BUDGET: Final = 57_500
 """Bytes of UTF-8. A posted comment has 60,000 at most (GitHub takes 65,536 characters); the rest is for its state."""
 
 FULL_PLAN: Final = "`kafka-quotas plan` prints the whole plan, and its `--out json=FILE` keeps it."
-FULL_BACKTEST: Final = "`kafka-quotas backtest` prints the whole report, and its `--out html=FILE` shows rates over time."
 FULL_FINDINGS: Final = "`kafka-quotas validate` prints all of them."
 
-ROOM_FOR_BACKTEST: Final = 15_000
-"""Bytes that a body leaves free where the plan is too long to be carried: a backtest then has a table of its own."""
 OPEN_ROWS: Final = 12
 """How many rows stand open; more are folded."""
 _LIMITS: Final = (NAME_LIMIT, 400, 100, 40)
@@ -88,39 +88,30 @@ class _Subject:
     today: datetime.date = datetime.date.min
 
 
-def plan_markdown(
+def plan_comment(
     plan: Plan,
     *,
     report: BacktestReport | None = None,
     links: RepositoryLinks | None = None,
     today: datetime.date | None = None,
     budget: int = BUDGET,
-    with_data: bool = False,
-    foot: bool = True,
-) -> str:
+) -> Content:
     """The comment about a plan, and about its backtest, in at most ``budget`` bytes.
 
-    ``today``: from this day on an exception to copy lasts. ``None``: from the day on which the cluster was read. ``with_data``:
-    carry the plan itself, hidden, when that takes less than a third of the room, so that a backtest can be merged into it later;
-    else leave room for one. ``foot``: end with commit and digest.
+    ``today``: from this day on an exception to copy lasts. ``None``: from the day on which the cluster was read.
     """
-    data = plan_data(plan) if with_data else ""
-    if size((data,)) > budget // 3:
-        data, budget = "", budget - ROOM_FOR_BACKTEST
     rows = tuple(change_rows(plan, report))
     subject = _Subject(plan=plan, report=report, findings=plan.findings, rows=rows, today=today or plan.observed.at.date())
     verdict = judge_comment(plan, report, plan.findings, subject.rows)
     shown = (plan.changes, plan.kept, plan.findings, plan.tripped, plan.withheld)
     silent = not any(shown) and not (report is not None and _speaks(report))
     marker = Marker(kind="plan", cluster=plan.cluster.name, digest=plan.digest, empty=silent, verdict=verdict.value)
-    last = tuple(_foot(plan)) if foot else ()
-    text = _composed(subject, marker, links, full=FULL_PLAN, budget=budget - size((data,)), last=last)
-    return f"{text}{data}\n" if data else text
+    return _composed(subject, marker, links, full=FULL_PLAN, budget=budget)
 
 
-def findings_markdown(
+def findings_comment(
     findings: Sequence[Finding], *, cluster: str | None = None, links: RepositoryLinks | None = None, budget: int = BUDGET
-) -> str:
+) -> Content:
     """Findings alone, e.g. of manifests that cannot be planned, in at most ``budget`` bytes."""
     subject = _Subject(findings=tuple(findings))
     verdict = judge_comment(None, None, findings, ())
@@ -128,35 +119,18 @@ def findings_markdown(
     return _composed(subject, marker, links, full=FULL_FINDINGS, budget=budget)
 
 
-def render_backtest_markdown(report: BacktestReport, *, links: RepositoryLinks | None = None, budget: int = BUDGET) -> str:
-    """A backtest alone, in at most ``budget`` bytes; one of moved traffic shows its longest tables in part."""
-    if report.simulation is not None:
-        return view_markdown(simulation_view(report, report.simulation), budget=budget, links=links or RepositoryLinks())
-    subject = _Subject(report=report, rows=tuple(change_rows(None, report)))
-    verdict = judge_comment(None, report, (), subject.rows)
-    marker = Marker(kind="backtest", cluster=report.cluster, digest=None, verdict=verdict.value)
-    return _composed(subject, marker, links, full=FULL_BACKTEST, budget=budget)
-
-
-def plan_data(plan: Plan) -> str:
-    """The plan as one hidden line."""
-    packed = base64.b64encode(zlib.compress(canonical_bytes(PLAN.write(plan)), 9)).decode("ascii")
-    return f"{DATA_START}{packed} -->"
-
-
 def _speaks(report: BacktestReport) -> bool:
     return bool(report.findings or report.unjudged or changed_groups(report))
 
 
-def _composed(
-    subject: _Subject, marker: Marker, links: RepositoryLinks | None, *, full: str, budget: int, last: tuple[str, ...] = ()
-) -> str:
+def _composed(subject: _Subject, marker: Marker, links: RepositoryLinks | None, *, full: str, budget: int) -> Content:
     links = links or RepositoryLinks()
     for limit in _LIMITS:
-        top = (marker_line(marker), comment_heading(marker, limit=limit), "", *_alert(subject, limit), *_counts(subject))
+        top = (*_alert(subject, limit), *_counts(subject))
         guards = guards_section(subject.plan, links, today=subject.today, limit=limit) if subject.plan else ()
         guards += withheld_section(subject.plan, links, limit=limit) if subject.plan else ()
-        room = budget - size(top) - size(guards) - size(last) - size((full,)) - _SENTENCES
+        head = (marker_line(marker), comment_heading(marker, limit=limit), full)
+        room = budget - size((*head, *top, *guards)) - _SENTENCES
         if room >= budget // 2:
             break
     sections = _sections(subject, links, room=room, limit=limit)
@@ -166,8 +140,8 @@ def _composed(
     cut += [f"{section.left_out:,} of {total:,} {what}" for what, total, section in sections if section.left_out]
     sentence = (f"**Left out, to stay within the size of a comment: {', '.join(cut)}.** {full}", "") if cut else ()
     folded = [line for _, _, section in sections for line in section.lines]
-    lines = (*top, *sentence, *tables.opened, *tables.folded, *guards, *folded, *last)
-    return "\n".join(lines).rstrip("\n") + "\n"
+    lines = (*top, *sentence, *tables.opened, *tables.folded, *guards, *folded)
+    return Content(marker=marker, lines=trimmed("\n".join(lines).split("\n")))
 
 
 def _alert(subject: _Subject, limit: int) -> tuple[str, ...]:
@@ -214,17 +188,17 @@ def _sections(subject: _Subject, links: RepositoryLinks, *, room: int, limit: in
     """What is folded below the tables, each with what it is counted in."""
     plan, report = subject.plan, subject.report
     share = room // 4 if plan is not None or report is not None else room
-    shown = [("findings", len(subject.findings), findings_section(subject.findings, links, room=share, limit=limit))]
+    shown = [("findings", len(subject.findings), findings_section(subject.findings, links, room=share))]
     inner: list[tuple[str, int, Section]] = []
     if report is not None:
         staying = staying_groups(report)
         inner.append(("groups over a limit that stays", len(staying), _staying(report, links, room=room // 8, limit=limit)))
-        inner.append(("rules", len(report.rules), rules_section(report, room=room // 6, limit=limit)))
-        facts = backtest_section(report, links, room=room // 8, limit=limit)
+        inner.append(("rules", len(report.rules), rules_section(report, links, room=room // 6)))
+        facts = backtest_section(report, links, room=room // 8)
         inner.append(("facts about the backtest", len(facts.lines) + facts.left_out, facts))
     if plan is not None:
         moves = len(plan.effects.effects) if plan.effects else 0
-        inner.append(("effects", moves, effects_section(plan, room=room // 6)))
+        inner.append(("effects", moves, effects_section(plan, links, room=room // 6)))
         notes = len(plan.notes) + sum(change.note is not None for change in plan.changes)
         inner.append(("notes", notes, notes_section(plan, room=room // 10, limit=limit)))
     subjects = [name for name, document in (("the plan", plan), ("the backtest", report)) if document is not None]
@@ -307,11 +281,6 @@ def _worst(rows: Sequence[ChangeRow]) -> str:
     for row in rows:
         counts[row.state] = counts.get(row.state, 0) + 1
     return ": " + ", ".join(f"{count:,} {state.words}" for state, count in counts.items())
-
-
-def _foot(plan: Plan) -> Iterator[str]:
-    parts = [f"commit {code(short_commit(plan.source.commit), limit=40)}"] if plan.source.commit else []
-    yield " · ".join((*parts, f"digest {code(short_digest(plan.digest))}"))
 
 
 def removal_list(plan: Plan, *, room: int, limit: int) -> Section:

@@ -6,8 +6,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from reconciler.model import BacktestReport, Finding, GroupRows, Plan, Severity, Verdict
-from reconciler.render.comment_rows import (
+from reconciler.features.pull_requests.comment_rows import (
     ChangeRow,
     RowState,
     changed_groups,
@@ -15,8 +14,8 @@ from reconciler.render.comment_rows import (
     long_words,
     over_markdown,
 )
-from reconciler.render.markdown_text import code, prose
-from reconciler.render.plan_sentences import undecided_words
+from reconciler.model import BacktestReport, Finding, GroupRows, Plan, Severity, Verdict
+from reconciler.render import code, prose, undecided_words
 from reconciler.text import count_of, list_some
 
 _MOST_SENTENCES: Final = 3

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from reconciler.documents import Tone, headline
+from reconciler.features.pull_requests.comment_verdict import errors_in
 from reconciler.model import (
     BacktestReport,
     EntityName,
     Finding,
-    Fit,
     GuardResult,
     GuardStatus,
     Plan,
@@ -21,36 +21,27 @@ from reconciler.model import (
     Span,
     display_name,
 )
-from reconciler.render.backtest_sentences import (
-    capacity_words,
-    fit_words,
-    history_words,
-    kept_words,
-    regrouped_words,
-    rule_sentences,
-    unjudged_sentence,
-    unused_words,
-    who,
-)
-from reconciler.render.comment_rows import changed_groups
-from reconciler.render.comment_verdict import errors_in
-from reconciler.render.effects_text import effects_lines
-from reconciler.render.findings_text import counts_sentence
-from reconciler.render.markdown_text import (
-    NAME_LIMIT,
+from reconciler.render import (
+    Block,
+    RepositoryLinks,
     Section,
+    backtest_basis,
+    blocks_markdown,
     code,
+    counts_sentence,
+    effects_lines,
     fence,
+    findings_on_page,
     fold,
     message_markdown,
+    plain,
     prose,
+    read_words,
     rows_that_fit,
-    shorten,
+    rule_lines,
     size,
+    web_address,
 )
-from reconciler.render.plan_sentences import read_words
-from reconciler.render.repository_links import RepositoryLinks, web_address
-from reconciler.render.terminal import plain
 from reconciler.text import count_of, list_some
 
 _EXCEPTION_DAYS: Final = 14
@@ -134,97 +125,61 @@ def _place(set_in: str) -> Span | None:
     return Span(file=match["file"], line=int(match["line"]), column=int(match["column"])) if match else None
 
 
-def findings_section(findings: Sequence[Finding], links: RepositoryLinks, *, room: int, limit: int) -> Section:
+def findings_section(findings: Sequence[Finding], links: RepositoryLinks, *, room: int) -> Section:
     """The worst first; open where there are errors."""
-    if not findings:
-        return Section()
-    ordered = sorted(findings, key=lambda finding: finding.severity.rank)
     title = f"Findings: {counts_sentence(findings)}"
-    opened = errors_in(findings) > 0
-    kept = rows_that_fit((_finding(finding, links, limit) for finding in ordered), room - size(fold(title, (), opened=opened)))
-    return Section(lines=fold(title, kept, opened=opened) if kept else (), left_out=len(ordered) - len(kept))
+    # The signs take their room in the rest.
+    section = _folded(title, findings_on_page(findings), links, room=room * 3 // 4, opened=errors_in(findings) > 0)
+    return Section(lines=tuple(map(_with_sign, section.lines)), left_out=section.left_out)
 
 
-_SEVERITY_SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
+_SIGNS: Final = {Severity.ERROR: "⛔", Severity.WARNING: "⚠️", Severity.INFO: "💬"}
 
 
-def _finding(finding: Finding, links: RepositoryLinks, limit: int) -> str:
-    place = f" {links.place(finding.span, limit=limit)}" if finding.span else ""
-    related = (f". See {links.place(r.span, limit=limit)}: {message_markdown(r.message, limit=limit)}" for r in finding.related)
-    words = message_markdown(finding.message, limit=limit, begins_line=False, place=links.place)
-    if finding.related:
-        words = words.removesuffix(".")
-    sign = _SEVERITY_SIGNS[finding.severity]
-    return f"- {sign} **{finding.severity.value}** {code(finding.id, limit=limit)}{place}: {words}{''.join(related)}"
+def _with_sign(line: str) -> str:
+    """A finding with the sign of its severity before the word."""
+    for severity, sign in _SIGNS.items():
+        line = line.replace(f"- **{severity.value}**", f"- {sign} **{severity.value}**", 1)
+    return line
 
 
-def effects_section(plan: Plan, *, room: int) -> Section:
-    """Nothing when the plan was made without effects; else at most ``room`` bytes, folded unless it is one sentence."""
+def effects_section(plan: Plan, links: RepositoryLinks, *, room: int) -> Section:
+    """Nothing when the plan was made without effects."""
     if plan.effects is None:
         return Section()
-    title, *rows = (shorten(line, NAME_LIMIT) for line in plain(effects_lines(plan.effects, changes=plan.changes)).splitlines())
-    if not rows:
-        return Section(lines=(f"**{prose(title)}**", ""))
-    kept = rows_that_fit(rows, room - size(fold(title, ())) - 2 * size((fence("".join(rows)),)))
-    ticks = fence("\n".join(kept))
-    # A client is a line of its own, its effects are below it and stand further in.
-    left_out = sum(1 for row in rows[len(kept) :] if row.startswith("      "))
-    return Section(lines=fold(title, (f"{ticks}text", *kept, ticks)) if kept else (), left_out=left_out)
+    head, *blocks = effects_lines(plan.effects, changes=plan.changes)
+    title = plain((head,)).strip() or "Effects"
+    return _folded(title, blocks, links, room=room)
 
 
-def rules_section(report: BacktestReport, *, room: int, limit: int) -> Section:
+def rules_section(report: BacktestReport, links: RepositoryLinks, *, room: int) -> Section:
     """The rules of the policy with their results, failed ones first."""
-    if not report.rules:
-        return Section()
     failed = sum(not rule.holds for rule in report.rules)
     title = f"Rules of the backtest: {failed:,} {'fails' if failed == 1 else 'fail'}, {len(report.rules) - failed:,} kept"
-    sentences = sorted(rule_sentences(report.rules), key=lambda pair: pair[1])
-    rows = (f"- {'✅' if holds else '⛔ **Rejected.**'} {prose(_one_stop(words), limit=limit)}" for words, holds in sentences)
-    return _folded(title, rows, total=len(report.rules), room=room)
+    ordered = dataclasses.replace(report, rules=tuple(sorted(report.rules, key=lambda rule: rule.holds)))
+    return _folded(title, rule_lines(ordered), links, room=room)
 
 
-def backtest_section(report: BacktestReport, links: RepositoryLinks, *, room: int, limit: int) -> Section:
+def backtest_section(report: BacktestReport, links: RepositoryLinks, *, room: int) -> Section:
     """What the verdicts rest on, and what else the history shows."""
-    sentences = [*_basis(report), *_further(report)]
-    rows = (
-        f"- {'**Note:** ' if tone is not Tone.GOOD else ''}{prose(_one_stop(words), limit=limit, begins_line=False)}"
-        for words, tone in sentences
-    )
     address = web_address(links.report)
-    whole = (f"- [The whole report]({address})",) if address else ()
-    return _folded("Backtest: history, capacity, assumptions", (*whole, *rows), total=len(sentences) + len(whole), room=room)
+    above = (f"- [The whole report]({address})",) if address else ()
+    return _folded("Backtest: history, capacity, assumptions", backtest_basis(report), links, room=room, above=above)
 
 
-def _one_stop(words: str) -> str:
-    """A sentence with one full stop, whatever text of others it ends with."""
-    return f"{words.rstrip('.')}."
-
-
-def _basis(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
-    yield headline(report)
-    for words, tone in history_words(report.provenance):
-        yield f"{words}.", tone
-    yield "Percentages are shares of the seconds with traffic.", Tone.GOOD
-    if (kept := kept_words(report)) is not None:
-        yield kept, Tone.GOOD
-    for changed_group in changed_groups(report):
-        worst = changed_group.worst
-        for why in (worst.reason, regrouped_words(worst)):
-            if why:
-                yield f"{who(worst.name, undecided=worst.undecided)}, {worst.key}: {why}.", Tone.GOOD
-
-
-def _further(report: BacktestReport) -> Iterator[tuple[str, Tone]]:
-    lists = (
-        [f"Not checked: {unjudged_sentence(change)}." for change in report.unjudged],
-        [f"Capacity: {capacity_words(use)}." for use in report.capacity],
-        [f"{fit_words(fit)}." for kind in (Fit.NEAR, Fit.LOOSE) for fit in report.fits if fit.fit is kind],
-        [f"Not used in this history: {unused_words(quota)}." for quota in report.unused],
-        list(report.notes),
-        [f"Assumed: {assumption}." for assumption in report.provenance.assumptions],
-    )
-    for sentences in lists:
-        yield from ((sentence, Tone.GOOD) for sentence in sentences)
+def _folded(
+    title: str,
+    blocks: Iterable[Block],
+    links: RepositoryLinks,
+    *,
+    room: int,
+    opened: bool = False,
+    above: Sequence[str] = (),
+) -> Section:
+    """Blocks behind a title, or nothing without any."""
+    inner = blocks_markdown(blocks, room=room - size(fold(title, above, opened=opened)), links=links)
+    lines = (*above, *inner.lines)
+    return Section(lines=fold(title, lines, opened=opened) if lines else (), left_out=inner.left_out)
 
 
 def notes_section(plan: Plan, *, room: int, limit: int) -> Section:
@@ -249,8 +204,3 @@ def _facts(plan: Plan, limit: int) -> Iterator[str]:
     if plan.source.commit:
         changed = ", with changes that are not committed" if plan.source.dirty else ""
         yield f"- Manifests of commit {code(plan.source.commit, limit=limit)}{changed}."
-
-
-def _folded(title: str, rows: Iterable[str], *, total: int, room: int) -> Section:
-    kept = rows_that_fit(rows, room - size(fold(title, ())))
-    return Section(lines=fold(title, kept) if kept else (), left_out=total - len(kept))
