@@ -57,7 +57,7 @@ ARGUMENTS = {
     "report": ("report", "quotas", "--current", "now.json", "--out", "page.html"),
     "rules": ("rules", "quotas", "--current", "now.json"),
     "doctor": ("doctor", "quotas"),
-    "comment": ("comment", "plan.json", "--repository", "o/r", "--pull-request", "1"),
+    "comment": ("comment", "plan.json", "--pull-request", "1"),
     "tool clusters": ("tool", "clusters", "quotas"),
     "tool verify-ref": ("tool", "verify-ref", "--branch", "refs/heads/main", "--workflow", "apply.yml", "refs/kept"),
     "explain": ("explain", "prune"),

@@ -81,7 +81,7 @@ def test_a_snapshot_without_brokers_cannot_be_planned(folder: Path) -> None:
 
     assert done.code == 1
     assert "[unknown-brokers]" in done.out
-    assert "quotas.yaml:4" in done.err
+    assert "quotas.yaml:4" in done.out
 
 
 def test_a_total_smaller_than_the_number_of_brokers_is_refused(folder: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_snapshot_has_no_leaders_of_single_topics(folder: Path) -> None:
 
     assert done.code == 1
     assert "[unknown-leaders]" in done.out
-    assert "Snapshots have no leaders by topic: read the live cluster with --bootstrap-server" in " ".join(done.err.split())
+    assert "Snapshots have no leaders by topic: read the live cluster with --bootstrap-server" in " ".join(done.out.split())
 
 
 def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path) -> None:

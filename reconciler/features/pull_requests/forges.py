@@ -59,15 +59,12 @@ def forge_here(environment: Mapping[str, str]) -> Forge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommentTarget:
-    """Where the comment is; what is ``None`` comes from the environment, as the forge sets it in a job."""
+    """Where the comment is. The rest, and what is ``None``, comes from the environment, as the forge sets it in a job."""
 
     environment: Mapping[str, str]
     forge: Forge = Forge.GITHUB
-    repository: str | None = None
     pull_request: int | None = None
-    api_url: str | None = None
     token_file: Path | None = None
-    ca_file: Path | None = None
     author: str | None = None
 
 
@@ -118,15 +115,13 @@ def comment_links(
 def _files(target: CommentTarget, commit: str | None) -> str | None:
     environment = target.environment
     if target.forge is Forge.GITHUB:
-        server, repository = environment.get("GITHUB_SERVER_URL"), target.repository or environment.get("GITHUB_REPOSITORY")
+        server, repository = environment.get("GITHUB_SERVER_URL"), environment.get("GITHUB_REPOSITORY")
         return files_at(server, repository, commit or read_event(environment).commit)
     job = read_job(environment)
-    if target.repository in (None, job.project, job.path) and commit in (None, job.commit):
+    if commit in (None, job.commit):
         return job.files
     server = environment.get("CI_SERVER_URL")
-    project = target.repository or job.path
-    named = project is not None and not project.isdigit()
-    return files_of(f"{server}/{project}" if server and named else None, commit or job.commit)
+    return files_of(f"{server}/{job.path}" if server and job.path else None, commit)
 
 
 def comment_text(
@@ -174,17 +169,17 @@ def post_comment(
 
 def _post_on_github(target: CommentTarget, request: CommentRequest, clock: Clock, patience: float) -> PullRequestOutcome:
     environment = target.environment
-    address = github_address(target.api_url or environment.get("GITHUB_API_URL") or None)
-    given = target.repository or environment.get("GITHUB_REPOSITORY")
+    address = github_address(environment.get("GITHUB_API_URL") or None)
+    given = environment.get("GITHUB_REPOSITORY")
     if not given:
-        raise UsageError("which repository? Give --repository OWNER/NAME, or set GITHUB_REPOSITORY")
+        raise UsageError("the repository is not known. Set GITHUB_REPOSITORY to OWNER/NAME")
     repository = repository_name(given)
     token = github_token(environment, target.token_file)
     event = read_event(environment)
     event = dataclasses.replace(event, pull_request=target.pull_request) if target.pull_request else event
     known = request.status.commit or (None if event.pushed else event.commit)
     status = _in_job(target, request.status, commit=event.commit, link=run_link(environment))
-    api = GitHubApi(address, token, clock=clock, patience=patience, ca_file=target.ca_file)
+    api = GitHubApi(address, token, clock=clock, patience=patience)
     try:
         number = pull_request_of(api, event, repository=repository)
         if number is None:
@@ -202,18 +197,17 @@ def _post_on_github(target: CommentTarget, request: CommentRequest, clock: Clock
 
 def _post_on_gitlab(target: CommentTarget, request: CommentRequest, clock: Clock, patience: float) -> PullRequestOutcome:
     environment = target.environment
-    address = gitlab_address(target.api_url or environment.get("CI_API_V4_URL") or None)
+    address = gitlab_address(environment.get("CI_API_V4_URL") or None)
     job = read_job(environment)
-    given = target.repository or job.project
-    if not given:
-        raise UsageError("which project? Give --repository GROUP/NAME, or set CI_PROJECT_ID")
-    project = project_name(given)
-    shown = target.repository or job.path or project
+    if not job.project:
+        raise UsageError("the project is not known. Set CI_PROJECT_ID to its number or its path, GROUP/NAME")
+    project = project_name(job.project)
+    shown = job.path or project
     token = gitlab_token(environment, target.token_file)
     job = dataclasses.replace(job, merge_request=target.pull_request) if target.pull_request else job
     known = request.status.commit or (None if job.pushed else job.commit)
     status = _in_job(target, request.status, commit=job.commit, link=job.link)
-    ca_file = target.ca_file or (Path(environment["CI_SERVER_TLS_CA_FILE"]) if environment.get("CI_SERVER_TLS_CA_FILE") else None)
+    ca_file = Path(environment["CI_SERVER_TLS_CA_FILE"]) if environment.get("CI_SERVER_TLS_CA_FILE") else None
     api = GitLabApi(address, token, clock=clock, patience=patience, ca_file=ca_file)
     try:
         number = merge_request_of(api, job, project=project)

@@ -303,8 +303,6 @@ def test_a_token_on_the_command_line_is_refused_and_not_repeated(folder, github,
         ("plan.json", "--pull-request", "0"),
         ("plan.json", "--wait", "-1"),
         ("plan.json", "--wait", "nan"),
-        ("plan.json", "--api-url", "http://github.example.org"),
-        ("plan.json", "--repository", "quotas"),
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(folder, github, arguments):

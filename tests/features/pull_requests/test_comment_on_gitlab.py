@@ -131,7 +131,7 @@ def test_the_forge_of_the_job_is_taken_unless_another_is_given(tmp_path):
     with gitlab_server() as gitlab:
         other = comment(tmp_path, "plan.json", "--forge", "github", **job(gitlab.url, GITLAB_TOKEN=TOKEN))
         assert (other.code, gitlab.requests) == (64, [])
-    assert "which repository? Give --repository OWNER/NAME" in other.err
+    assert "the repository is not known. Set GITHUB_REPOSITORY to OWNER/NAME" in other.err
 
 
 def test_a_token_on_the_command_line_is_refused_for_gitlab_too(tmp_path):

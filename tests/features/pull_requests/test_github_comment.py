@@ -60,8 +60,9 @@ def whole(
     **target: object,
 ) -> PullRequestOutcome:
     content = None if text is None else body_content(read_body(text, name="plan.json"), cluster=cluster, label=label)
-    defaults: dict[str, object] = {"repository": REPOSITORY, "pull_request": NUMBER, "api_url": github.url}
-    environment = {"GITHUB_TOKEN": TOKEN, **target.pop("environment", {})}  # type: ignore[dict-item]  # a test names fields as it likes
+    defaults: dict[str, object] = {"pull_request": NUMBER}
+    given = {"GITHUB_TOKEN": TOKEN, "GITHUB_REPOSITORY": REPOSITORY, "GITHUB_API_URL": github.url}
+    environment = {**given, **target.pop("environment", {})}  # type: ignore[dict-item]  # a test names fields as it likes
     return post_comment(
         CommentTarget(environment=environment, **{**defaults, **target}),  # type: ignore[arg-type]  # the same
         content,
@@ -406,5 +407,5 @@ def test_more_than_one_pull_request_is_for_the_user_to_tell(github, tmp_path):
 def test_without_a_word_about_the_pull_request_the_user_is_asked(github):
     with pytest.raises(UsageError, match="which pull request"):
         whole(github, body(), pull_request=None)
-    with pytest.raises(UsageError, match="which repository"):
-        whole(github, body(), repository=None)
+    with pytest.raises(UsageError, match="the repository is not known"):
+        whole(github, body(), environment={"GITHUB_REPOSITORY": ""})

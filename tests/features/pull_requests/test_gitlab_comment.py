@@ -151,9 +151,7 @@ def test_requests_go_to_the_project_of_the_merge_request_with_the_token_in_its_h
 def test_a_path_of_a_project_is_one_part_of_the_address(gitlab):
     where = CommentTarget(
         forge=Forge.GITLAB,
-        environment={"GITLAB_TOKEN": TOKEN},
-        api_url=gitlab.url,
-        repository=PROJECT,
+        environment={"GITLAB_TOKEN": TOKEN, "CI_API_V4_URL": gitlab.url, "CI_PROJECT_ID": PROJECT},
         pull_request=NUMBER,
     )
     assert whole(where, body()).repository == PROJECT
@@ -251,7 +249,7 @@ def test_two_merged_requests_of_one_commit_are_for_the_user_to_choose(gitlab):
 @pytest.mark.parametrize(
     ("missing", "expected"),
     [
-        ({"CI_PROJECT_ID": ""}, "which project"),
+        ({"CI_PROJECT_ID": ""}, "the project is not known"),
         ({"CI_MERGE_REQUEST_IID": ""}, "which merge request"),
         ({"GITLAB_TOKEN": ""}, "GITLAB_TOKEN has no token"),
         ({"CI_PROJECT_ID": "a b"}, "GROUP/NAME or its number"),
