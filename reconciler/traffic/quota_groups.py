@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import timed_event
-from reconciler.model import BucketVerdict, Form, Provenance, Verdict
+from reconciler.model import BucketVerdict, Form, Provenance
 from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.findings import UnkeptLimits
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, group_series, groups_before
 from reconciler.traffic.judging.mutations import targets_of_account
-from reconciler.traffic.judging.uncharged import add_night, unplaced_targets, withhold_clear
+from reconciler.traffic.judging.uncharged import withhold_clear
 from reconciler.traffic.judging.verdicts import enrich_verdicts, is_changed, request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import LONGEST_PROVEN_S, proves
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.traffic_source import GroupJudge, NightJudge, ReplayJudge
+from reconciler.traffic.traffic_source import GroupJudge, ReplayJudge
 
 _log: Final = logging.getLogger(__name__)
 
@@ -77,21 +77,7 @@ class QuotaGroups:
         if mutations:
             verdicts |= source.mutations(grouping, mutations, question.broker.controller_window)
         verdicts = withhold_clear(verdicts, wanted, source.series, grouping)
-        verdicts |= self._of_night(verdicts, window)
         return {target: verdict for target, verdict in verdicts.items() if target not in self.accounted_twice}
-
-    def _of_night(self, verdicts: Mapping[int, BucketVerdict], window: Window) -> dict[int, BucketVerdict]:
-        """Those groups that are throttled in the night of a clock change, whichever hour its lines are of."""
-        source, grouping = self._source, self.grouping
-        groups = {target for target in unplaced_targets(source.series, grouping) if target in verdicts}
-        if not groups or not isinstance(source, NightJudge) or not proves(window):
-            return {}
-        night = seconds_verdicts(source.night(grouping, groups, window), source.series, grouping, window, stated=True)
-        return {
-            target: add_night(verdicts[target], verdict)
-            for target, verdict in night.items()
-            if verdict.verdict is Verdict.THROTTLED and verdicts[target].verdict is not Verdict.THROTTLED
-        }
 
     def _touched(self) -> set[int]:
         """The groups of what changes; without known earlier quotas, of everything that is limited."""

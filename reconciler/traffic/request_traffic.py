@@ -75,12 +75,10 @@ from reconciler.traffic.sources.log_evidence import (
     usual_step,
 )
 from reconciler.traffic.sources.normal_form import (
-    CHARGED,
     DUPLICATE,
     IDENTITY_COLUMNS,
     OF_METRICS,
     SECOND_SUM,
-    UNCLEAR_TIME,
     UNREADABLE,
     charge_second_sums,
 )
@@ -176,13 +174,6 @@ class SecondsTraffic:
             columns=NEEDED,
             send_sums=functools.partial(keyed_sums, groups=index),
         )
-
-    def night(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """As ``NightJudge.night``."""
-        index, expected = self._index(grouping, groups)
-        rows = self._rows.map(charge_night, NEEDED)
-        send = functools.partial(keyed_seconds, groups=index)
-        return judge_seconds(rows, send, expected, grouping.groups, window, columns=NEEDED)
 
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         """As ``GroupJudge.mutations``, topic by topic."""
@@ -390,16 +381,6 @@ def open_rows(
         rows.close()
         raise
     return (SecondsTraffic if has_sums else RequestTraffic)(rows, source=source, files=files, columns=columns, counted=counted)
-
-
-def charge_night(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of the night of a clock change alone, as charged ones of half their amounts."""
-    for batch in batches:
-        night = batch.filter(pc.equal(batch.column("status").cast(pa.string()), UNCLEAR_TIME))
-        columns = dict(zip(night.schema.names, night.columns, strict=True))
-        columns["status"] = pa.repeat(CHARGED, night.num_rows)
-        columns |= {name: pc.divide(columns[name], 2) for name in ("records", "overhead")}
-        yield pa.RecordBatch.from_pydict(columns)
 
 
 def charge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

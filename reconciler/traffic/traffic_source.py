@@ -123,15 +123,6 @@ class GroupJudge(Protocol):
 
 
 @runtime_checkable
-class NightJudge(GroupJudge, Protocol):
-    """The same where lines of the night of a clock change are there with their amounts."""
-
-    def night(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, GroupVerdict]:
-        """Bounds as those of ``by_seconds`` from half of each such amount: one of its two hours has at least as much."""
-        ...
-
-
-@runtime_checkable
 class ReplayJudge(GroupJudge, Protocol):
     """The same where every single request is known."""
 

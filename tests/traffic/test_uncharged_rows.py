@@ -38,39 +38,23 @@ def judged(command: Command, work: Path, *arguments: str) -> dict[str, dict[str,
     return {row["bucket"]["user"]: row for row in rows if row["key"] == "producer_byte_rate"}
 
 
-OVER = "lines of the night of the clock change are over the limit, whichever of the two hours they are of"
-
-
 def words_of_night(lines: str) -> str:
     return f"{lines} of the night of the clock change not judged, since the local time occurs twice or never"
 
 
 @pytest.mark.parametrize("more", [(), ("--exact",)])
-def test_lines_of_the_night_convict_or_leave_only_their_groups_inconclusive(tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_lines_of_the_night_leave_only_their_groups_inconclusive(tmp_path: Path, more: tuple[str, ...]) -> None:
     night_log(tmp_path)
     rows = judged(invoke, tmp_path, "--traffic", "1=kafka-request.log", "--log-timezone", "Europe/Berlin", *more)
     found = {user: (row["verdict"], row["reason"], row["uncharged"]) for user, row in rows.items()}
     assert found == {
-        "alice": ("throttled", OVER, 120),
+        "alice": ("inconclusive", words_of_night("120 lines"), 120),
         "bob": ("clear", None, 0),
         "carol": ("inconclusive", words_of_night("31 lines"), 31),
         "dave": ("inconclusive", words_of_night("1 line"), 1),
     }  # fmt: skip
     assert rows["bob"]["safe"] > 0
     assert {rows[user][value] for user in ("alice", "carol", "dave") for value in ("safe", "recommended")} == {None}
-    assert 0 < rows["alice"]["seconds_certain"] <= rows["alice"]["active_seconds"] == 120
-
-
-def test_two_hours_of_two_thirds_of_the_limit_are_not_one_hour_over_it(tmp_path: Path) -> None:
-    sent = [(at, 10_000) for at in NIGHT for _ in range(2)]
-    lines = [line(at=at, request=produce_request(size), correlation_id=number) for number, (at, size) in enumerate(sent)]
-    lines += [line(at=at, principal="User:bob", correlation_id=number) for number, at in enumerate(MORNING)]
-    (tmp_path / "kafka-request.log").write_text("\n".join(lines) + "\n", "utf-8")
-    (tmp_path / "quotas.yaml").write_text(MANIFEST, "utf-8")
-    rows = judged(invoke, tmp_path, "--traffic", "1=kafka-request.log", "--log-timezone", "Europe/Berlin")
-    assert rows["alice"]["verdict"] == "inconclusive"
-    rows = judged(invoke, tmp_path, "--traffic", "1=kafka-request.log")
-    assert rows["alice"]["verdict"] == "throttled", "the same lines in one hour"
 
 
 def test_totals_of_a_folder_know_the_lines_of_the_night(tmp_path: Path) -> None:
@@ -93,7 +77,7 @@ def test_on_spark_in_shards_and_from_days_they_are_known_as_well(tmp_path: Path,
     (tmp_path / "kafka-request.log").rename(tmp_path / "logs" / "kafka-request.log")
     local = ("--log-timezone", "Europe/Berlin", "--master", "local[2]")
     here = judged(warm_command, tmp_path, "--traffic", "1=logs", *local)
-    assert [row["verdict"] for row in here.values()] == ["throttled", "inconclusive", "inconclusive", "clear"]
+    assert sorted(row["verdict"] for row in here.values()) == ["clear", *["inconclusive"] * 3]
     in_shards = judged(warm_command, tmp_path, "--traffic", "1=logs", *local, "--out", "parquet=verdicts")
     assert {user: row["verdict"] for user, row in in_shards.items()} == {
         "alice": "inconclusive", "bob": "clear", "carol": "inconclusive", "dave": "inconclusive",
@@ -102,5 +86,5 @@ def test_on_spark_in_shards_and_from_days_they_are_known_as_well(tmp_path: Path,
     assert done.code == 0, done.err
     of_days = judged(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/lake", "--master", "local[2]")
     assert {user: (row["verdict"], row["uncharged"]) for user, row in of_days.items()} == {
-        "alice": ("throttled", 120), "bob": ("clear", 0), "carol": ("inconclusive", 31), "dave": ("inconclusive", 1),
+        "alice": ("inconclusive", 120), "bob": ("clear", 0), "carol": ("inconclusive", 31), "dave": ("inconclusive", 1),
     }  # fmt: skip

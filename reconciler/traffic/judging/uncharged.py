@@ -14,7 +14,6 @@ from reconciler.model import BucketVerdict, PeakBound, PeakRate, RecordedGroup, 
 from reconciler.text import count_of
 from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.verdicts import target_fields, target_members
-from reconciler.traffic.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,35 +83,4 @@ def _without_charges(index: int, uncharged: Uncharged, series: Sequence[Series],
         recorded=RecordedGroup(members=target_members(index, series, grouping), uncharged=uncharged.rows),
         over=SecondsOver(),
         peak=PeakRate(bound=PeakBound.LOWER),
-    )
-
-
-def unplaced_targets(series: Sequence[Series], grouping: Grouping) -> set[int]:
-    """The targets that have lines of the night of a clock change. Not those of mutations: half of a topic proves nothing."""
-    return {
-        grouping.target_of_series[index]
-        for index, client in enumerate(series)
-        if client.unplaced and client.kind is not Kind.MUTATION
-    }
-
-
-def add_night(verdict: BucketVerdict, night: BucketVerdict) -> BucketVerdict:
-    """A row with what that night proves. ``night``: throttled by half of each amount, so the whole is at most twice as much."""
-    of_day, of_night = verdict.over, night.over
-    longest = of_day if of_day.longest_s >= of_night.longest_s else of_night
-    return replace(
-        verdict,
-        verdict=Verdict.THROTTLED,
-        reason="lines of the night of the clock change are over the limit, whichever of the two hours they are of",
-        over=SecondsOver(
-            active=of_day.active + of_night.active,
-            certain=of_day.certain + of_night.certain,
-            seconds=of_day.seconds + of_night.certain,
-            possible=of_day.possible + of_night.possible,
-            before=of_day.before,
-            first=of_day.first or of_night.first,
-            longest_s=longest.longest_s,
-            longest_from=longest.longest_from,
-        ),
-        peak=replace(verdict.peak, rate=max(verdict.peak.rate, 2 * night.peak.rate), bound=PeakBound.UPPER),
     )
