@@ -1,7 +1,8 @@
 """What features add to the core. A feature is one folder of ``reconciler.features``, and its ``hooks.py`` lists what it adds.
 
 The core asks here and imports no feature. A ``hooks.py`` imports nothing but this module and names the rest as ``module:name``,
-so that a command which uses no feature loads none. Without its folder, a feature is not there.
+so that a command which uses no feature loads none. Without its folder, a feature is not there, and neither is one that lists it
+in ``NEEDS``: the features that it imports.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ class Command(NamedTuple):
 def added(kind: str) -> Iterator[Any]:
     """What the features list under this name in ``hooks.py``, such as ``COMMANDS``; features by name.
 
-    ``SOURCES`` has classes of traffic, as ``traffic.traffic_files.Traffic``, each as ``module:name``.
+    ``SOURCES`` has classes of traffic, as ``traffic.traffic_files.Traffic``. ``SAMPLE_SERVERS`` has functions that fetch samples,
+    as ``workflows.metrics_server.fetch_from_server``. Each is ``module:name``.
     """
     for feature in _features():
         yield from getattr(feature, kind, ())
@@ -87,4 +89,5 @@ def _features() -> tuple[ModuleType, ...]:
     except ModuleNotFoundError:
         return ()
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    return tuple(importlib.import_module(f"reconciler.features.{name}.hooks") for name in names)
+    features = {name: importlib.import_module(f"reconciler.features.{name}.hooks") for name in names}
+    return tuple(feature for feature in features.values() if features.keys() >= set(getattr(feature, "NEEDS", ())))

@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.integrations.exporter_page import PAGE_PREFIX, ExporterPage, PageRead, PageSeries
-    from reconciler.integrations.prometheus_api import (
-        SCHEME_PREFIX,
-        HttpLogin,
-        PrometheusApi,
-        TooManySamplesError,
-        basic_auth,
-    )
     from reconciler.integrations.prometheus_metrics import LabelValues, MetricsOfClusters, RunMetrics
     from reconciler.integrations.transport import Answer, ApiAddress, Http, NoAnswerError, Token, api_address, read_token
     from reconciler.integrations.webhook import post_to_webhook

@@ -79,16 +79,23 @@ if TYPE_CHECKING:
         unread_lines,
     )
     from reconciler.traffic.judging.grouping import BrokerRule, Series
-    from reconciler.traffic.kernels.sampled_rate import Era, Window
+    from reconciler.traffic.kernels.sampled_rate import Era, Integers, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
-    from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
-    from reconciler.traffic.metric_servers import foreign_page, foreign_selector, series_text
-    from reconciler.traffic.metric_targets import MetricTargets, ScrapeTarget
     from reconciler.traffic.moved_traffic import move_traffic
     from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.provenance import recorded_coverage
-    from reconciler.traffic.recorded_folder import PageColumns, RecordedFolder, Retention, ScrapedRows
+    from reconciler.traffic.recording_gaps import GAP_FILES
     from reconciler.traffic.relocation import TrafficMoves
+    from reconciler.traffic.sample_parquet import (
+        MOST_INTERVAL_MS,
+        UNKNOWN,
+        SampledClients,
+        SampleRows,
+        SampleTotals,
+        join_rows,
+        open_samples,
+        sample_table,
+    )
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
@@ -100,7 +107,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.log_files import split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
-    from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError, read_answer
     from reconciler.traffic.sources.metric_layouts import (
         Layout,
         Measure,
@@ -109,10 +115,13 @@ if TYPE_CHECKING:
         SeriesReader,
         Unattributed,
         broker_of,
+        is_identity_label,
+        layout_of,
         names_to_read,
         read_series,
         selector_of,
     )
+    from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, MOST_AMOUNT, OF_METRICS
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.recorder_files import unclosed_files
     from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations

@@ -64,13 +64,6 @@ if TYPE_CHECKING:
         require_free,
         write_files,
     )
-    from reconciler.workflows.exporters import (
-        ExporterTarget,
-        exporter_rules,
-        exporter_targets,
-        open_page,
-        series_reader,
-    )
     from reconciler.workflows.expose import EXPOSED_KEYS, exposing_request, exposure_notes, require_exposable
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, repository_around, source_of
@@ -83,6 +76,14 @@ if TYPE_CHECKING:
         load_manifests,
         stop_on,
     )
+    from reconciler.workflows.metrics_server import (
+        SCHEME_PREFIX,
+        FetchedSamples,
+        PrometheusRequest,
+        configured_server,
+        is_prometheus,
+        prometheus_address,
+    )
     from reconciler.workflows.notify import (
         notification_of_drift,
         notification_of_error,
@@ -91,15 +92,6 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.owners import unread_owners
     from reconciler.workflows.plan import Checker, Extras, make_plan
-    from reconciler.workflows.prometheus_login import ReadFile, read_login
-    from reconciler.workflows.prometheus_reading import Piece, PieceReader
-    from reconciler.workflows.prometheus_traffic import (
-        PrometheusRequest,
-        configured_server,
-        is_prometheus,
-        prometheus_address,
-        trusted_reader,
-    )
     from reconciler.workflows.propose import ManifestFiles, write_revisions
     from reconciler.workflows.reconcile import Observation, observe, write_observed
     from reconciler.workflows.references import References

@@ -39,7 +39,7 @@ from reconciler.text import shown_part
 from reconciler.workflows.broker_model import broker_model, release
 from reconciler.workflows.callback_leaders import leader_notes
 from reconciler.workflows.expiries import judged_notes
-from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus, require_samples, trusted_reader
+from reconciler.workflows.metrics_server import PrometheusRequest, fetch_from_server, require_samples
 from reconciler.workflows.traffic_inputs import metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.units import divide_totals
@@ -328,7 +328,7 @@ def fetch_samples(
     """The options with pages of samples in place of a Prometheus server, and what to know about the samples.
 
     Options that name no server stay as they are. Names of the proposal's entities are looked up among the series. Raises as
-    ``fetch_prometheus``, and ``UsageError`` for a mapping of files.
+    ``fetch_from_server``, and ``UsageError`` for a mapping of files.
     """
     if options.prometheus is None:
         return options, tuple(_unclosed_notes(options.traffic))
@@ -338,11 +338,11 @@ def fetch_samples(
     if options.prometheus.names is not None:
         names |= options.prometheus.names
     request = replace(options.prometheus, names=names, rules=rules)
-    pages = fetch_prometheus(
+    pages = fetch_from_server(
         request,
         now=datetime.datetime.now(datetime.UTC),
         progress=progress,
-        read_file=trusted_reader(proposal.trusted),
+        trusted=proposal.trusted,
     )
     require_samples(pages, request)
     return replace(options, traffic=tuple(map(str, pages.files)), between=pages.between, mapping=None), pages.notes

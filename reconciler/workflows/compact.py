@@ -13,7 +13,7 @@ from reconciler.errors import UsageError
 from reconciler.model import Message
 from reconciler.ports import Progress
 from reconciler.text import list_some
-from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
+from reconciler.workflows.metrics_server import PrometheusRequest, fetch_from_server
 from reconciler.workflows.traffic_inputs import metric_rules, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _pages(options: CompactOptions, request: PrometheusRequest, progress: Progre
     rules = metric_rules(read_trusted_mapping(options.mapping, None), what="a Prometheus server")
     names = read_client_names(options.known_clients)
     request = replace(request, store=Path(options.folder), names=names, rules=rules)
-    pages = fetch_prometheus(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
+    pages = fetch_from_server(request, now=datetime.datetime.now(datetime.UTC), progress=progress)
     return CompactResult(
         compacted=tuple(map(str, pages.pages_read)),
         known=tuple(str(file) for file in pages.files if file not in pages.pages_read),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.features.prometheus import foreign_page
 from reconciler.model.entity import Entity
-from reconciler.traffic import foreign_page
 from tests.support.command import Done, invoke
 from tests.support.manifests import snapshot
 from tests.support.metrics_exporter import served

@@ -72,18 +72,24 @@ def listed(package: Path) -> set[str]:
     return {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ") and line[2:3].isalpha()}
 
 
-def test_no_feature_imports_another() -> None:
+def needs(feature: str) -> tuple[str, ...]:
+    """The features that a feature names."""
+    return tuple(getattr(importlib.import_module(f"reconciler.features.{feature}.hooks"), "NEEDS", ()))
+
+
+def test_a_feature_imports_only_features_that_it_names() -> None:
     graph = grimp.build_graph("reconciler", exclude_type_checking_imports=True)
     of = {module: name for name in FEATURES for module in graph.find_descendants(f"reconciler.features.{name}")}
     crossing = [
         (importer, module)
         for module, name in of.items()
         for importer in graph.find_modules_that_directly_import(module)
-        if of.get(importer, name) != name
+        if (own := of.get(importer, name)) != name and name not in needs(own)
     ]
 
     assert len(of) > len(FEATURES)
     assert crossing == []
+    assert not any(needs(other) for name in FEATURES for other in needs(name)), "features stand on the core, or on one of these"
 
 
 def test_plans_are_made_without_any_feature(package: Path, manifests: Path) -> None:
@@ -102,7 +108,9 @@ def test_plans_are_made_without_any_feature(package: Path, manifests: Path) -> N
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_feature_goes_and_comes_with_its_folder(feature: str, package: Path, manifests: Path) -> None:
     before = listed(package)
-    commands = getattr(importlib.import_module(f"reconciler.features.{feature}.hooks"), "COMMANDS", ())
+    gone = [name for name in FEATURES if name == feature or feature in needs(name)]
+    hooks = [importlib.import_module(f"reconciler.features.{name}.hooks") for name in gone]
+    commands = (command for module in hooks for command in getattr(module, "COMMANDS", ()))
     own = {command.name for command in commands if " " not in command.name}  # not the actions of a command
     folder = package / "reconciler/features" / feature
     away = folder.rename(package / feature)

@@ -6,6 +6,8 @@ from typing import Final
 
 from reconciler.hooks import Command, CommandExamples, CommandGroup
 
+NEEDS: Final = ("prometheus",)
+
 COMMANDS: Final = (
     Command(
         name="why",

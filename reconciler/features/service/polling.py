@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
-    from reconciler.integrations import ExporterPage, PageRead
-    from reconciler.traffic import PageColumns, ScrapedRows
+    from reconciler.features.prometheus import ExporterPage, PageColumns, PageRead, ScrapedRows
 
 _CLOCK_JUMP_S: Final = 1.0
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
+from reconciler.features.prometheus import ExporterTarget, exporter_rules, open_page, read_login, series_reader
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
 from reconciler.features.service.polling import Poller, ScrapeGap
 from reconciler.features.service.signal_requests import SignalRequests
@@ -26,10 +27,9 @@ from reconciler.files import append_line
 from reconciler.formats import moment_to_json
 from reconciler.logs import Datum
 from reconciler.ports import Clock
-from reconciler.workflows import ExporterTarget, exporter_rules, open_page, read_login, series_reader
 
 if TYPE_CHECKING:
-    from reconciler.traffic import RecordedFolder, ScrapedRows
+    from reconciler.features.prometheus import RecordedFolder, ScrapedRows
 
 _LOOK_S: Final = 1.0
 _LAST_SCRAPE_S: Final = 2.0
@@ -106,7 +106,8 @@ def run_recorder(settings: RecordSettings, stream: TextIO, *, clock: Clock) -> R
     Raises ``LockedError`` when another recorder has the folder, ``UsageError`` for a login or a file of clients that cannot be
     used, ``FileAccessError`` for a folder that cannot be made, and ``TrafficError`` when the time is over and no page was read.
     """
-    from reconciler.traffic import RecordedFolder, require_arrow
+    from reconciler.features.prometheus import RecordedFolder
+    from reconciler.traffic import require_arrow
 
     require_arrow()
     log = Log(stream, settings.log_format, clock=clock, least=logging.WARNING if settings.quiet else logging.NOTSET)
@@ -134,7 +135,7 @@ def run_recorder(settings: RecordSettings, stream: TextIO, *, clock: Clock) -> R
 
 class _Recorder:
     def __init__(self, settings: RecordSettings, folder: RecordedFolder, log: Log, clock: Clock) -> None:
-        from reconciler.traffic import PageColumns, Retention
+        from reconciler.features.prometheus import PageColumns, Retention
 
         self._settings, self._folder, self._log, self._clock = settings, folder, log, clock
         self._waiting = _UnwrittenRows()
@@ -320,7 +321,7 @@ class _Recorder:
 
     def _note_unknown(self) -> None:
         """Name the first series of each reason whose client is not known. Later ones are counted."""
-        from reconciler.traffic import foreign_page, series_text
+        from reconciler.features.prometheus import foreign_page, series_text
 
         for broker, poller in self._pollers.items():
             foreign = foreign_page(poller.page.address, poller.others)

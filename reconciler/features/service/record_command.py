@@ -91,8 +91,9 @@ def run(args: RecordArguments) -> Result:
     """Record until a signal or ``--duration``: 0, 130 after SIGINT, 4 when rows were lost to a full disk."""
     import signal
 
+    from reconciler.features.prometheus import exporter_targets
     from reconciler.features.service import LogFormat, RecordSettings, run_recorder
-    from reconciler.workflows import SystemClock, exporter_targets
+    from reconciler.workflows import SystemClock
 
     _check(args)
     settings = RecordSettings(

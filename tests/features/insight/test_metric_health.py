@@ -13,8 +13,8 @@ import numpy as np
 from reconciler.features.insight.doctor.metric_health import HealthQuestion, examine_metrics
 from reconciler.features.insight.doctor.metric_repairs import rule_order_repair
 from reconciler.features.insight.doctor.traffic_health import TRAFFIC_RULES, TrafficHealth
+from reconciler.features.prometheus.metric_targets import MetricTargets
 from reconciler.model import DEFAULT, Entity, Finding
-from reconciler.traffic.metric_targets import MetricTargets
 from reconciler.traffic.sources.client_names import ClientNames
 from reconciler.traffic.sources.metric_layouts import SeriesReader
 

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.integrations import PageSeries
-from reconciler.traffic import PageColumns, RecordedFolder
+from reconciler.features.prometheus import PageColumns, PageSeries, RecordedFolder
 from tests.support.bad_servers import refusing_port
 from tests.support.command import run
 from tests.support.manifests import cluster, quotas, snapshot

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reconciler.features.prometheus import ExporterPage, PageColumns, RecordedFolder, Retention
+from reconciler.features.prometheus.exporter_page import PageSeries
+from reconciler.features.prometheus.recorded_folder import UnknownSeries
 from reconciler.features.service.polling import Poller, ScrapeGap
-from reconciler.integrations import ExporterPage
-from reconciler.integrations.exporter_page import PageSeries
-from reconciler.traffic import PageColumns, RecordedFolder, Retention, Unattributed
-from reconciler.traffic.recorded_folder import UnknownSeries
+from reconciler.traffic import Unattributed
 from tests.support.metrics_exporter import served
 from tests.support.polling import wait_until
 

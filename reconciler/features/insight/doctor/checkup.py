@@ -17,7 +17,7 @@ from reconciler.errors import MissingDependencyError, ReconcilerError
 from reconciler.features.insight.doctor.checks import CheckStatus, Checkup, DoctorCheck
 from reconciler.features.insight.doctor.cluster_checks import ClusterChecks, skip_cluster_checks
 from reconciler.features.insight.doctor.source_health import DoctorRequest, examine_traffic
-from reconciler.integrations import HttpLogin, PrometheusApi
+from reconciler.features.prometheus import HttpLogin, PrometheusApi, read_login
 from reconciler.java import find_java
 from reconciler.model import ClusterSpec, MetricServer, Severity, display_name, escaped
 from reconciler.ports import Progress
@@ -29,7 +29,6 @@ from reconciler.workflows import (
     chosen_cluster,
     configured_server,
     load_manifests,
-    read_login,
     validate_loaded,
 )
 

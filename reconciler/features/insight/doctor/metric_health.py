@@ -18,20 +18,11 @@ from reconciler.features.insight.doctor.traffic_health import (
     TrafficRepair,
     UnattributedSeries,
 )
+from reconciler.features.prometheus import MetricTargets, ScrapeTarget, foreign_page, series_text
 from reconciler.model import Entity, Finding, Message, Severity, compose, escaped, name_part
 from reconciler.resolution import overridden_by_default_pair
 from reconciler.text import count_of, duration, list_some
-from reconciler.traffic import (
-    KEY_OF_KIND,
-    Kind,
-    Layout,
-    Measure,
-    MetricTargets,
-    ScrapeTarget,
-    Unattributed,
-    foreign_page,
-    series_text,
-)
+from reconciler.traffic import KEY_OF_KIND, Kind, Layout, Measure, Unattributed
 
 _CLIENT_KINDS: Final = (Kind.PRODUCE, Kind.FETCH, Kind.REQUEST, Kind.MUTATION)
 _WINDOW_S: Final = 11

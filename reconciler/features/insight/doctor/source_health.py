@@ -11,25 +11,15 @@ from typing import TYPE_CHECKING, Final
 from reconciler.errors import TrafficError, UsageError
 from reconciler.features.insight.doctor.traffic_health import SourceForm, TrafficHealth
 from reconciler.features.insight.headroom.rate_sources import is_page, split_page
-from reconciler.integrations import HttpLogin, PrometheusApi
+from reconciler.features.prometheus import HttpLogin, Piece, PieceReader, PrometheusApi, open_page, read_login, trusted_reader
 from reconciler.model import CurrentState, Entity
 from reconciler.ports import Progress
 from reconciler.text import list_some
-from reconciler.workflows import (
-    Piece,
-    PieceReader,
-    TrustedTree,
-    metric_rules,
-    names_of,
-    open_page,
-    read_client_names,
-    read_login,
-    read_trusted_mapping,
-    trusted_reader,
-)
+from reconciler.workflows import TrustedTree, metric_rules, names_of, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
-    from reconciler.traffic import ClientNames, MetricRule, MetricTargets
+    from reconciler.features.prometheus import MetricTargets
+    from reconciler.traffic import ClientNames, MetricRule
     from reconciler.workflows import Intent, PrometheusRequest
 
 _MOST_JOBS: Final = 50
@@ -100,7 +90,8 @@ def _examine_server(
     request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress | None
 ) -> TrafficHealth:
     from reconciler.features.insight.doctor.metric_health import HealthQuestion, examine_metrics
-    from reconciler.traffic import MetricTargets, SeriesReader, selector_of
+    from reconciler.features.prometheus import MetricTargets
+    from reconciler.traffic import SeriesReader, selector_of
 
     until = min(server.until, now)
     if until <= server.since:
@@ -137,7 +128,7 @@ def _examine_server(
 
 def _other_names(api: PrometheusApi, until: datetime.datetime) -> tuple[str, ...]:
     """Names of metrics of other programs, of the last minutes."""
-    from reconciler.traffic import AnswerReader, foreign_selector
+    from reconciler.features.prometheus import AnswerReader, foreign_selector
 
     answer = AnswerReader().read(api.range_samples(foreign_selector(), end_s=until.timestamp(), length_s=_RECENT_S))
     return tuple(dict.fromkeys(series.label_values().get("__name__", "") for series in answer.series))
@@ -146,7 +137,8 @@ def _other_names(api: PrometheusApi, until: datetime.datetime) -> tuple[str, ...
 def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHealth:
     """Each page once: there is neither an interval nor a gap to see."""
     from reconciler.features.insight.doctor.metric_health import HealthQuestion, examine_metrics
-    from reconciler.traffic import MetricTargets, SeriesReader
+    from reconciler.features.prometheus import MetricTargets
+    from reconciler.traffic import SeriesReader
 
     if not all(map(is_page, request.traffic)):
         raise UsageError("--traffic names pages of exporters and files: give one kind at a time")

@@ -13,9 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.integrations import PAGE_PREFIX, HttpLogin, PrometheusApi, TooManySamplesError
+from reconciler.features.prometheus import (
+    PAGE_PREFIX,
+    HttpLogin,
+    PrometheusApi,
+    ReadFile,
+    TooManySamplesError,
+    open_page,
+    read_login,
+)
 from reconciler.model import Message, compose, escaped, name_part
-from reconciler.workflows import ReadFile, is_prometheus, metric_rules, open_page, prometheus_address, read_login
+from reconciler.workflows import is_prometheus, metric_rules, prometheus_address
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher, MetricServer
@@ -181,7 +189,8 @@ def _partial(warnings: Sequence[str]) -> Iterator[Message]:
 
 class _PrometheusLoad:
     def __init__(self, address: str, options: LoadOptions) -> None:
-        from reconciler.traffic import AnswerReader, selector_of
+        from reconciler.features.prometheus import AnswerReader
+        from reconciler.traffic import selector_of
 
         reader = options.reader("a Prometheus server")
         self._api, self._clock = PrometheusApi(address, options.login()), options.clock
@@ -190,7 +199,8 @@ class _PrometheusLoad:
         self._selector = selector_of(reader.rules, options.match)
 
     def read(self) -> LoadReading:
-        from reconciler.traffic import ForeignAnswerError, Unattributed, read_answer
+        from reconciler.features.prometheus import ForeignAnswerError, read_answer
+        from reconciler.traffic import Unattributed
 
         series_samples: list[SeriesSamples] = []
         reasons: Counter[str] = Counter()
@@ -235,7 +245,7 @@ class _PageLoad:
 
         Raises ``TrafficError`` when none answers, or all are those of another program.
         """
-        from reconciler.traffic import foreign_page
+        from reconciler.features.prometheus import foreign_page
 
         reasons: Counter[str] = Counter()
         errors: list[TrafficError] = []

@@ -22,10 +22,11 @@ from reconciler.features.insight.headroom.rate_sources import (
     open_load_source,
 )
 from reconciler.features.insight.headroom.throttling import MeasuredLoad, attribute_throttles
+from reconciler.features.prometheus import trusted_reader
 from reconciler.model import Entity, EntityType, Message, QuotaKey, compose
 from reconciler.resolution import Candidate, EffectiveQuotas, QuotaView, is_reserved
 from reconciler.text import count_of
-from reconciler.workflows import Sources, configured_server, names_of, read_client_names, read_trusted_mapping, trusted_reader
+from reconciler.workflows import Sources, configured_server, names_of, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.model import LabelMatcher

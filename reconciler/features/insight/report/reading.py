@@ -13,6 +13,7 @@ from reconciler.features.insight.headroom.rate_sources import LoadOptions
 from reconciler.features.insight.headroom.reading import observe
 from reconciler.features.insight.report.overview import BudgetUse, ClusterOverview, EntityOverview, Overview
 from reconciler.features.insight.runs import RecordedRuns
+from reconciler.features.prometheus import ReadFile, trusted_reader
 from reconciler.manifest import allocations, budgets_of
 from reconciler.model import (
     Baseline,
@@ -39,7 +40,6 @@ from reconciler.workflows import (
     Access,
     GivenBaseline,
     Intent,
-    ReadFile,
     References,
     configured_server,
     current_view,
@@ -52,7 +52,6 @@ from reconciler.workflows import (
     quota_reader,
     read_for,
     source_of,
-    trusted_reader,
     unread_owners,
     with_lint,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from reconciler.errors import TrafficError
-from reconciler.integrations import PrometheusApi, TooManySamplesError
+from reconciler.features.prometheus.server_api import PrometheusApi, TooManySamplesError
 
 _SHORTEST_S: Final = 60
 _FIRST_S: Final = 300

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.traffic.metric_pages import PageFacts, PageWriter, page_facts
-from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError, samples_of
-from reconciler.traffic.sources.metric_duplicates import SeveralClustersError
+from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError, samples_of
+from reconciler.features.prometheus.metric_duplicates import SeveralClustersError
+from reconciler.features.prometheus.sample_pages import PageFacts, PageWriter, page_facts
 
 ALICE = {"resource": "Produce", "user": "alice", "broker_id": "1"}
 RATE = {"__name__": "kafka_server_quota_byte_rate", **ALICE}

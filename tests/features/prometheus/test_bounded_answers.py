@@ -16,9 +16,9 @@ from email.utils import format_datetime
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.integrations import PrometheusApi, TooManySamplesError
-from reconciler.integrations.exporter_page import ExporterPage
-from reconciler.traffic.sources.metric_answers import AnswerReader, ForeignAnswerError
+from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
+from reconciler.features.prometheus.exporter_page import ExporterPage
+from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError
 from tests.support.bad_servers import serving
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000000\r\n\r\n"
@@ -92,7 +92,7 @@ PEAK = """
 import resource, sys
 from reconciler.errors import TrafficError
 from reconciler.integrations import PrometheusApi
-from reconciler.integrations.exporter_page import ExporterPage
+from reconciler.features.prometheus.exporter_page import ExporterPage
 from reconciler.traffic import AnswerReader, ForeignAnswerError
 import pyarrow, pyarrow.csv, numpy
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.workflows.prometheus_traffic import PrometheusRequest, PrometheusTraffic, fetch_prometheus
+from reconciler.features.prometheus.server_pages import FetchedSamples, PrometheusRequest, fetch_prometheus
 from tests.support.certificates import Authority
 from tests.support.metrics_exporter import served
 
@@ -47,7 +47,7 @@ def tls_server(folder: Path, authority: Authority) -> ssl.SSLContext:
     return context
 
 
-def fetch(folder: Path, port: int, login: str) -> PrometheusTraffic:
+def fetch(folder: Path, port: int, login: str) -> FetchedSamples:
     (folder / "prometheus.login").write_text(login)
     request = PrometheusRequest(
         address=f"https://127.0.0.1:{port}",

@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.integrations import PrometheusApi, TooManySamplesError
+from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
+from reconciler.features.prometheus.server_pages import fetch_prometheus
 from reconciler.model import MetricServer
 from reconciler.traffic.sources.client_names import ClientNames
+from reconciler.workflows import PrometheusRequest
 from reconciler.workflows.compact import CompactOptions, compact_traffic
-from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
 from tests.support.gauge_parquet import steady, write_gauges
 from tests.support.metrics_exporter import served
 
@@ -107,7 +108,7 @@ def test_a_long_read_says_how_far_it_is_and_how_long_the_rest_takes(tmp_path: Pa
 
     hours, steps = itertools.count(0, 60 * 60), Steps()
     clock = SimpleNamespace(monotonic=lambda: float(next(hours)))
-    monkeypatch.setattr("reconciler.workflows.prometheus_traffic.time", clock)
+    monkeypatch.setattr("reconciler.features.prometheus.server_pages.time", clock)
     with served(Server(ALICE)) as port:
         fetch_prometheus(request(port, tmp_path, hours=4), now=NOW, progress=steps)
     address = f"http://127.0.0.1:{port}/prom"

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_open_metrics
 from prometheus_client.parser import text_string_to_metric_families
 
-from reconciler.integrations.exporter_page import PageParser
+from reconciler.features.prometheus.exporter_page import PageParser
 
 TEXTS = st.text(
     st.one_of(st.sampled_from('"\\{}=,# \n\r\t\x00\x1f\x85\u2028'), st.characters(exclude_categories=["Cs"])), max_size=12

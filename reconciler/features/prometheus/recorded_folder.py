@@ -23,19 +23,22 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import FileAccessError, LockedError
 from reconciler.files import lock_descriptor
-from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.recording_gaps import GAP_FILES
-from reconciler.traffic.sample_parquet import (
+from reconciler.traffic import (
+    GAP_FILES,
+    MOST_AMOUNT,
     MOST_INTERVAL_MS,
     UNKNOWN,
+    Integers,
+    Measure,
+    MetricSeries,
     SampledClients,
     SampleRows,
+    SeriesReader,
+    Unattributed,
     join_rows,
     open_samples,
     sample_table,
 )
-from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, SeriesReader, Unattributed
-from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 
 _OTHER: Final = -1
 """The slot of a series that is not used. Above it are rates, below it throttle times."""

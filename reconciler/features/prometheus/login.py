@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.errors import FileAccessError, UsageError
-from reconciler.integrations import HttpLogin, basic_auth
+from reconciler.features.prometheus.server_api import HttpLogin, basic_auth
 from reconciler.model import escaped
+from reconciler.workflows import TrustedTree
 from reconciler.yaml import YamlMapping, read_yaml
 
 _FIELDS: Final = ("authorization", "basic_auth", "bearer_token", "bearer_token_file", "http_headers", "tls_config")
@@ -106,3 +107,16 @@ def read_login_file(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise FileAccessError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def trusted_reader(trusted: TrustedTree | None) -> ReadFile | None:
+    """Reads files of a login, unless a pull request brings or changes them."""
+    if trusted is None:
+        return None
+    files = trusted.files
+
+    def read(path: Path) -> bytes:
+        files.require_same(str(path))
+        return read_login_file(path)
+
+    return read

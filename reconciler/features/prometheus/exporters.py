@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import UsageError
-from reconciler.integrations import PAGE_PREFIX, ExporterPage
+from reconciler.features.prometheus.exporter_page import PAGE_PREFIX, ExporterPage
 from reconciler.model import escaped
-from reconciler.workflows.traffic_inputs import metric_rules, read_client_names, read_trusted_mapping
+from reconciler.workflows import metric_rules, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
-    from reconciler.integrations import HttpLogin
+    from reconciler.features.prometheus.server_api import HttpLogin
     from reconciler.traffic import MetricRule, SeriesReader
 
 _ARGUMENT: Final = re.compile(r"(?:([0-9]{1,9})=)?metrics\+(https?://.*)", re.DOTALL | re.ASCII)

@@ -10,20 +10,19 @@ import time
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import FileAccessError, TrafficError, UsageError
-from reconciler.files import cache_folder, write_whole
-from reconciler.integrations import SCHEME_PREFIX, HttpLogin, PrometheusApi
+from reconciler.errors import FileAccessError, UsageError
+from reconciler.features.prometheus.login import read_login, trusted_reader
+from reconciler.features.prometheus.pieces import Piece, PieceReader
+from reconciler.features.prometheus.server_api import HttpLogin, PrometheusApi
+from reconciler.files import write_whole
 from reconciler.logs import log_event
 from reconciler.model import (
-    ClusterSpec,
     LabelMatcher,
     Message,
     MessagePart,
-    MetricServer,
     compose,
     escaped,
     flag_part,
@@ -31,12 +30,11 @@ from reconciler.model import (
 )
 from reconciler.ports import Progress
 from reconciler.text import list_some
-from reconciler.workflows.prometheus_login import ReadFile, read_login, read_login_file
-from reconciler.workflows.prometheus_reading import Piece, PieceReader
-from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows import FetchedSamples, PrometheusRequest, TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import Between, ClientNames, MetricRule, PageFacts, SeriesReader
+    from reconciler.features.prometheus.sample_pages import PageFacts
+    from reconciler.traffic import SeriesReader
 
 _HOUR_S: Final = 3600
 _LATE_S: Final = 300
@@ -46,130 +44,30 @@ _SHOWN: Final = 3
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrometheusRequest:
-    """Which samples to read: those after ``since`` up to ``until`` (UTC). ``address`` begins with ``http``."""
-
-    address: str
-    since: datetime.datetime
-    until: datetime.datetime
-    store: Path
-    """The folder of all servers' pages."""
-    http_config: Path | None = None
-    match: tuple[LabelMatcher, ...] = ()
-    names: ClientNames | None = None
-    """Clients to look up where a metric name is all there is."""
-    rules: tuple[MetricRule, ...] = ()
-    """How series of other names are read."""
-
-    @classmethod
-    def of(
-        cls,
-        server: MetricServer,
-        *,
-        since: datetime.datetime | None = None,
-        until: datetime.datetime | None = None,
-        store: Path | None = None,
-        http_config: Path | None = None,
-        match: tuple[LabelMatcher, ...] = (),
-    ) -> PrometheusRequest:
-        """A request to ``server``, as far as the caller leaves parts out: its login, its matchers, its days up to now."""
-        end = until or datetime.datetime.now(datetime.UTC)
-        login = http_config if http_config is not None or server.http_config is None else Path(server.http_config)
-        return cls(
-            address=server.address,
-            since=since or end - datetime.timedelta(days=server.days),
-            until=end,
-            store=store or cache_folder() / "prometheus",
-            http_config=login,
-            match=match or server.match,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrometheusTraffic:
-    """The pages that have the samples, and what to know about them."""
-
-    folder: Path
-    files: tuple[Path, ...]
-    between: Between
-    """Pages have whole hours: only samples of this time count."""
-    notes: tuple[Message, ...]
-    pages_read: tuple[Path, ...]
-    """Those of the files that were read now; the others were there."""
-    samples: int
-    """Samples that were read now."""
-    rows: int
-    """Samples of all pages."""
-
-
-def configured_server(spec: ClusterSpec, trusted: TrustedTree | None) -> MetricServer | None:
-    """The server of ``spec.traffic``, with the login file beside the Cluster manifest."""
-    server = spec.traffic
-    if server is None or server.http_config is None or spec.span is None:
-        return server
-    document = spec.span.file if trusted is None else trusted.path_of(spec.span.file)
-    return replace(server, http_config=str(Path(document).parent / server.http_config))
-
-
-def require_samples(traffic: PrometheusTraffic, request: PrometheusRequest) -> None:
-    """Raise ``TrafficError`` with all that is known about the reason when no client has a sample."""
-    if traffic.rows:
-        return
-    notes = "".join(f" {note}" for note in traffic.notes)
-    since, until = f"{request.since:%Y-%m-%d %H:%M}", f"{request.until:%Y-%m-%d %H:%M} UTC"
-    command = f"kafka-quotas doctor --traffic {SCHEME_PREFIX}{request.address}"
-    raise TrafficError(
-        f"{request.address} has no sample of a known client from {since} to {until}.{notes} Examine the server with {command}"
-    )
-
-
-def trusted_reader(trusted: TrustedTree | None) -> ReadFile | None:
-    """Reads files of a login, unless a pull request brings or changes them."""
-    if trusted is None:
-        return None
-    files = trusted.files
-
-    def read(path: Path) -> bytes:
-        files.require_same(str(path))
-        return read_login_file(path)
-
-    return read
-
-
-def is_prometheus(argument: str) -> bool:
-    """True for a ``--traffic`` argument that names a Prometheus server."""
-    return argument.startswith(SCHEME_PREFIX)
-
-
-def prometheus_address(argument: str) -> str:
-    """The server's own address of a ``--traffic`` argument."""
-    return argument.removeprefix(SCHEME_PREFIX)
-
-
 def fetch_prometheus(
     request: PrometheusRequest,
     *,
     now: datetime.datetime,
     progress: Progress | None = None,
-    read_file: ReadFile | None = None,
-) -> PrometheusTraffic:
+    trusted: TrustedTree | None = None,
+) -> FetchedSamples:
     """Read the hours that the store lacks, and name the files of the whole time.
 
     An hour that is not complete is read anew in each run. A run that is cut short leaves the pages that it finished.
-    ``read_file`` reads the login and refuses files of a pull request.
+    ``trusted``: refuses a login of a pull request.
 
     Raises ``UsageError`` for a time without an hour or a login file that cannot be used, ``FileAccessError``, and
     ``TrafficError`` for a server that refuses.
     """
-    from reconciler.traffic import Between, page_facts
+    from reconciler.features.prometheus.sample_pages import page_facts
+    from reconciler.traffic import Between
 
     hours = tuple(_hours(request.since, min(request.until, now)))
     if not hours:
         raise UsageError("The time between --since and --until is empty or in the future")
     if len(hours) > _MOST_HOURS:
         raise UsageError(f"The time between --since and --until has {len(hours):,} hours, more than {_MOST_HOURS:,}")
-    login = read_login(request.http_config, read_file) if request.http_config else HttpLogin()
+    login = read_login(request.http_config, trusted_reader(trusted)) if request.http_config else HttpLogin()
     api = PrometheusApi(request.address, login, on_wait=progress.step if progress is not None else None)
     folder = request.store / _folder_name(api.address, request, login)
     paths = [folder / f"{hour:%Y-%m-%dT%H}.parquet" for hour in hours]
@@ -185,7 +83,7 @@ def fetch_prometheus(
     finally:
         api.close()
     facts |= read
-    return PrometheusTraffic(
+    return FetchedSamples(
         folder=folder,
         files=tuple(paths),
         between=Between(after_us=_micros(request.since), until_us=_micros(request.until)),
@@ -205,7 +103,8 @@ def _read_pages(
     now: datetime.datetime,
     progress: Progress | None,
 ) -> Iterator[tuple[Path, PageFacts]]:
-    from reconciler.traffic import AnswerReader, ForeignAnswerError, PageWriter
+    from reconciler.features.prometheus.metric_answers import AnswerReader, ForeignAnswerError
+    from reconciler.features.prometheus.sample_pages import PageWriter
 
     answers, pace = AnswerReader(names.reader()), _Pace(api.address, len(pages), progress)
     reader = PieceReader(api, selector)
@@ -358,7 +257,7 @@ def _notes(pages: Sequence[tuple[datetime.datetime, PageFacts]]) -> Iterator[Mes
 
 def _example(pages: Sequence[tuple[datetime.datetime, PageFacts]], reasons: Sequence[str]) -> MessagePart:
     """One of the series that are not attributed for these reasons."""
-    from reconciler.traffic import series_text
+    from reconciler.features.prometheus.foreign_servers import series_text
 
     texts = (text for _, page in pages for reason, text in page.examples.items() if reason.value in reasons)
     return name_part(series_text(json.loads(next(texts, "{}"))))

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import TrafficError
+from reconciler.features.prometheus.metric_answers import CLUSTER_LABELS, AnsweredSeries
 from reconciler.model import escaped
-from reconciler.traffic.sources.metric_answers import CLUSTER_LABELS, AnsweredSeries
-from reconciler.traffic.sources.metric_layouts import MetricSeries, is_identity_label
+from reconciler.traffic import MetricSeries, is_identity_label
 
 _REPLICA_LABELS: Final = frozenset(
     {"replica", "__replica__", "prometheus_replica", "prometheus", "receive_replica", "receive", "ruler_replica", "monitor",

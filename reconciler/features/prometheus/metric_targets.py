@@ -9,10 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.kinds import Kind
-from reconciler.traffic.sources.metric_answers import LATEST_S, AnswerReader, Floats, samples_of
-from reconciler.traffic.sources.metric_layouts import Layout, Measure, MetricSeries, SeriesReader, Unattributed, layout_of
+from reconciler.features.prometheus.metric_answers import LATEST_S, AnswerReader, Floats, samples_of
+from reconciler.traffic import Integers, Kind, Layout, Measure, MetricSeries, SeriesReader, Unattributed, layout_of
 
 _TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
 _GAP_FACTOR: Final = 2.5

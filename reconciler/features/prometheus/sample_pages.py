@@ -18,20 +18,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.sample_parquet import (
+from reconciler.features.prometheus.metric_answers import AnsweredSeries, AnswerReader, Samples, samples_of
+from reconciler.features.prometheus.metric_duplicates import drop_replicas
+from reconciler.traffic import (
+    MOST_AMOUNT,
     UNKNOWN,
+    Integers,
+    Measure,
+    MetricSeries,
     SampledClients,
     SampleRows,
     SampleTotals,
+    Unattributed,
     join_rows,
     open_samples,
     sample_table,
 )
-from reconciler.traffic.sources.metric_answers import AnsweredSeries, AnswerReader, Samples, samples_of
-from reconciler.traffic.sources.metric_duplicates import drop_replicas
-from reconciler.traffic.sources.metric_layouts import Measure, MetricSeries, Unattributed
-from reconciler.traffic.sources.normal_form import MOST_AMOUNT
 
 _FACTS: Final = b"kafka-quotas.page"
 _ROWS_AT_ONCE: Final = 1 << 20

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.integrations import PrometheusApi, TooManySamplesError
-from reconciler.workflows.prometheus_traffic import PrometheusRequest, fetch_prometheus
+from reconciler.features.prometheus import PrometheusApi, TooManySamplesError
+from reconciler.features.prometheus.server_pages import fetch_prometheus
+from reconciler.workflows import PrometheusRequest
 from tests.support.bad_servers import serving
 from tests.support.metrics_exporter import served
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.integrations.exporter_page import PageSeries
-from reconciler.traffic import AnswerReader, ForeignAnswerError, MetricTargets, PageWriter, SeriesReader, read_answer
-from reconciler.traffic.recorded_folder import PageColumns
+from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, MetricTargets, PageWriter, read_answer
+from reconciler.features.prometheus.exporter_page import PageSeries
+from reconciler.features.prometheus.recorded_folder import PageColumns
+from reconciler.traffic import SeriesReader
 
 AT_S = 1_763_424_000
 NAMES = ("kafka_server_request_request_time", "kafka_server_produce_byte_rate", "process_start_time_seconds", "up")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import MissingPackageError, TrafficError, UsageError
-from reconciler.integrations.bounded_answer import LateAnswerError, PackedAnswerError, blocks_until, request_until
+from reconciler.features.prometheus.bounded_answer import LateAnswerError, PackedAnswerError, blocks_until, request_until
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.text import duration
@@ -28,8 +28,6 @@ from reconciler.text import duration
 if TYPE_CHECKING:
     import urllib3
 
-SCHEME_PREFIX: Final = "prometheus+"
-"""``--traffic prometheus+https://HOST/PATH`` names a server."""
 _TRIES: Final = 5
 _BACKOFF_S: Final = 0.5
 _PASSING: Final = (429, 500, 502, 503, 504)

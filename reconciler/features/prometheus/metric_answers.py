@@ -22,8 +22,7 @@ import pyarrow.csv
 
 from reconciler.errors import TrafficError
 from reconciler.model import escaped
-from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.sources.metric_layouts import Layout, MetricSeries, SeriesReader, Unattributed, layout_of
+from reconciler.traffic import Integers, Layout, MetricSeries, SeriesReader, Unattributed, layout_of
 
 Floats: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
