@@ -13,7 +13,7 @@ from reconciler.cli.declaration import option
 
 if TYPE_CHECKING:
     from reconciler.traffic import Between
-    from reconciler.workflows import BacktestOptions, PrometheusRequest
+    from reconciler.workflows import BacktestOptions, PrometheusRequest, SparkPlace
 
 _REMOTE: Final = "sc://"
 """How an address of Spark Connect begins."""
@@ -122,14 +122,17 @@ class SparkOptions:
     )
 
     @property
-    def own_master(self) -> str | None:
-        """The master, unless it is a server of Spark Connect."""
-        return None if self.remote else self.master
+    def place(self) -> SparkPlace:
+        """The master, or the server of Spark Connect, with the settings."""
+        from reconciler.workflows import SparkPlace
 
-    @property
-    def remote(self) -> str | None:
-        """The server of Spark Connect."""
-        return self.master if self.master is not None and self.master.startswith(_REMOTE) else None
+        is_remote = self.master is not None and self.master.startswith(_REMOTE)
+        return SparkPlace(
+            master=None if is_remote else self.master,
+            remote=self.master if is_remote else None,
+            conf=self.conf,
+            properties=self.properties_file,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,10 +188,7 @@ def reading_options(
     return BacktestOptions(
         traffic=tuple(traffic),
         kafka_version=model.kafka_version,
-        master=spark.own_master,
-        remote=spark.remote,
-        spark_conf=spark.conf,
-        spark_properties=spark.properties_file,
+        spark=spark.place,
         log_timezone=reading.log_timezone,
         mapping=mapping,
         max_unreadable=reading.max_unreadable,

@@ -126,6 +126,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
     from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
     from reconciler.workflows.traffic_inputs import (
+        SparkPlace,
         metric_rules,
         names_of,
         read_client_names,

@@ -40,7 +40,7 @@ from reconciler.workflows.broker_model import broker_model, release
 from reconciler.workflows.callback_leaders import leader_notes
 from reconciler.workflows.expiries import judged_notes
 from reconciler.workflows.metrics_server import PrometheusRequest, fetch_from_server, require_samples
-from reconciler.workflows.traffic_inputs import metric_rules, names_of, read_client_names, read_trusted_mapping
+from reconciler.workflows.traffic_inputs import SparkPlace, metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
 from reconciler.workflows.units import divide_totals
 
@@ -57,12 +57,7 @@ class BacktestOptions:
 
     traffic: tuple[str, ...]
     kafka_version: str | None = None
-    master: str | None = None
-    remote: str | None = None
-    memory: str = "2g"
-    spark_conf: tuple[str, ...] = ()
-    """Settings of Spark, as ``KEY=VALUE``; they win over those of ``spark_properties``."""
-    spark_properties: Path | None = None
+    spark: SparkPlace = field(default_factory=SparkPlace)
     log_timezone: str = "UTC"
     requests: Path | None = None
     exact: bool = False
@@ -406,9 +401,8 @@ def open_recorded(
 
 def _find(proposal: Proposal, options: BacktestOptions) -> tuple[Traffic, SessionOptions]:
     """The traffic that ``options`` name, and the session that it needs."""
-    from reconciler.traffic import SessionOptions, find_traffic, read_spark_settings
+    from reconciler.traffic import find_traffic
 
-    settings = read_spark_settings(options.spark_conf, options.spark_properties)
     if options.prometheus is None:
         _require_trusted_traffic(options.traffic, proposal.trusted)
     traffic = find_traffic(options.traffic, read_trusted_mapping(options.mapping, proposal.trusted), between=options.between)
@@ -416,15 +410,7 @@ def _find(proposal: Proposal, options: BacktestOptions) -> tuple[Traffic, Sessio
         raise UsageError(
             "--exact needs single requests, and this traffic has none: leave --exact out, or give the request logs with --traffic"
         )
-    wanted = SessionOptions(
-        master=options.master,
-        remote=options.remote,
-        memory=options.memory,
-        small=traffic.small,
-        light=traffic.needs_little_jvm,
-        settings=settings,
-    )
-    return traffic, wanted
+    return traffic, options.spark.session(small=traffic.small, light=traffic.needs_little_jvm)
 
 
 def _require_trusted_traffic(arguments: Sequence[str], trusted: TrustedTree | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from reconciler.model import Message
 from reconciler.ports import Progress
 from reconciler.text import list_some
 from reconciler.workflows.metrics_server import PrometheusRequest, fetch_from_server
-from reconciler.workflows.traffic_inputs import metric_rules, read_client_names, read_trusted_mapping
+from reconciler.workflows.traffic_inputs import SparkPlace, metric_rules, read_client_names, read_trusted_mapping
 
 if TYPE_CHECKING:
     from reconciler.traffic import Dataset, Segment, SegmentFolder, SessionOptions, SmallerDay, SourceFile, Traffic
@@ -34,10 +34,7 @@ class CompactOptions:
     until: datetime.datetime | None = None
     replace: bool = False
     """Write also a day of which the dataset has more than the traffic."""
-    master: str | None = None
-    remote: str | None = None
-    spark_conf: tuple[str, ...] = ()
-    spark_properties: Path | None = None
+    spark: SparkPlace = field(default_factory=SparkPlace)
     log_timezone: str = "UTC"
     mapping: Path | None = None
     max_unreadable: float = 0.01
@@ -180,15 +177,7 @@ def _day(given: datetime.datetime | None, option: str) -> datetime.date | None:
 
 
 def _session(traffic: Traffic, options: CompactOptions) -> SessionOptions:
-    from reconciler.traffic import SessionOptions, read_spark_settings
-
-    return SessionOptions(
-        master=options.master,
-        remote=options.remote,
-        small=traffic.small,
-        light=traffic.needs_little_jvm,
-        settings=read_spark_settings(options.spark_conf, options.spark_properties),
-    )
+    return options.spark.session(small=traffic.small, light=traffic.needs_little_jvm)
 
 
 def _add(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import datetime
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.model import ContractReport
 from reconciler.ports import Progress
-from reconciler.workflows.traffic_inputs import read_trusted_mapping
+from reconciler.workflows.traffic_inputs import SparkPlace, read_trusted_mapping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,11 +27,7 @@ class TrafficCheckRequest:
     since: datetime.datetime | None = None
     until: datetime.datetime | None = None
     max_unreadable: float = 0.01
-    master: str | None = None
-    remote: str | None = None
-    memory: str = "2g"
-    spark_conf: tuple[str, ...] = ()
-    spark_properties: Path | None = None
+    spark: SparkPlace = field(default_factory=SparkPlace)
 
 
 def check_traffic(request: TrafficCheckRequest, *, now: datetime.datetime, progress: Progress | None = None) -> ContractReport:
@@ -42,10 +38,8 @@ def check_traffic(request: TrafficCheckRequest, *, now: datetime.datetime, progr
     """
     from reconciler.traffic import (
         Between,
-        SessionOptions,
         check_contract,
         find_traffic,
-        read_spark_settings,
         require_arrow,
         spark_with_progress,
     )
@@ -56,12 +50,7 @@ def check_traffic(request: TrafficCheckRequest, *, now: datetime.datetime, progr
         raise UsageError("The time between --since and --until is empty")
     mapping = read_trusted_mapping(request.mapping, None)
     between = None if since is None and until is None else Between.of(since, until)
-    options = SessionOptions(
-        master=request.master,
-        remote=request.remote,
-        memory=request.memory,
-        settings=read_spark_settings(request.spark_conf, request.spark_properties),
-    )
+    options = request.spark.session()
     with contextlib.ExitStack() as stack:
 
         def session() -> SparkSession:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,27 @@ from reconciler.workflows.plan_effects import read_known_clients
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
-    from reconciler.traffic import ClientNames, MetricRule, TrafficMapping
+    from reconciler.traffic import ClientNames, MetricRule, SessionOptions, TrafficMapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkPlace:
+    """Where Spark runs. ``conf``: settings as ``KEY=VALUE``, which win over those of the file ``properties``."""
+
+    master: str | None = None
+    remote: str | None = None
+    memory: str = "2g"
+    conf: tuple[str, ...] = ()
+    properties: Path | None = None
+
+    def session(self, *, small: bool = False, light: bool = False) -> SessionOptions:
+        """The session for this traffic. Raises ``UsageError`` and ``TrafficError`` as ``read_spark_settings``."""
+        from reconciler.traffic import SessionOptions, read_spark_settings
+
+        settings = read_spark_settings(self.conf, self.properties)
+        return SessionOptions(
+            master=self.master, remote=self.remote, memory=self.memory, small=small, light=light, settings=settings
+        )
 
 
 def read_trusted_mapping(path: Path | None, trusted: TrustedTree | None) -> TrafficMapping | None:

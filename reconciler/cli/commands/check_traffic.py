@@ -44,10 +44,7 @@ def run(args: CheckTrafficArguments) -> Result:
         since=args.since,
         until=args.until,
         max_unreadable=args.max_unreadable,
-        master=args.spark.own_master,
-        remote=args.spark.remote,
-        spark_conf=args.spark.conf,
-        spark_properties=args.spark.properties_file,
+        spark=args.spark.place,
     )
     report = check_traffic(request, now=datetime.datetime.now(datetime.UTC), progress=output.StderrProgress())
     return Result(

@@ -91,9 +91,9 @@ def test_a_wish_for_a_pause_is_followed_for_a_minute_at_most_and_told(asked: str
 PEAK = """
 import resource, sys
 from reconciler.errors import TrafficError
-from reconciler.integrations import PrometheusApi
+from reconciler.features.prometheus import PrometheusApi
 from reconciler.features.prometheus.exporter_page import ExporterPage
-from reconciler.traffic import AnswerReader, ForeignAnswerError
+from reconciler.features.prometheus import AnswerReader, ForeignAnswerError
 import pyarrow, pyarrow.csv, numpy
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
