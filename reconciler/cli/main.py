@@ -71,13 +71,8 @@ def _add_command(place: Any, word: str, name: str, *, loads: bool) -> None:
         for action in actions:
             _add_command(below, action, f"{name} {action}", loads=True)
     else:
-        module = _module(entry)
-        if hasattr(module, "add_arguments"):
-            module.add_arguments(parser)
-        else:
-            declaration.add_options(parser, work_of(entry)[1])
-    if "-h" not in parser._option_string_actions:  # noqa: SLF001 - argparse has no public way to ask
-        declaration.add_common_options(parser)
+        declaration.add_options(parser, work_of(entry)[1])
+    declaration.add_common_options(parser)
 
 
 def _entry(name: str) -> Command:
@@ -86,14 +81,11 @@ def _entry(name: str) -> Command:
     return entry
 
 
-def _module(command: Command) -> Any:
-    return importlib.import_module(command.module.partition(":")[0])
-
-
 def work_of(command: Command) -> tuple[Callable[[Any], Result], type]:
     """The function of a command, and the dataclass of its options, which is the type of the function's argument."""
-    module = _module(command)
-    function = getattr(module, command.module.partition(":")[2] or "run")
+    name, _, function_name = command.module.partition(":")
+    module = importlib.import_module(name)
+    function = getattr(module, function_name or "run")
     return function, getattr(module, function.__annotations__["args"])
 
 
@@ -165,15 +157,11 @@ def _run_command(entry: Command, args: argparse.Namespace, wanted: Diagnosis) ->
         if _began_with_an_interrupt(error):
             _say("interrupted")
             return exit_codes.INTERRUPTED
-        return _report(_named(error, entry.name), wanted)
+        return _report(_named(error, entry.name), entry, wanted)
 
 
 def _show(entry: Command, args: argparse.Namespace) -> int:
     """Run the command, and print its result or, in its place, the findings that stopped it."""
-    module = _module(entry)
-    if hasattr(module, "parse"):
-        code: int = module.run(module.parse(args))
-        return code
     from reconciler.cli import results
 
     form, files = getattr(args, "format", "text"), getattr(args, "out", ())
@@ -204,14 +192,13 @@ def _named(error: Exception, command: str) -> Exception:
     return error
 
 
-def _report(error: Exception, wanted: Diagnosis) -> int:
-    from reconciler.cli import output
+def _report(error: Exception, entry: Command, wanted: Diagnosis) -> int:
     from reconciler.cli.diagnosis import print_error
 
     message = f"internal error: {type(error).__name__}: {error}. Run again with -vv for the traceback, and please report it"
     if isinstance(error, errors.ReconcilerError):
         message = str(error)
-    if isinstance(error, errors.ManifestError) and output.findings_are_printed():
+    if isinstance(error, errors.ManifestError) and not entry.is_service:  # its findings are printed
         message = error.brief
     print_error(message, error, wanted)
     return exit_code(error)

@@ -8,22 +8,17 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
-from reconciler.cli.arguments import OutputArguments
 from reconciler.cli.terminal import columns
-from reconciler.errors import FileAccessError, OutputError, UsageError
+from reconciler.errors import FileAccessError, OutputError
 from reconciler.model import escaped
 
 if TYPE_CHECKING:
-    from reconciler.formats import Json
-    from reconciler.model import Finding, Plan, Span
+    from reconciler.model import Finding
     from reconciler.render import Block
-
-_findings_printed: Final = ContextVar("findings_printed", default=False)
 
 
 class _Console:
@@ -48,16 +43,6 @@ def console(*, color: str, quiet: bool, log_format: str = "text") -> Iterator[No
 def is_quiet() -> bool:
     """Whether the user wants no progress and no notes."""
     return _Console.quiet
-
-
-def note_findings_printed() -> None:
-    """Remember that the findings are printed, so that an error about them repeats none."""
-    _findings_printed.set(True)
-
-
-def findings_are_printed() -> bool:
-    """Whether the command has printed its findings."""
-    return _findings_printed.get()
 
 
 def log_format() -> str:
@@ -91,28 +76,6 @@ def text_width(stream: TextIO) -> int | None:
 
 _AT_ONCE: Final = 10_000
 """Blocks that are written together."""
-
-
-def print_result(
-    args: OutputArguments,
-    *,
-    document: Callable[[], Json],
-    lines: Callable[[], Sequence[Block]],
-    other: Callable[[str], str] | None = None,
-) -> None:
-    """Print a result in the form of ``--format``; only the form that is wanted is made. Raises ``OutputError``.
-
-    ``other`` makes the formats that are neither text nor JSON, for commands that have such.
-    """
-    with _printing_to(sys.stdout):
-        if args.format == "json":
-            from reconciler.formats import document_text
-
-            sys.stdout.write(document_text(document()))
-        elif args.format != "text" and other is not None:
-            sys.stdout.write(other(args.format))
-        else:
-            print_lines(lines())
 
 
 def print_lines(lines: Iterable[Block], stream: TextIO | None = None) -> None:
@@ -159,59 +122,11 @@ def tell(message: str) -> None:
         print(f"kafka-quotas: {escaped(message)}", file=sys.stderr, flush=True)
 
 
-def print_plan(args: OutputArguments, plan: Plan, files: Sequence[tuple[str, Path]]) -> None:
-    """Write a plan to the files of ``--out``, then print it as ``--format``. Raises ``FileAccessError``, ``OutputError``."""
-    from reconciler.cli.renderings import result_of_plan
-    from reconciler.cli.results import show
-
-    show(result_of_plan(plan), args.format, [(name, str(path)) for name, path in files])
-
-
-def print_findings_beside(findings: Sequence[Finding]) -> None:
-    """Print findings on stderr, beside a result. An error that stops the command because of them then repeats none."""
-    if not findings:
-        return
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print findings on stderr, beside a result."""
     from reconciler.render import findings_lines
 
-    note_findings_printed()
     print_lines(findings_lines(findings), sys.stderr)
-
-
-def print_findings(args: OutputArguments, findings: Sequence[Finding], *, to_stdout: bool) -> None:
-    """Print findings as the result (``to_stdout``), or beside another result on stderr.
-
-    An error that stops the command because of them then repeats none.
-    """
-    from reconciler.cli.renderings import findings_as
-    from reconciler.documents import FINDINGS, FindingList
-    from reconciler.render import findings_lines
-
-    _findings_printed.set(bool(findings))
-    if to_stdout:
-        print_result(
-            args,
-            document=lambda: FINDINGS.write(FindingList.of(findings)),
-            lines=lambda: findings_lines(findings),
-            other=lambda name: findings_as(name, findings),
-        )
-    elif findings:
-        print_lines(findings_lines(findings), sys.stderr)
-
-
-def write_findings(
-    files: Sequence[tuple[str, Path]], findings: Sequence[Finding], *, sources: Callable[[], Mapping[Span, str]] = dict
-) -> None:
-    """Write findings to the files of ``--out``, where they take the place of a result. Raises ``FileAccessError``.
-
-    ``sources``: makes the source lines that the text shows below findings.
-    """
-    from reconciler.cli.renderings import findings_as
-    from reconciler.files import write_whole
-    from reconciler.render import findings_lines, plain
-
-    for name, path in files:
-        text = plain(findings_lines(findings, sources=sources())) if name == "text" else findings_as(name, findings)
-        write_whole(path, [text])
 
 
 class StderrProgress:
@@ -233,34 +148,6 @@ class StderrProgress:
         if self._speaks and now - self._last >= self._every_s:
             self._last = now
             tell(message)
-
-
-def parse_out(specs: Sequence[str], *, formats: Sequence[str]) -> list[tuple[str, Path]]:
-    """``FORMAT=FILE`` options. Raises ``UsageError``."""
-    parsed = []
-    for spec in specs:
-        name, _, file = spec.partition("=")
-        if not file or name not in formats:
-            raise UsageError(_not_a_form(spec, formats))
-        parsed.append((name, Path(file)))
-    return parsed
-
-
-def _not_a_form(spec: str, formats: Sequence[str]) -> str:
-    name, equals, file = spec.partition("=")
-    if not equals:
-        wrong, example = "names no format", f"{_format_of(Path(spec), formats)}={spec}"
-    elif name not in formats:
-        wrong, example = f"names the unknown format {name!r}", f"{_format_of(Path(file), formats)}={file or 'FILE'}"
-    else:
-        wrong, example = "names no file", f"{name}=FILE"
-    return f"--out {spec!r} {wrong}. Write --out FORMAT=FILE, such as {example}, with FORMAT one of {', '.join(formats)}"
-
-
-def _format_of(file: Path, formats: Sequence[str]) -> str:
-    """The format that the end of a file's name suggests."""
-    wanted = {".md": "markdown", ".xml": "junit", ".txt": "text", ".htm": "html"}.get(file.suffix, file.suffix.removeprefix("."))
-    return wanted if wanted in formats else next(name for name in formats if name != "text")
 
 
 def read_file(path: Path) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +14,7 @@ from reconciler.cli.results import Result
 if TYPE_CHECKING:
     from reconciler.formats import Json
     from reconciler.model import Finding, Plan
-    from reconciler.render import RepoPaths, RepositoryLinks
+    from reconciler.render import Block, RepoPaths, RepositoryLinks, View
 
 PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "summary", "outputs")
 VALIDATE_FORMATS: Final = (*PLAN_FORMATS, "code-quality", "junit")
@@ -39,144 +38,40 @@ def list_of_findings(name: str, findings: Sequence[Finding]) -> str:
     return _document(findings_to_sarif(findings, rules=explanations(), version=reconciler.__version__, places=places()))
 
 
-def forms_of_findings(findings: Sequence[Finding]) -> dict[str, Callable[[], str]]:
-    """Findings as pages, and their numbers for a later step."""
-    return {
-        "markdown": lambda: _findings_markdown(findings),
-        "summary": lambda: _findings_markdown(findings),
-        "html": lambda: _findings_html(findings),
-        "outputs": lambda: _findings_outputs(findings),
-    }
+def page(view: View | Iterable[Block], form: str, commit: str | None) -> str:
+    """A view as ``markdown``, ``summary`` or ``html``, with links to files at this commit."""
+    from reconciler.render import View, view_html, view_markdown
+
+    if not isinstance(view, View):
+        raise TypeError(f"plain lines have no form {form}")
+
+    links = repository_links(commit)
+    return view_html(view, links) if form == "html" else view_markdown(view, links=links, budget=SUMMARY_BUDGET)
 
 
 def result_of_plan(plan: Plan) -> Result:
     """A plan in each of ``PLAN_FORMATS``."""
     from reconciler.documents import PLAN
-    from reconciler.render import plan_view
+    from reconciler.render import plan_annotations, plan_outputs, plan_to_sarif, plan_view
 
     return Result(
         view=lambda: plan_view(plan),
+        commit=plan.source.commit,
         document=lambda: PLAN.write(plan),
-        forms={name: functools.partial(make, plan) for name, make in _PLANS.items()},
+        forms={
+            "github": lambda: plan_annotations(plan, places=places()),
+            "sarif": lambda: _document(
+                plan_to_sarif(plan, rules=explanations(), version=reconciler.__version__, places=places())
+            ),
+            "outputs": lambda: plan_outputs(plan),
+        },
     )
-
-
-def findings_as(
-    name: str, findings: Sequence[Finding], counts: Mapping[str, int] | None = None, *, suite: str = "kafka-quotas validate"
-) -> str:
-    """Findings in any format that a command has, text without colour.
-
-    ``counts`` join the summary of the JSON document, ``suite`` is JUnit's name for all of them.
-    """
-    if name == "json":
-        from reconciler.documents import FINDINGS, FindingList
-
-        return _document(FINDINGS.write(FindingList.of(findings, counts)))
-    if name == "junit":
-        from reconciler.render import render_junit
-
-        return render_junit(findings, name=suite, places=places())
-    return _FINDINGS[name](findings)
 
 
 def _document(document: Json) -> str:
     from reconciler.formats import document_text
 
     return document_text(document)
-
-
-def _plan_markdown(plan: Plan) -> str:
-    from reconciler.render import plan_view, view_markdown
-
-    return view_markdown(plan_view(plan), links=repository_links(plan.source.commit), budget=SUMMARY_BUDGET)
-
-
-def _plan_annotations(plan: Plan) -> str:
-    from reconciler.render import plan_annotations
-
-    return plan_annotations(plan, places=places())
-
-
-def _plan_sarif(plan: Plan) -> str:
-    from reconciler.render import plan_to_sarif
-
-    return _document(plan_to_sarif(plan, rules=explanations(), version=reconciler.__version__, places=places()))
-
-
-def _plan_html(plan: Plan) -> str:
-    from reconciler.render import plan_view, view_html
-
-    return view_html(plan_view(plan), repository_links(plan.source.commit))
-
-
-def _plan_outputs(plan: Plan) -> str:
-    from reconciler.render import plan_outputs
-
-    return plan_outputs(plan)
-
-
-_PLANS: Final[Mapping[str, Callable[[Plan], str]]] = {
-    "markdown": _plan_markdown,
-    "summary": _plan_markdown,
-    "github": _plan_annotations,
-    "sarif": _plan_sarif,
-    "html": _plan_html,
-    "outputs": _plan_outputs,
-}
-
-
-def _findings_text(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_lines, plain
-
-    return plain(findings_lines(findings))
-
-
-def _findings_markdown(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_view, view_markdown
-
-    return view_markdown(findings_view(findings), budget=SUMMARY_BUDGET)
-
-
-def _findings_annotations(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_annotations
-
-    return findings_annotations(findings, places=places())
-
-
-def _findings_sarif(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_to_sarif
-
-    return _document(findings_to_sarif(findings, rules=explanations(), version=reconciler.__version__, places=places()))
-
-
-def _findings_html(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_view, view_html
-
-    return view_html(findings_view(findings), repository_links(os.environ.get("GITHUB_SHA")))
-
-
-def _findings_code_quality(findings: Sequence[Finding]) -> str:
-    from reconciler.render import render_code_quality
-
-    return _document(render_code_quality(findings, places=places()))
-
-
-def _findings_outputs(findings: Sequence[Finding]) -> str:
-    from reconciler.render import findings_outputs
-
-    return findings_outputs(findings)
-
-
-_FINDINGS: Final[Mapping[str, Callable[[Sequence[Finding]], str]]] = {
-    "text": _findings_text,
-    "markdown": _findings_markdown,
-    "summary": _findings_markdown,
-    "github": _findings_annotations,
-    "sarif": _findings_sarif,
-    "html": _findings_html,
-    "code-quality": _findings_code_quality,
-    "outputs": _findings_outputs,
-}
 
 
 def explanations() -> Mapping[str, str]:

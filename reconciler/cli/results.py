@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +42,12 @@ class Result:
     view: Callable[[], View | Iterable[Block]] | None = None
     """What people read, in a terminal and on pages."""
 
+    page: Callable[[], View] | None = None
+    """What pages show, where ``view`` has only lines."""
+
+    commit: str | None = None
+    """The commit that links of pages lead to; ``None``: that of the job."""
+
     document: Callable[[], Json] | None = None
     """The JSON."""
 
@@ -73,7 +78,8 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
         if _has(result, name):
             made = pieces(result, name)
             write_whole(Path(place), [made] if isinstance(made, str) else made)
-    output.print_findings_beside(result.beside)
+    if result.beside:
+        output.print_findings(result.beside)
     if form == "text" and result.view is not None:
         output.print_lines(lines_of(result.view()))
     elif _has(result, form):
@@ -86,33 +92,20 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
 
 def show_findings(findings: Sequence[Finding], form: str, files: Sequence[OutFile]) -> None:
     """Print findings in place of a result; on stderr, where the format has no form of them."""
-    from reconciler.cli.renderings import forms_of_findings
     from reconciler.documents import FINDINGS, FindingList
-    from reconciler.render import findings_lines
+    from reconciler.render import findings_lines, findings_outputs, findings_view
 
-    output.note_findings_printed()
     result = Result(
         view=lambda: findings_lines(findings),
+        page=lambda: findings_view(findings),
         document=lambda: FINDINGS.write(FindingList.of(findings)),
         findings=lambda: findings,
-        forms=forms_of_findings(findings),
+        forms={"outputs": lambda: findings_outputs(findings)},
     )
-    if form == "text" or _has(result, form):
+    if _has(result, form):
         show(result, form, files)
     else:
-        output.print_lines(findings_lines(findings), sys.stderr)
-
-
-def _page(form: str, view: View | Iterable[Block]) -> str:
-    from reconciler.cli.renderings import SUMMARY_BUDGET, repository_links
-    from reconciler.render import View, view_html, view_markdown
-
-    if not isinstance(view, View):
-        raise TypeError(f"plain lines have no form {form}")
-    links = repository_links(os.environ.get("GITHUB_SHA"))
-    if form == "html":
-        return view_html(view, links)
-    return view_markdown(view, links=links) if form == "markdown" else view_markdown(view, links=links, budget=SUMMARY_BUDGET)
+        output.print_findings(findings)
 
 
 def parse_out_file(text: str, formats: Sequence[str]) -> OutFile:
@@ -125,7 +118,7 @@ def parse_out_file(text: str, formats: Sequence[str]) -> OutFile:
 
 def _has(result: Result, form: str) -> bool:
     own = {"text": result.view, "json": result.document, **result.forms}
-    return own.get(form) is not None or form in LISTS or (form in _PAGES and result.view is not None)
+    return own.get(form) is not None or form in LISTS or (form in _PAGES and (result.page or result.view) is not None)
 
 
 def lines_of(view: View | Iterable[Block]) -> Iterable[Block]:
@@ -147,10 +140,10 @@ def pieces(result: Result, form: str) -> str | Iterable[str]:
         from reconciler.render import plain
 
         return plain(lines_of(result.view()))
-    if form in _PAGES and result.view is not None:
-        return _page(form, result.view())
-    from reconciler.cli.renderings import list_of_findings
+    from reconciler.cli.renderings import list_of_findings, page
 
+    if form in _PAGES and (make := result.page or result.view) is not None:
+        return page(make(), form, result.commit or os.environ.get("GITHUB_SHA"))
     return list_of_findings(form, result.findings())
 
 

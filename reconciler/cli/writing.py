@@ -118,7 +118,7 @@ class Approver:
     def show_findings(self, plan: Plan) -> None:
         """Print the findings of a plan as ``plan`` does, above the plan and the question."""
         with self.progress.silent():
-            output.print_findings_beside(plan.findings)
+            output.print_findings(plan.findings)
 
     def preview(self, plan: Plan) -> None:
         """Show a plan that is not going to be written."""

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 import sys
 from argparse import ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -219,6 +219,7 @@ def run(args: BacktestArguments) -> Result:
 
 def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Result:
     """A report in each of ``FORMATS``."""
+    from reconciler.cli.renderings import page
     from reconciler.documents import BACKTEST
     from reconciler.render import answer, backtest_view
 
@@ -227,7 +228,9 @@ def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Resu
         document=lambda: BACKTEST.write(report),
         # Readers of a list of findings get the answer as its first finding.
         findings=lambda: (answer(report), *report.findings),
-        forms=forms_of_backtest(report),
+        commit=report.commit.commit,
+        # One page with cards and plots.
+        forms={"html": lambda: page(backtest_view(report, page=True), "html", report.commit.commit)},
     )
 
 
@@ -358,13 +361,3 @@ def _plots(args: BacktestArguments, formats: Sequence[str]) -> int:
     if not 0 <= args.plots <= _MOST_PLOTS:
         raise UsageError(f"--plots takes a number from 0 to {_MOST_PLOTS}, not {args.plots}")
     return int(args.plots)
-
-
-def forms_of_backtest(report: BacktestReport) -> dict[str, Callable[[], str]]:
-    """A report as one page with cards and plots."""
-    from reconciler.cli.renderings import repository_links
-    from reconciler.render import backtest_view, view_html
-
-    return {
-        "html": lambda: view_html(backtest_view(report, page=True), repository_links(report.commit.commit)),
-    }

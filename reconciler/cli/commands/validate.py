@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import option
 from reconciler.cli.every_cluster import check_formats, combined
-from reconciler.cli.renderings import VALIDATE_FORMATS, forms_of_findings
+from reconciler.cli.renderings import VALIDATE_FORMATS
 from reconciler.cli.results import OutFile, Result, lines_of
 from reconciler.errors import UsageError
 
@@ -61,13 +61,12 @@ def run(args: ValidateArguments) -> Result:
         else:
             validation = validate_manifests(args.paths, cluster=args.cluster, trusted_ref=args.trusted_ref)
             result, findings = _result(args, validation), [*validation.findings]
-    output.note_findings_printed()
     return dataclasses.replace(result, then=lambda: stop_on(findings, Severity(args.fail_on)))
 
 
 def _result(args: ValidateArguments, checked: Validation) -> Result:
     from reconciler.documents import FINDINGS, FindingList
-    from reconciler.render import validation_lines
+    from reconciler.render import findings_outputs, findings_view, validation_lines
 
     counts, width = _counts(checked), output.text_width(sys.stdout)
 
@@ -80,7 +79,8 @@ def _result(args: ValidateArguments, checked: Validation) -> Result:
         view=lines,
         document=lambda: FINDINGS.write(FindingList.of(checked.findings, counts)),
         findings=lambda: checked.findings,
-        forms=forms_of_findings(checked.findings),
+        page=lambda: findings_view(checked.findings),
+        forms={"outputs": lambda: findings_outputs(checked.findings)},
     )
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import importlib
 import types
 import typing
 from collections.abc import Iterator
@@ -12,13 +11,6 @@ import pytest
 from reconciler.cli.declaration import Option, OptionGroup, read
 from reconciler.cli.main import build_parser, work_of
 from reconciler.cli.registry import actions_of, commands, find_command
-
-
-def module_of(name: str) -> types.ModuleType:
-    command = find_command(name)
-    assert command is not None
-    return importlib.import_module(command.module.partition(":")[0])
-
 
 LEAST = {
     "revert": ("report.json",),
@@ -33,8 +25,7 @@ LEAST = {
     "tool completion": ("bash",),
 }
 """Arguments that a command cannot do without."""
-EVERY = [name for one in commands() for name in ([f"{one} {action}" for action in actions_of(one)] or [one])]
-NAMES = [name for name in EVERY if not hasattr(module_of(name), "parse")]
+NAMES = [name for one in commands() for name in ([f"{one} {action}" for action in actions_of(one)] or [one])]
 NO_OPTIONS_OF_THEIR_OWN = {"command", "action", "verbose", "verbose_before", "color", "quiet", "log_format"}
 
 

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import jsonschema
 import pytest
 
-from reconciler.cli.renderings import SUMMARY_BUDGET, forms_of_findings, list_of_findings
+from reconciler.cli.renderings import SUMMARY_BUDGET, list_of_findings, page
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune
 from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift
@@ -26,6 +26,7 @@ from reconciler.render.ci_reports import (
 )
 from reconciler.render.derived_findings import findings_of_drift
 from reconciler.render.drift_text import drift_view
+from reconciler.render.findings_text import findings_view
 from reconciler.render.markdown_writer import view_markdown
 from reconciler.render.repository_links import RepoPaths
 from tests.builders import NOON, plan, span, user
@@ -220,7 +221,7 @@ def test_a_summary_lists_the_first_undeclared_entities_and_counts_the_rest() -> 
 
 @pytest.mark.bulk
 def test_a_summary_of_very_many_findings_keeps_to_its_size_and_counts_the_rest() -> None:
-    text = forms_of_findings([finding(line=line, message="words " * 30) for line in range(1, 9001)])["summary"]()
+    text = page(findings_view([finding(line=line, message="words " * 30) for line in range(1, 9001)]), "summary", None)
     assert 900_000 < len(text.encode()) <= SUMMARY_BUDGET
     left_out = int(re.findall(r"\*\*([\d,]+) rows have no room here", text)[0].replace(",", ""))
     assert text.count("some-rule") == 9000 - left_out
