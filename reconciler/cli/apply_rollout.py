@@ -78,7 +78,7 @@ class _EachCluster:
         """Raises ``ReconcilerError``, only when nothing was written."""
         from reconciler.cli import writing
         from reconciler.model import display_name
-        from reconciler.workflows import Approval, PlanViews, SystemClock, apply_manifests, open_cluster, source_of
+        from reconciler.workflows import Approval, Dialogue, SystemClock, apply_manifests, open_cluster, source_of
 
         write, access = self._args.write, self._args.clusters.access()
         intent = dataclasses.replace(intent, scope=dataclasses.replace(intent.scope, withheld_before=earlier))
@@ -91,11 +91,10 @@ class _EachCluster:
                     intent,
                     cluster,
                     Approval(accepted=write.accept, settings=self._settings, step_down=self._steps),
-                    confirm=lambda _: True,
+                    dialogue=Dialogue(confirm=lambda _: True, show=self._keep_findings),
                     clock=SystemClock(),
                     progress=self._progress,
                     given=self._baseline.given(None),
-                    views=PlanViews(on_plan=self._keep_findings),
                 )
             audit.ended(report)
             audit.notify(report)

@@ -23,6 +23,7 @@ from reconciler.ports import QuotaCluster
 from reconciler.resolution import Resolution, ViewKind
 from reconciler.workflows import (
     EVERYTHING,
+    UNASKED,
     AlterRequest,
     AlterTarget,
     Approval,
@@ -137,8 +138,7 @@ class ClusterQuotas:
                 request,
                 approval,
                 target=self._target,
-                confirm=lambda _plan: True,
-                preview=_not_shown,
+                dialogue=UNASKED,
                 clock=SystemClock(),
                 progress=LoggedProgress(),
             )
@@ -200,10 +200,6 @@ def connect(
         opened = ClusterQuotas(connected, target)
         undo.pop_all()
     return opened
-
-
-def _not_shown(_plan: Plan) -> None:
-    """Nothing to show: the plan was in the caller's hands."""
 
 
 class LoggedProgress:

@@ -22,6 +22,7 @@ from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
 from reconciler.text import list_some
 from reconciler.workflows import (
+    UNASKED,
     Approval,
     AuditFile,
     BacktestOptions,
@@ -266,7 +267,7 @@ class ManifestCluster:
                 intent,
                 cluster,
                 approval,
-                confirm=lambda _plan: True,
+                dialogue=UNASKED,
                 clock=SystemClock(),
                 progress=LoggedProgress(),
                 given=given,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         make_alter_request,
         name_warnings,
     )
-    from reconciler.workflows.apply import Approval, AuditFile, PlanViews, apply_manifests
+    from reconciler.workflows.apply import UNASKED, Approval, AuditFile, Dialogue, apply_manifests
     from reconciler.workflows.backtest import (
         BacktestOptions,
         Proposal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -45,7 +45,7 @@ from reconciler.resolution import (
     value_refusal,
 )
 from reconciler.text import near_miss, number_text, shown
-from reconciler.workflows.apply import Approval, write
+from reconciler.workflows.apply import Approval, Dialogue, write
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
@@ -209,22 +209,21 @@ def alter_entity(
     approval: Approval,
     *,
     target: AlterTarget,
-    confirm: Callable[[Plan], bool],
-    preview: Callable[[Plan], None],
+    dialogue: Dialogue,
     clock: Clock,
     progress: Progress,
 ) -> ApplyReport:
     """Write what is asked for, if everything agrees.
 
-    ``preview`` is shown the plan first, whatever then becomes of it; ``confirm`` is asked as in ``apply``. An entity inside the
+    The plan is shown first, whatever then becomes of it. An entity inside the
     managed scope of ``target`` trips the guard ``managed-entity``. What is refused comes back as a report. Raises
     ``WrongClusterError`` when another cluster answers, and ``BackendError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
     current = read_state(target.spec, cluster)
     plan = alter_plan(request, current, approval, target=target, clock=clock)
-    preview(plan)
-    return _explained(write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress), request.entity)
+    dialogue.show(plan)
+    return _explained(write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress), request.entity)
 
 
 def alter_plan(request: AlterRequest, current: CurrentState, approval: Approval, *, target: AlterTarget, clock: Clock) -> Plan:

@@ -81,17 +81,21 @@ def _unseen(_: Plan) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanViews:
-    """Where a run shows its plan. ``on_plan`` gets each plan without errors, before anything else is decided about it.
+class Dialogue:
+    """How a run shows its plan, and asks about it.
 
-    ``on_refusal`` gets a plan that is refused before the question about it was asked.
+    ``confirm`` is asked once, with the plan, when there is something to write and not only validation is wanted. ``show`` gets
+    each plan without errors, before anything else is decided about it. ``on_refusal`` gets a plan that is refused before the
+    question about it was asked.
     """
 
-    on_plan: Callable[[Plan], None] = _unseen
+    confirm: Callable[[Plan], bool]
+    show: Callable[[Plan], None] = _unseen
     on_refusal: Callable[[Plan], None] = _unseen
 
 
-_NO_VIEWS: Final = PlanViews()
+UNASKED: Final = Dialogue(confirm=lambda _: True)
+"""Of a run whose caller has decided."""
 
 
 def apply_manifests(
@@ -99,16 +103,15 @@ def apply_manifests(
     cluster: QuotaCluster,
     approval: Approval,
     *,
-    confirm: Callable[[Plan], bool],
+    dialogue: Dialogue,
     clock: Clock,
     progress: Progress,
     given: GivenBaseline | None = None,
-    views: PlanViews = _NO_VIEWS,
 ) -> ApplyReport:
     """Write what the manifests want, if everything agrees.
 
-    ``confirm`` is asked once, with the plan, when there is something to write and not only validation is wanted. What is refused
-    comes back as a report too. A saved plan is not stale when the cluster has all its values: nothing is left to do.
+    What is refused comes back as a report too. A saved plan is not stale when the cluster has all its values: nothing is left to
+    do.
 
     Raises ``BackendError``, ``WrongClusterError``, ``BaselineError``, or (for findings that the live state brings)
     ``ManifestError``, only when nothing was written.
@@ -118,11 +121,11 @@ def apply_manifests(
     plan = plan_from(intent, current, accepted=approval.accepted, source=intent.source(), clock=clock, given=given)
     plan = in_steps(plan, approval.step_down)
     stop_on(plan.findings, intent.fail_on)
-    views.on_plan(plan)
+    dialogue.show(plan)
     saved = approval.saved
     if saved is not None and approval.expected_digest in (None, saved.digest) and is_applied(saved, current):
         return already_applied(plan)
-    report = write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=views.on_refusal)
+    report = write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress)
     unmanaged = undeclared_in_scope(intent.desired, quotas_after(current.entities, plan.changes), intent.spec.scope)
     return replace(report, findings=_about_the_rest(plan), applied=AppliedState(totals=plan.totals, unmanaged=unmanaged))
 
@@ -132,10 +135,9 @@ def write(
     cluster: QuotaCluster,
     approval: Approval,
     *,
-    confirm: Callable[[Plan], bool],
+    dialogue: Dialogue,
     clock: Clock,
     progress: Progress,
-    on_refusal: Callable[[Plan], None] = _unseen,
 ) -> ApplyReport:
     """Write a plan that was just made, if what was approved is what it does.
 
@@ -147,7 +149,7 @@ def write(
         _require_accepted(plan)
     except RefusedError as error:
         log_event(_log, "write refused", level=logging.INFO, reason=error.failure_reason, digest=plan.digest)
-        on_refusal(plan)
+        dialogue.on_refusal(plan)
         report = refused(plan, error)
         if isinstance(error, StalePlanError) or not approval.settings.validate_only or not plan.changes:
             return report
@@ -166,7 +168,7 @@ def write(
         in_steps=approval.step_down is not None,
     )
     try:
-        if plan.changes and not approval.settings.validate_only and not confirm(plan):
+        if plan.changes and not approval.settings.validate_only and not dialogue.confirm(plan):
             msg = "not confirmed"
             raise NotConfirmedError(msg)
         with only_run(cluster, writes=bool(plan.changes) and not approval.settings.validate_only, clock=clock):

@@ -12,7 +12,7 @@ from reconciler.apply import ApplySettings
 from reconciler.model import AppliedState, ApplyReport, Drift, Plan, Prune
 from reconciler.planning import undeclared_in_scope
 from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
-from reconciler.workflows.apply import Approval, write
+from reconciler.workflows.apply import UNASKED, Approval, write
 from reconciler.workflows.baselines import GivenBaseline
 from reconciler.workflows.drift import drift_from
 from reconciler.workflows.intent import Intent
@@ -50,5 +50,5 @@ def write_observed(
     """
     stop_on(observation.plan.findings, intent.fail_on)
     approval = Approval(settings=settings)
-    report = write(observation.plan, cluster, approval, confirm=lambda _: True, clock=clock, progress=progress)
+    report = write(observation.plan, cluster, approval, dialogue=UNASKED, clock=clock, progress=progress)
     return replace(report, applied=AppliedState(totals=observation.plan.totals))

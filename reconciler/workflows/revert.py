@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,7 +30,7 @@ from reconciler.planning import plan_way_back, sort_for_writing
 from reconciler.policy import GuardContext, judge
 from reconciler.ports import Clock, Progress, QuotaCluster
 from reconciler.resolution import callback_notes
-from reconciler.workflows.apply import Approval, in_steps, refused, write
+from reconciler.workflows.apply import Approval, Dialogue, in_steps, refused, write
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
@@ -85,17 +85,14 @@ def revert_report(
     cluster: QuotaCluster,
     approval: Approval,
     *,
-    confirm: Callable[[Plan], bool],
-    preview: Callable[[Plan], None],
+    dialogue: Dialogue,
     clock: Clock,
     progress: Progress,
-    on_refusal: Callable[[Plan], None] = lambda _: None,
 ) -> ApplyReport:
     """Write the values before the reported run, unless the cluster was changed since.
 
-    ``confirm``, ``on_refusal`` and the rest as in ``apply``; ``preview`` gets the plan instead when only validation is wanted.
-    What is refused comes back as a report. Raises ``WrongClusterError`` for a report of another cluster, and ``BackendError``,
-    only when nothing was written.
+    The plan is shown only for validation, and then a refusal of it is not. What is refused comes back as a report. Raises
+    ``WrongClusterError`` for a report of another cluster, and ``BackendError``, only when nothing was written.
     """
     progress.step("reading the cluster's quotas")
     current = read_state(undoing.spec, cluster)
@@ -109,9 +106,9 @@ def revert_report(
     changes = sort_for_writing(back.changes, current.entities)
     plan = in_steps(_plan(undoing, current, changes, notes=notes, accepted=approval.accepted, clock=clock), approval.step_down)
     if approval.settings.validate_only:
-        preview(plan)
-        return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress)
-    return write(plan, cluster, approval, confirm=confirm, clock=clock, progress=progress, on_refusal=on_refusal)
+        dialogue.show(plan)
+        dialogue = Dialogue(confirm=dialogue.confirm)
+    return write(plan, cluster, approval, dialogue=dialogue, clock=clock, progress=progress)
 
 
 def _require_same_cluster(undoing: Undoing, answers: ClusterIdentity) -> None:

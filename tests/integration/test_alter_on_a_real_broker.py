@@ -18,7 +18,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.render.state_text import state_as_text
 from reconciler.workflows.alter import AlterRequest, AlterTarget, alter_entity, make_alter_request
-from reconciler.workflows.apply import Approval
+from reconciler.workflows.apply import UNASKED, Approval
 from reconciler.workflows.describe import describe_cluster
 from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, pair, user
@@ -48,8 +48,7 @@ def altered(broker: BrokerCluster, request: AlterRequest) -> ApplyReport:
         request,
         Approval(accepted=tuple(GUARDS)),
         target=AlterTarget(),
-        confirm=lambda _: True,
-        preview=lambda _: None,
+        dialogue=UNASKED,
         clock=SystemClock(),
         progress=Silent(),
     )

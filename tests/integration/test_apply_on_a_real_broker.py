@@ -18,7 +18,7 @@ from reconciler.model.quota import QuotaKey, legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
 from reconciler.ports import QuotaCluster
-from reconciler.workflows.apply import Approval, apply_manifests
+from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.plan import make_plan
@@ -90,7 +90,7 @@ def intent(state: State, scope: Scope | None = None) -> Intent:
 
 def run(wanted: Intent, cluster: QuotaCluster) -> ApplyReport:
     approval = Approval(accepted=tuple(GUARDS))
-    return apply_manifests(wanted, cluster, approval, confirm=lambda _: True, clock=SystemClock(), progress=Silent())
+    return apply_manifests(wanted, cluster, approval, dialogue=UNASKED, clock=SystemClock(), progress=Silent())
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True)

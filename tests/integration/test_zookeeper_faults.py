@@ -18,7 +18,7 @@ from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_conn
 from reconciler.features.sandbox.spec import Sandbox
 from reconciler.model.plan import Alteration, ApplyReport, ApplyResult
 from reconciler.ports import EntityFilter
-from reconciler.workflows.apply import Approval, apply_manifests
+from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
 from tests.builders import user
 from tests.fakes import FakeClock, Silent
@@ -163,7 +163,7 @@ def in_process(place: str, work: ZooKeeperWork) -> ApplyReport:
     intent = load_intent([str(work.folder)], cluster=None)
     with zookeeper_cluster(place, request_seconds=1.0) as cluster:
         approval = Approval(accepted=GUARDS)
-        return apply_manifests(intent, cluster, approval, confirm=lambda _: True, clock=FakeClock(), progress=Silent())
+        return apply_manifests(intent, cluster, approval, dialogue=UNASKED, clock=FakeClock(), progress=Silent())
 
 
 def test_notifications_that_are_purged_all_the_time_are_in_nobody_s_way(
@@ -208,7 +208,7 @@ def test_a_change_that_a_broker_s_own_write_overtook_is_lost_and_reading_back_te
     servers, chroot = parse_connection(place)
     with contextlib.closing(Overtaken.open(ZooKeeperSettings(servers=servers, chroot=chroot))) as cluster:
         approval = Approval(accepted=GUARDS, settings=ApplySettings(verify_seconds=0.0))
-        report = apply_manifests(intent, cluster, approval, confirm=lambda _: True, clock=FakeClock(), progress=Silent())
+        report = apply_manifests(intent, cluster, approval, dialogue=UNASKED, clock=FakeClock(), progress=Silent())
     assert (report.result, report.verified, report.failure_reason) == (ApplyResult.PARTIAL, False, "not-verified")
     assert "user=u000" in str(report.message) or "u000" in str(report.message)
     assert "1 of 60 entities do not read back" in str(report.message)

@@ -17,7 +17,7 @@ from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.plan import ApplyResult
 from reconciler.model.quota import INT_MAX, LONG_MAX
 from reconciler.ports import QuotaCluster
-from reconciler.workflows.apply import Approval, apply_manifests
+from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.system_clock import SystemClock
@@ -138,7 +138,7 @@ def test_it_reads_what_we_wrote(franz_go: FranzGo, cluster: QuotaCluster, state:
     wanted = desired(*(declared(one, **values) for one, values in state.items()))
     intent = Intent(spec=ClusterSpec(), desired=wanted, findings=(), paths=())
     accepted = Approval(accepted=("default-entity",))
-    report = apply_manifests(intent, cluster, accepted, confirm=lambda _: True, clock=SystemClock(), progress=Silent())
+    report = apply_manifests(intent, cluster, accepted, dialogue=UNASKED, clock=SystemClock(), progress=Silent())
     assert (report.result, report.verified) == (ApplyResult.DONE, True), report.message
     assert franz_go.describe() == state
 

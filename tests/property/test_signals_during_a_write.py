@@ -26,7 +26,7 @@ from reconciler.cli.main import build_parser
 from reconciler.cli.output import console
 from reconciler.cli.progress import PatientProgress
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
-from reconciler.workflows.apply import Approval, write
+from reconciler.workflows.apply import Approval, Dialogue, write
 from tests.builders import plan, user
 from tests.fakes import FakeClock, FakeCluster, Silent
 
@@ -86,7 +86,7 @@ def command(folder: Path, cluster: FakeCluster, *, step_down: StepDown | None) -
                 lowered(),
                 cluster,
                 Approval(settings=few_at_once(options), step_down=step_down),
-                confirm=approver.confirm,
+                dialogue=Dialogue(confirm=approver.confirm),
                 clock=FakeClock(),
                 progress=Silent(),
             )

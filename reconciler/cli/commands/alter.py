@@ -190,7 +190,7 @@ def _alter(
     approver: writing.Approver,
     before_write: Callable[[], None] = lambda: None,
 ) -> ApplyReport:
-    from reconciler.workflows import Approval, SystemClock, alter_entity, open_cluster
+    from reconciler.workflows import Approval, Dialogue, SystemClock, alter_entity, open_cluster
 
     write = args.write
     approval = Approval(accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings())
@@ -209,8 +209,7 @@ def _alter(
             request(cluster, target),
             approval,
             target=target,
-            confirm=confirm,
-            preview=lambda plan: _preview(write, plan, approver),
+            dialogue=Dialogue(confirm=confirm, show=lambda plan: _preview(write, plan, approver)),
             clock=SystemClock(),
             progress=approver.progress,
         )

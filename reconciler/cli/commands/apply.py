@@ -61,7 +61,7 @@ def run(args: ApplyArguments) -> Result:
     """Apply and print the report; the exit code states whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.policy import check_guard_ids
-    from reconciler.workflows import PlanViews, SystemClock, apply_manifests, check_recordable, open_cluster, source_of
+    from reconciler.workflows import Dialogue, SystemClock, apply_manifests, check_recordable, open_cluster, source_of
 
     check_guard_ids(args.write.accept)
     args.clusters.check(
@@ -91,11 +91,10 @@ def run(args: ApplyArguments) -> Result:
                 intent,
                 cluster,
                 approval,
-                confirm=approver.confirm,
+                dialogue=Dialogue(confirm=approver.confirm, show=approver.show_findings, on_refusal=approver.show_refused),
                 clock=SystemClock(),
                 progress=progress,
                 given=given,
-                views=PlanViews(on_plan=approver.show_findings, on_refusal=approver.show_refused),
             )
     return run_outputs.finish(args.write, report, audit, args.format, also=lambda: _record(args, report, intent))
 

@@ -60,7 +60,7 @@ def _approval(write: writing.LongWritingOptions) -> Approval:
 
 
 def _revert(undoing: Undoing, access: Access, approval: Approval, approver: writing.Approver) -> ApplyReport:
-    from reconciler.workflows import SystemClock, open_cluster, revert_report
+    from reconciler.workflows import Dialogue, SystemClock, open_cluster, revert_report
 
     cluster = open_cluster(undoing.spec, access, trusted=undoing.trusted)
     with writing.given_back(cluster):
@@ -68,9 +68,7 @@ def _revert(undoing: Undoing, access: Access, approval: Approval, approver: writ
             undoing,
             cluster,
             approval,
-            confirm=approver.confirm,
-            preview=approver.preview,
-            on_refusal=approver.show_refused,
+            dialogue=Dialogue(confirm=approver.confirm, show=approver.preview, on_refusal=approver.show_refused),
             clock=SystemClock(),
             progress=approver.progress,
         )

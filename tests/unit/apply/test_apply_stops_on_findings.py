@@ -7,7 +7,7 @@ import pytest
 from reconciler.errors import ManifestError
 from reconciler.model.finding import Severity
 from reconciler.model.plan import ApplyResult
-from reconciler.workflows.apply import Approval, apply_manifests
+from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
 from tests.builders import NOON, user
 from tests.fakes import FakeCluster
@@ -44,7 +44,7 @@ def test_a_quota_that_a_live_default_hides(tmp_path: Path, fail_on: Severity, st
     intent = load_intent([str(tmp_path)], cluster=None, fail_on=fail_on)
 
     def run():
-        return apply_manifests(intent, cluster, Approval(), confirm=lambda _: True, clock=Noon(), progress=Silence())
+        return apply_manifests(intent, cluster, Approval(), dialogue=UNASKED, clock=Noon(), progress=Silence())
 
     if stops:
         with pytest.raises(ManifestError, match="client-id-never-wins"):

@@ -11,7 +11,7 @@ from reconciler.model.plan import ApplyReport, ApplyResult, ChangeStatus
 from reconciler.render.apply_text import apply_report_lines
 from reconciler.render.terminal import plain
 from reconciler.text import all_changes
-from reconciler.workflows.apply import Approval, apply_manifests
+from reconciler.workflows.apply import Approval, Dialogue, apply_manifests
 from reconciler.workflows.intent import load_intent
 from tests.builders import user
 from tests.fakes import FakeClock, FakeCluster, Faults, Silent
@@ -33,7 +33,9 @@ def check(folder: Path, cluster: FakeCluster, *accepted: str) -> ApplyReport:
     (folder / "a.yaml").write_text(MANIFEST)
     approval = Approval(accepted=accepted, settings=ApplySettings(validate_only=True))
     intent = load_intent([str(folder)], cluster=None)
-    return apply_manifests(intent, cluster, approval, confirm=lambda _: False, clock=FakeClock(), progress=Silent())
+    return apply_manifests(
+        intent, cluster, approval, dialogue=Dialogue(confirm=lambda _: False), clock=FakeClock(), progress=Silent()
+    )
 
 
 def test_a_guard_that_trips_does_not_keep_the_cluster_from_being_asked(tmp_path: Path) -> None:
@@ -66,5 +68,7 @@ def test_a_plan_that_was_not_reviewed_is_not_asked_about(tmp_path: Path, digest:
     cluster = FakeCluster(BEFORE)
     approval = Approval(expected_digest=digest, settings=ApplySettings(validate_only=True))
     intent = load_intent([str(tmp_path)], cluster=None)
-    report = apply_manifests(intent, cluster, approval, confirm=lambda _: False, clock=FakeClock(), progress=Silent())
+    report = apply_manifests(
+        intent, cluster, approval, dialogue=Dialogue(confirm=lambda _: False), clock=FakeClock(), progress=Silent()
+    )
     assert (report.failure_reason, cluster.validations) == ("stale-plan", 0)

@@ -17,7 +17,7 @@ from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.planning.diff import change_of_one
 from reconciler.workflows.alter import AlterRequest, AlterTarget, alter_entity, make_alter_request
-from reconciler.workflows.apply import Approval
+from reconciler.workflows.apply import Approval, Dialogue
 from tests.builders import TODAY, cluster_spec, ip, pair, span, user
 from tests.fakes import FakeClock, FakeCluster, Faults, Silent
 
@@ -44,8 +44,7 @@ class Run:
             request,
             Approval(accepted=accepted, settings=ApplySettings(validate_only=validate_only)),
             target=self.target,
-            confirm=self._confirm,
-            preview=self.seen.append,
+            dialogue=Dialogue(confirm=self._confirm, show=self.seen.append),
             clock=FakeClock(),
             progress=Silent(),
         )

@@ -9,7 +9,7 @@ import pytest
 
 from reconciler.model.plan import ApplyReport, ApplyResult, GuardStatus, Plan
 from reconciler.model.state import ClusterIdentity
-from reconciler.workflows.apply import Approval, apply_manifests
+from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
 from reconciler.workflows.plan import make_plan
 from tests.builders import user
@@ -49,7 +49,7 @@ def manifests(folder: Path, *lines: str, name: str = "alice") -> str:
 
 def applied(path: str, cluster: FakeCluster, now: datetime.datetime, *accepted: str) -> ApplyReport:
     intent = load_intent([path], cluster=None)
-    return apply_manifests(intent, cluster, Approval(accepted=accepted), confirm=lambda _: True, clock=At(now), progress=Silent())
+    return apply_manifests(intent, cluster, Approval(accepted=accepted), dialogue=UNASKED, clock=At(now), progress=Silent())
 
 
 def planned(path: str, cluster: FakeCluster, now: datetime.datetime, name: str | None = None) -> Plan:

@@ -30,7 +30,7 @@ from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, ApplyReport, ApplyResult, Change, ChangeStatus, KeyChange, Plan, Reason
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState
-from reconciler.workflows.apply import Approval
+from reconciler.workflows.apply import UNASKED, Approval, Dialogue
 from reconciler.workflows.revert import Undoing, load_undoing, revert_report
 from tests.builders import client, cluster_spec, ip, pair, plan, user
 from tests.fakes import FakeClock, FakeCluster, Fault, Faults, Silent
@@ -87,8 +87,7 @@ def undo(
         undoing,
         cluster,
         Approval(accepted=accepted, **approval),
-        confirm=lambda _: True,
-        preview=shown.append,
+        dialogue=Dialogue(confirm=lambda _: True, show=shown.append),
         clock=Still(),
         progress=Silent(),
     )
@@ -264,8 +263,7 @@ def test_validate_only_shows_the_plan_and_writes_nothing() -> None:
         Undoing(report=report, file="r"),
         cluster,
         Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True)),
-        confirm=lambda _: pytest.fail("nothing to confirm"),
-        preview=shown.append,
+        dialogue=Dialogue(confirm=lambda _: pytest.fail("nothing to confirm"), show=shown.append),
         clock=Still(),
         progress=Silent(),
     )
@@ -383,9 +381,7 @@ def test_a_scope_that_a_pull_request_widens_counts_only_after_merge(tmp_path: Pa
         undoing = load_undoing(text, file="r", paths=["."], cluster=None, trusted_ref=ref)
         assert undoing.source.commit == head
         approval = Approval(accepted=EVERYTHING)
-        return revert_report(
-            undoing, cluster, approval, confirm=lambda _: True, preview=lambda _: None, clock=Still(), progress=Silent()
-        )
+        return revert_report(undoing, cluster, approval, dialogue=UNASKED, clock=Still(), progress=Silent())
 
     assert with_reference("main").failure_reason == "out-of-scope"
     assert with_reference(None).result is ApplyResult.DONE
@@ -410,7 +406,9 @@ def test_how_a_state_was_read_is_a_note_of_the_plan_back() -> None:
     shown: list[Plan] = []
     undoing = Undoing(report=report, file="report.json", spec=ClusterSpec())
     approval = Approval(accepted=EVERYTHING, settings=ApplySettings(validate_only=True))
-    revert_report(undoing, cluster, approval, confirm=lambda _: True, preview=shown.append, clock=Still(), progress=Silent())
+    revert_report(
+        undoing, cluster, approval, dialogue=Dialogue(confirm=lambda _: True, show=shown.append), clock=Still(), progress=Silent()
+    )
     assert "it was read in parts" in shown[0].notes
 
 
