@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from reconciler.apply import ApplySettings
 from reconciler.client.description import shown_source
@@ -21,18 +20,14 @@ from reconciler.model import (
     GuardResult,
     Plan,
     Span,
-    escaped,
 )
-from reconciler.render import row_over_text, who
+from reconciler.render import backtest_view, drift_view, plan_view, view_fragment
 from reconciler.resolution import ViewKind
-from reconciler.text import amount, count_of, recommended_text
+from reconciler.text import count_of
 from reconciler.workflows import Approval
 
 Cell: TypeAlias = EntityName | str | float | bool | None
 """A field of a row. ``DEFAULT`` stays what it is, so that nothing confuses it with a name."""
-
-_MOST_ROWS: Final = 200
-"""A notebook keeps its outputs in its file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -115,16 +110,7 @@ class PlannedManifests:
         return f"<PlannedManifests of {_cluster(self.plan)}: {count}{tripped}>"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (change.entity, change.action.value, key.key, amount(key.key, key.before), amount(key.key, key.after))
-            for change in self.plan.changes
-            for key in change.keys
-        ]
-        guards = [f"Guard {guard.id}: {guard.message}" for guard in self.tripped]
-        findings = [f"{finding.severity.value}: {finding.message} [{finding.id}]" for finding in self.findings]
-        title = f"Plan of {_cluster(self.plan)}: {count_of(len(self.plan.changes), 'change')}"
-        columns = ("entity", "action", "key", "before", "after")
-        return _html_table(title, columns, rows, notes=[*guards, *findings, *self.plan.notes])
+        return view_fragment(plan_view(self.plan))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -174,14 +160,7 @@ class FoundDrift:
         return f"<FoundDrift of {_cluster(self.drift)}: {self._counted()}>"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (entity.entity, entity.drift.value, key.key, amount(key.key, key.desired), amount(key.key, key.live))
-            for entity in self.drift.entities
-            if entity.drift.is_difference
-            for key in entity.keys
-        ]
-        title = f"Drift of {_cluster(self.drift)}: {self._counted()}"
-        return _html_table(title, ("entity", "drift", "key", "declared", "live"), rows, notes=self.drift.notes)
+        return view_fragment(drift_view(self.drift))
 
     def _counted(self) -> str:
         differing = sum(entity.drift.is_difference for entity in self.drift.entities)
@@ -236,24 +215,7 @@ class JudgedTraffic:
         return f"<JudgedTraffic: {count_of(self.report.counts.groups, 'quota group')}{refused}>"
 
     def _repr_html_(self) -> str:
-        rows = [
-            (
-                row.verdict.value,
-                who(row.name, undecided=row.undecided),
-                row.broker,
-                row.key,
-                "unlimited" if row.limits.after is None else amount(row.key, row.limits.after),
-                amount(row.key, row.peak.rate),
-                row_over_text(row),
-                recommended_text(row),
-            )
-            for row in self.report.verdicts
-        ]
-        rules = [f"Refused: {rule.words}" for rule in self.report.rules if not rule.holds]
-        columns = ("verdict", "quota group", "broker", "key", "limit", "peak", "over", "recommended")
-        return _html_table(
-            f"Backtest: {count_of(self.report.counts.groups, 'quota group')}", columns, rows, notes=[*rules, *self.report.notes]
-        )
+        return view_fragment(backtest_view(self.report))
 
 
 def names_of_guards(accept: Sequence[str]) -> tuple[str, ...]:
@@ -272,18 +234,3 @@ def _place(span: Span | None) -> str | None:
 
 def _cluster(result: Plan | Drift) -> str:
     return shown_source(ViewKind.CLUSTER, result.cluster, None)
-
-
-def _html_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, notes: Iterable[str] = ()) -> str:
-    """A table with its title, and sentences below it. Every cell is escaped: names of clients are texts of strangers."""
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{_cell(cell)}</td>' for cell in row)}</tr>" for row in rows[:_MOST_ROWS])
-    left_out = [f"{len(rows) - _MOST_ROWS:,} more rows are not shown."] if len(rows) > _MOST_ROWS else []
-    below = "".join(f"<p>{_cell(note)}</p>" for note in (*left_out, *notes))
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
-    return f"<div><p><b>{_cell(title)}</b></p>{table}{below}</div>"
-
-
-def _cell(value: object) -> str:
-    # HTML knows no escape for characters that hide or reorder text, so they are escaped as for a terminal first.
-    return "" if value is None else escape(escaped(str(value)))

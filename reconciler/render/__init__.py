@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         shown_findings,
         validation_lines,
     )
-    from reconciler.render.html_writer import view_html
+    from reconciler.render.html_writer import view_fragment, view_html
     from reconciler.render.layout import (
         Block,
         Column,

@@ -22,7 +22,6 @@ from reconciler.model import (
     ReplayCounts,
     RuleOutcome,
     Severity,
-    UnjudgedChange,
     UnusedQuota,
     UnusedReason,
     Verdict,
@@ -44,7 +43,6 @@ from reconciler.text import amount, count_of, duration, length_text, list_some, 
 
 ANSWER: Final = "backtest-answer"
 """Id of the finding that carries the headline."""
-_PEAK_WORDS: Final = {"controller_mutation_rate": "would never have overdrawn it"}
 _REQUEST_WORDS: Final = {"controller_mutation_rate": "topics", "connection_creation_rate": "connections closed"}
 _NOT_CHARGED_WORDS: Final = {
     "other-api": "of other kinds",
@@ -72,15 +70,6 @@ def answer(report: BacktestReport) -> Finding:
     return Finding(id=ANSWER, severity=Severity.INFO if tone is Tone.GOOD else Severity.WARNING, message=words)
 
 
-def unjudged_sentence(change: UnjudgedChange) -> str:
-    """One change that the history shows nothing about, with its values and the reason."""
-    before, after = (
-        limit_text(change.key, change.before, absent="not set"),
-        limit_text(change.key, change.after, absent="not set"),
-    )
-    return f"{change.entity}: {change.key} {before} -> {after}: {change.why}"
-
-
 def rule_sentences(rules: Sequence[RuleOutcome]) -> Iterator[tuple[str, bool]]:
     """For each rule of the policy whether it is kept, and what breaks it."""
     for number, rule in enumerate(rules, start=1):
@@ -100,11 +89,6 @@ def who(name: BucketName, *, undecided: bool = False) -> str:
     if undecided:
         parts.append("not recorded whole")
     return ", ".join(parts) or "clients without a client id"
-
-
-def title(verdict: BucketVerdict) -> str:
-    """A row of the report."""
-    return f"{group_title(verdict)} on {broker_words(verdict.broker)}"
 
 
 def group_title(verdict: BucketVerdict) -> str:
@@ -144,13 +128,6 @@ def peak_text(verdict: BucketVerdict) -> str:
 def peak_share(verdict: BucketVerdict) -> float | None:
     """The peak that ``peak_text`` shows, as a share of the proposed limit."""
     return peak_of(verdict) / verdict.limits.after if verdict.limits.after else None
-
-
-def peak_words(verdict: BucketVerdict) -> str:
-    """The largest rate, and its part of the limit."""
-    words = f"{peak_text(verdict)} {_PEAK_WORDS.get(verdict.key, 'sampled rate')}"
-    share = peak_share(verdict)
-    return words if share is None else f"{words}, {100 * share:.0f} % of the proposed limit"
 
 
 def over_words(verdict: BucketVerdict) -> str:

@@ -16,21 +16,15 @@ from pathlib import Path
 from typing import Final
 
 from reconciler import __version__
-from reconciler.model import Finding, ManifestCommit, MessagePart, PartKind, Severity, Span, escaped, parts_of
+from reconciler.model import MessagePart, PartKind, Span, escaped, parts_of
 from reconciler.render.layout import Tile
 from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
-from reconciler.text import amount
 
-MOST_ROWS: Final = 200
-"""Rows of a table that is plain HTML; what is left out is counted below it."""
-
-_FEW: Final = 3
 _LONG_NAME: Final = 2000
 _LONG_WORD: Final = re.compile(rf"\S{{{_LONG_NAME + 1},}}")
 _SHOWN_START: Final = 300
 _SHOWN_END: Final = 60
 _FOLDER: Final = Path(__file__).parent / "page"
-_SEVERITIES: Final = {Severity.ERROR: "bad", Severity.WARNING: "warn", Severity.INFO: "faint"}
 _READING: Final = "reading"
 """The script that every page has, after its own."""
 
@@ -179,16 +173,6 @@ def name(value: str) -> str:
     return f"<code><bdi>{text(_shortened(value))}</bdi></code>"
 
 
-def key_name(key: str) -> str:
-    """A quota key, which breaks between its words only."""
-    return name(key).replace("_", "_<wbr>")
-
-
-def quoted(value: str) -> str:
-    """Text of a stranger within a sentence, kept from turning round what is beside it."""
-    return f"<bdi>{text(' '.join(value.splitlines()))}</bdi>"
-
-
 def message_html(value: str, links: RepositoryLinks = NO_LINKS) -> str:
     """A message: names, keys and flags as code, places as links to their line where that is known, amounts in one piece."""
     return "".join(_message_part(part, links) for part in parts_of(value))
@@ -213,26 +197,9 @@ def _message_part(part: MessagePart, links: RepositoryLinks) -> str:
     return name(part.text)
 
 
-def amount_html(key: str, value: float | None, *, absent: str = "not set") -> str:
-    """An amount that never breaks between its number and its unit; the exact bytes of an inexact one may be on the next line."""
-    return unbroken(absent if value is None else amount(key, value))
-
-
-def unbroken(words: str) -> str:
-    """An amount in one piece; what stands in parentheses behind it is another piece."""
-    first, _, exact = words.partition(" (")
-    pieces = (first, f"({exact}") if exact else (first,)
-    return " ".join(f'<span class="amount">{text(piece)}</span>' for piece in pieces)
-
-
 def chip(value: str, style: str) -> str:
     """One or two words on a ground of a style: ``bad``, ``warn``, ``good`` or ``faint``."""
     return f'<span class="chip {style}">{text(value)}</span>'
-
-
-def note(value: str) -> str:
-    """A sentence that must not be overlooked; ``value`` is HTML."""
-    return f'<p class="note">{value}</p>'
 
 
 def tiles(title: str, rows: Iterable[Tile]) -> Iterator[str]:
@@ -258,51 +225,7 @@ def folded(title: str, body: Iterable[str], *, opened: bool = False) -> Iterator
     yield "</details>"
 
 
-def notes(lines: Iterable[str], *, opened: bool = True) -> Iterator[str]:
-    """Sentences to know; folded unless ``opened``, and always when there are many."""
-    rows = [f"<li>{message_html(line)}</li>" for line in lines]
-    if rows:
-        state = opened and len(rows) <= _FEW
-        words = f"{len(rows):,} {'note' if len(rows) == 1 else 'notes'}"
-        yield from folded(words, (f'<ul class="plain">{"".join(rows)}</ul>',), opened=state)
-
-
-def table(
-    caption: str,
-    heads: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    numbers: frozenset[str] = frozenset(),
-    of: int = 0,
-) -> Iterator[str]:
-    """A table whose first column heads its rows; ``caption`` and cells are HTML. Rows after ``MOST_ROWS`` are only counted.
-
-    Roles are written out, because a narrow screen lays the table out as blocks, and browsers take its meaning away then.
-    """
-    classes = ["number" if head in numbers else "" for head in heads]
-    yield from table_head(caption, heads, numbers=numbers)
-    for number, row in enumerate(rows):
-        if number == MOST_ROWS:
-            break
-        yield f'<tr role="row">{table_cells(heads, classes, row)}</tr>'
-    yield "</tbody></table>"
-    if of > MOST_ROWS:
-        yield f'<p class="faint">{of - MOST_ROWS:,} more are not listed here.</p>'
-
-
-def table_head(
-    caption: str, heads: Sequence[str], *, numbers: frozenset[str] = frozenset(), sortable: bool = False
-) -> Iterator[str]:
-    """The begin of a table up to its first row."""
-    yield f'<table role="table"{_class("sortable" if sortable else "")}><caption>{caption}</caption>'
-    yield '<thead role="rowgroup"><tr role="row">'
-    yield "".join(
-        f'<th scope="col" role="columnheader"{_class("number" if head in numbers else "")}>{text(head)}</th>' for head in heads
-    )
-    yield '</tr></thead><tbody role="rowgroup">'
-
-
-def table_cells(
+def _table_cells(
     heads: Sequence[str], classes: Sequence[str], row: Sequence[str], *, sort: Sequence[float | None] | None = None
 ) -> str:
     """The cells of a row; ``sort`` has the numbers that columns are sorted by, ``None`` where the text is."""
@@ -333,14 +256,20 @@ def filter_form(words: str, kind: str, kinds: Iterable[str]) -> Iterator[str]:
     yield '<p role="status" class="hint"></p>'
 
 
-def found_table(
-    caption: str, heads: Sequence[str], rows: Iterable[FoundRow], *, numbers: frozenset[str], sortable: bool = True
-) -> Iterator[str]:
-    """A table that is sorted by its heads where the script runs, if it is ``sortable``."""
+def found_table(heads: Sequence[str], rows: Iterable[FoundRow], *, numbers: frozenset[str], sortable: bool) -> Iterator[str]:
+    """A table whose first column heads its rows; ``sortable``: by its heads, where the script runs.
+
+    Roles are written out, because a narrow screen lays the table out as blocks, and browsers take its meaning away then.
+    """
     classes = ["number" if head in numbers else "" for head in heads]
-    yield from table_head(caption, heads, numbers=numbers, sortable=sortable)
+    yield f'<table role="table"{_class("sortable" if sortable else "")}>'
+    yield '<thead role="rowgroup"><tr role="row">'
+    yield "".join(
+        f'<th scope="col" role="columnheader"{_class(kind)}>{text(head)}</th>' for head, kind in zip(heads, classes, strict=True)
+    )
+    yield '</tr></thead><tbody role="rowgroup">'
     for row in rows:
-        cells = table_cells(heads, classes, row.cells, sort=row.sort)
+        cells = _table_cells(heads, classes, row.cells, sort=row.sort)
         found = f' data-find="{text(row.kind)}"' if row.kind else ""
         yield f'<tr role="row"{found}>{cells}</tr>'
     yield "</tbody></table>"
@@ -348,21 +277,3 @@ def found_table(
 
 def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
-
-
-def finding_item(finding: Finding, links: RepositoryLinks = NO_LINKS) -> str:
-    """One finding, for a list."""
-    place = f" {place_html(finding.span, links)}" if finding.span else ""
-    related = "".join(
-        f"<br>{place_html(related_finding.span, links)}: {message_html(related_finding.message, links)}"
-        for related_finding in finding.related
-    )
-    severity = chip(finding.severity.value, _SEVERITIES[finding.severity])
-    return f"{severity} {name(finding.id)}{place}: {message_html(finding.message, links)}{related}"
-
-
-def commit_words(source: ManifestCommit) -> str | None:
-    """Which manifests these are, as HTML; ``None``: they are in no commit."""
-    if not source.commit:
-        return None
-    return f"Commit {name(source.commit[:12])}" + (" with changes that are not committed" if source.dirty else "")

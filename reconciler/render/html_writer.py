@@ -42,6 +42,8 @@ from reconciler.render.repository_links import NO_LINKS, RepositoryLinks
 
 MOST_ROWS: Final = 5000
 """Rows of one table; the others are counted."""
+_FEW_ROWS: Final = 200
+"""The same in a notebook, which keeps its outputs in its file."""
 _FILTERED: Final = 5
 """Rows from which on a table has a filter."""
 
@@ -67,30 +69,39 @@ def view_html(view: View, links: RepositoryLinks = NO_LINKS, *, scripts: tuple[s
     return page(f"Kafka quotas, {view.kind}{cluster}", masthead, below, footer=foot, scripts=scripts)
 
 
-def _body(blocks: Iterable[Block], links: RepositoryLinks) -> Iterator[str]:
+def view_fragment(view: View) -> str:
+    """A view as HTML inside a page of others, such as a notebook: without script and style, and with few rows of each table."""
+    parts = [f"<p><b>{_words(view.answer, NO_LINKS)}</b> {text(view.lead)}</p>"]
+    for head, inner in sections_of(view.blocks):
+        parts += [f"<h4>{text(head.title)}</h4>"] if head is not None else []
+        parts += _body(inner, NO_LINKS, most=_FEW_ROWS)
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _body(blocks: Iterable[Block], links: RepositoryLinks, *, most: int = MOST_ROWS) -> Iterator[str]:
     for is_line, group in itertools.groupby(blocks, key=lambda block: isinstance(block, Line)):
         if is_line:
             rows = [words for block in group if isinstance(block, Line) and (words := _words(block, links))]
             yield from items(rows) if len(rows) > 1 else (f"<p>{row}</p>" for row in rows)
             continue
         for block in group:
-            yield from _block(block, links)
+            yield from _block(block, links, most)
 
 
-def _block(block: Block, links: RepositoryLinks) -> Iterator[str]:
+def _block(block: Block, links: RepositoryLinks, most: int) -> Iterator[str]:
     match block:
         case Table():
-            yield from _table(block, links)
+            yield from _table(block, links, most)
         case LabelledWords():
             rows = (_fact(label, words, links) for label, words in block.rows)
             yield from ('<dl class="facts">', *rows, "</dl>")
         case Fold(place=None):
-            yield from folded(_text(block.title), _body(block.blocks, links), opened=block.opened)
+            yield from folded(_text(block.title), _body(block.blocks, links, most=most), opened=block.opened)
         case Fold():
             state = next((segment.text for segment in block.title.on_pages if segment.chip), "")
             yield f'<details class="card" data-find="{text(state)}"{" open" if block.opened else ""}>'
             yield f'<summary><h3>{_words(block.title, links)}</h3></summary><div class="card-body" id="{block.place}">'
-            yield from _body(block.blocks, links)
+            yield from _body(block.blocks, links, most=most)
             yield "</div></details>"
         case Figure():
             yield from block.html()
@@ -126,7 +137,7 @@ def _segment(segment: TextSegment, links: RepositoryLinks) -> str:
     return f'<span class="{style}">{words}</span>' if style and words.strip() else words
 
 
-def _table(block: Table, links: RepositoryLinks) -> Iterator[str]:
+def _table(block: Table, links: RepositoryLinks, most: int) -> Iterator[str]:
     columns, rows = columns_on_pages(block), list(rows_of(block))
     titles = [title_on_pages(column.title) for column in block.columns]
     chosen = next((at for at in columns if block.columns[at].chosen), None)
@@ -140,11 +151,11 @@ def _table(block: Table, links: RepositoryLinks) -> Iterator[str]:
             cells=_cells(row, below, columns, links),
             sort=[_value(row[at]) if at in valued else None for at in columns],
         )
-        for row, below in rows[:MOST_ROWS]
+        for row, below in rows[:most]
     )
-    yield from found_table("", [titles[at] for at in columns], shown, numbers=numbers, sortable=len(rows) > 1)
-    if len(rows) > MOST_ROWS:
-        yield f'<p class="faint">{len(rows) - MOST_ROWS:,} more are not listed here.</p>'
+    yield from found_table([titles[at] for at in columns], shown, numbers=numbers, sortable=len(rows) > 1)
+    if len(rows) > most:
+        yield f'<p class="faint">{len(rows) - most:,} more are not listed here.</p>'
 
 
 def _value(cell: Line) -> float:

@@ -77,11 +77,6 @@ def observation_words(provenance: Provenance) -> Iterator[str]:
             yield f"{throttles} of {count_of(observations.series, 'quota group')}, and no traffic"
 
 
-def metric_rows_words(observations: Observations) -> str | None:
-    """``40,320 gauges every 15 s``; ``None`` for rows that are not metrics."""
-    return _rows_words(observations) if observations.semantics in OF_METRICS else None
-
-
 def censored_words(provenance: Provenance) -> Iterator[str]:
     """Which samples show what an earlier limit let through."""
     for observations in provenance.observations:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from reconciler.model import Action, Change, Finding, KeyChange, Reason, Severity, Span
 from reconciler.render import RepositoryLinks
-from reconciler.render.html_page import finding_item
+from reconciler.render.findings_text import findings_view
 from reconciler.render.html_writer import view_html
 from reconciler.render.plan_text import plan_view
 from tests.builders import plan, span, user
@@ -19,8 +21,8 @@ def finding(file: str) -> Finding:
 
 
 def test_a_place_is_a_link_to_its_line() -> None:
-    item = finding_item(finding('teams/a "b".yaml'), RepositoryLinks(files=FILES))
-    assert f'<a href="{FILES}/teams/a%20%22b%22.yaml#L3"><code>' in item
+    text = view_html(findings_view([finding('teams/a "b".yaml')]), RepositoryLinks(files=FILES))
+    assert f'<a href="{FILES}/teams/a%20%22b%22.yaml#L3"><code>' in text
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,8 @@ def test_a_place_is_a_link_to_its_line() -> None:
     [("teams/a.yaml", None), ("/etc/passwd", FILES), ("a.yaml", "javascript:alert(1)//"), ("a.yaml", "x")],
 )
 def test_without_a_plain_address_a_place_is_text(file: str, files: str | None) -> None:
-    assert "<a " not in finding_item(finding(file), RepositoryLinks(files=files))
+    text = view_html(findings_view([finding(file)]), RepositoryLinks(files=files))
+    assert re.findall("<a [^>]*href=.([^'#\"]+)", text) == []
 
 
 def test_the_page_of_a_plan_links_each_change() -> None:
