@@ -112,9 +112,12 @@ class Entity:
         """One total order: by type, then named before default, then by name (code points)."""
         return tuple((*_type_order(t), 1, "") if n is DEFAULT else (*_type_order(t), 0, n) for t, n in self.parts)
 
+    # As a dataclass has both, but for the tuples around: entities are looked up fifty times in a run.
     def __hash__(self) -> int:
-        # As a dataclass has it, but for the tuple around: entities are looked up fifty times in a run.
         return hash(self.parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self.parts == other.parts if other.__class__ is Entity else NotImplemented
 
     def __str__(self) -> str:
         return " ".join(f"{t}={display_name(n)}" for t, n in self.parts)
