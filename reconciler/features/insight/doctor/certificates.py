@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.features.insight.doctor.checks import CheckStatus, DoctorCheck
+from reconciler.features.insight.doctor.checks import Answer, CheckStatus, passed, skipped
 from reconciler.model import Certificate, CertificateOwner, display_name
 from reconciler.text import list_some
 
@@ -19,25 +19,25 @@ _REMEDIES: Final = {
 }
 
 
-def check_certificates(certificates: Sequence[Certificate], now: datetime.datetime) -> DoctorCheck:
+def check_certificates(certificates: Sequence[Certificate], now: datetime.datetime) -> Answer:
     """Fails when a certificate that the connection needs has expired, and warns 30 days before.
 
     Of several authorities in a trust store, one that is valid is enough.
     """
     ordered = sorted(certificates, key=lambda certificate: certificate.ends)
     if not ordered:
-        return DoctorCheck(id="certificates", status=CheckStatus.SKIP, message="No certificate was seen.")
+        return skipped("No certificate was seen.")
     expired = [certificate for certificate in ordered if certificate.ends <= now]
     soon = [certificate for certificate in ordered if now < certificate.ends <= now + _SOON]
     if not expired and not soon:
         message = f"{len(ordered)} seen. The first to expire: {_text(ordered[0])}."
-        return DoctorCheck(id="certificates", status=CheckStatus.PASSED, message=message)
+        return passed(message)
     parts = [f"Expired: {_texts(expired)}."] if expired else []
     parts += [f"Within {_SOON.days} days expires: {_texts(soon)}."] if soon else []
     status = CheckStatus.FAIL if _blocks(expired, ordered) else CheckStatus.WARN
     owners = sorted({certificate.owner for certificate in (*expired, *soon)}, key=list(_REMEDIES).index)
     remedy = ". ".join(_REMEDIES[owner] for owner in owners)
-    return DoctorCheck(id="certificates", status=status, message=" ".join(parts), remedy=remedy)
+    return Answer(status, " ".join(parts), remedy)
 
 
 def _blocks(expired: Sequence[Certificate], every: Sequence[Certificate]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
 class CheckStatus(enum.StrEnum):
@@ -18,6 +19,34 @@ class CheckStatus(enum.StrEnum):
     """Checks after which most commands will not work."""
     SKIP = "skip"
     """Checks that could not be made."""
+
+
+class Answer(NamedTuple):
+    """How a check ended, what was found, and what to do about it."""
+
+    status: CheckStatus
+    message: str
+    remedy: str | None = None
+
+
+def passed(message: str) -> Answer:
+    """A check without complaint."""
+    return Answer(CheckStatus.PASSED, message)
+
+
+def warned(message: str, remedy: str) -> Answer:
+    """A check after which some commands will not work."""
+    return Answer(CheckStatus.WARN, message, remedy)
+
+
+def failed(message: str, remedy: str) -> Answer:
+    """A check after which most commands will not work."""
+    return Answer(CheckStatus.FAIL, message, remedy)
+
+
+def skipped(message: str, remedy: str | None = None) -> Answer:
+    """A check that could not be made."""
+    return Answer(CheckStatus.SKIP, message, remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

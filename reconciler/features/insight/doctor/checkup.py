@@ -8,23 +8,29 @@ import platform
 import shlex
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import reconciler
-from reconciler.errors import MissingDependencyError, ReconcilerError
-from reconciler.features.insight.doctor.checks import CheckStatus, Checkup, DoctorCheck
-from reconciler.features.insight.doctor.cluster_checks import ClusterChecks, skip_cluster_checks
+from reconciler.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    MissingDependencyError,
+    ReconcilerError,
+    TlsFailedError,
+    UnreachableError,
+    UnsupportedClusterError,
+)
+from reconciler.features.insight.doctor import cluster_checks
+from reconciler.features.insight.doctor.checks import Answer, CheckStatus, Checkup, DoctorCheck, failed, passed, skipped, warned
+from reconciler.features.insight.doctor.cluster_checks import Examined, Subject
 from reconciler.features.insight.doctor.source_health import DoctorRequest, examine_traffic
 from reconciler.features.prometheus import HttpLogin, PrometheusApi, read_login
 from reconciler.java import find_java
-from reconciler.model import ClusterSpec, MetricServer, Severity, display_name, escaped
+from reconciler.model import ClusterSpec, Severity, display_name, escaped
 from reconciler.ports import Progress
 from reconciler.text import count_of
 from reconciler.workflows import (
-    Access,
-    LoadedManifests,
     PrometheusRequest,
     chosen_cluster,
     configured_server,
@@ -37,62 +43,119 @@ _CLOCKS_S: Final = 5.0
 _LOOK_BACK: Final = datetime.timedelta(minutes=10)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckupRequest:
-    """What to examine. ``paths``: manifests. ``cluster``: the name of one of their Cluster manifests."""
+_NO_SERVER: Final = "The Cluster manifest names no Prometheus server (spec.traffic)."
+_REMEDIES: Final = (
+    (AuthorizationError, "Let an administrator grant the right that the message names"),
+    (TlsFailedError, "Check the trust store, the names in the server's certificate, and the client certificate"),
+    (AuthenticationError, "Check the login in the properties file, and that the user exists"),
+    (MissingDependencyError, "Install what the message names"),
+    (UnreachableError, "Check the address, name resolution and firewalls between this machine and it"),
+    (UnsupportedClusterError, "Check which program and which version listens at this address"),
+)
+"""What to do after each class of error, the narrower class first."""
+_OF_OTHERS: Final = "Look at the logs of the brokers, or of ZooKeeper"
+_OF_TRAFFIC: Final = "Check spec.traffic in the Cluster manifest"
 
-    paths: tuple[str, ...]
-    cluster: str | None
-    access: Access
+
+class Check(NamedTuple):
+    """A check. Its errors are its answer. ``needs``: another one, without which it is skipped. ``remedy``: of its errors."""
+
+    id: str
+    make: Callable[[Subject], Answer]
+    needs: str | None = None
+    remedy: str | None = None
 
 
-def examine_everything(request: CheckupRequest, *, progress: Progress | None = None) -> Checkup:
+def _checks() -> tuple[Check, ...]:
+    """All of them, in the order in which the tool needs what they are about."""
+    of_cluster = cluster_checks
+    return (
+        Check("files", _files, remedy="Name the folder of the manifests, or write a first one with: kafka-quotas init"),
+        Check("schema", _schema, "files"),
+        Check("settings", of_cluster.settings),
+        Check("connection", of_cluster.connection, "settings"),
+        Check("tls", of_cluster.tls, "connection"),
+        Check("login", of_cluster.login, "tls"),
+        Check("identity", of_cluster.identity, "login"),
+        Check("brokers", of_cluster.brokers, "login"),
+        Check("certificates", of_cluster.certificates, "settings"),
+        Check("describe", of_cluster.describe, "login"),
+        Check("alter", of_cluster.alter, "describe"),
+        Check("callback", of_cluster.callback, "login"),
+        Check("clocks", _clocks, remedy=_OF_TRAFFIC),
+        Check("exporters", _exporters, remedy=_OF_TRAFFIC),
+        Check("versions", _versions),
+        Check("java", _java),
+        Check("spark", _spark),
+    )
+
+
+def examine_everything(request: Examined, *, progress: Progress | None = None) -> Checkup:
     """Make all checks; what goes wrong is an answer, too. Raises ``UsageError`` for a cluster that no manifest has."""
-    checks, spec = _manifest_checks(request)
-    checks += ClusterChecks(spec, request.access).run() if _is_reachable(spec, request.access) else skip_cluster_checks()
-    if progress is not None:
-        progress.step("examining exporters and this machine")
-    checks += _traffic_checks(spec)
-    checks += _machine_checks()
-    return Checkup(version=reconciler.__version__, cluster=spec.name, checks=tuple(checks))
+    subject = _subject(request)
+    made: list[DoctorCheck] = []
+    broken: set[str] = set()
+    try:
+        for check in _checks():
+            if progress is not None:
+                progress.step(f"checking {check.id}")
+            answer = _answer(check, subject, broken)
+            made.append(DoctorCheck(id=check.id, status=answer.status, message=answer.message, remedy=answer.remedy))
+    finally:
+        subject.close()
+    return Checkup(version=reconciler.__version__, cluster=subject.spec.name, checks=tuple(made))
 
 
-def _is_reachable(spec: ClusterSpec, access: Access) -> bool:
-    """Whether anything states where the cluster is."""
-    connection = spec.connection
-    configured = connection is not None and bool(connection.bootstrap_servers or connection.zookeeper)
-    return configured or access.bootstrap_server is not None or access.zookeeper is not None
-
-
-def _manifest_checks(request: CheckupRequest) -> tuple[list[DoctorCheck], ClusterSpec]:
+def _subject(request: Examined) -> Subject:
     try:
         loaded = load_manifests(list(request.paths))
     except ReconcilerError as error:
         if request.cluster is not None:
             raise
-        remedy = "Name the folder of the manifests, or write a first one with: kafka-quotas init"
-        missing = DoctorCheck(id="files", status=CheckStatus.FAIL, message=str(error), remedy=remedy)
-        return [missing, _skipped("schema", "No manifest was read.")], ClusterSpec()
-    return [_files(loaded), _schema(loaded, request)], _cluster_of(loaded, request)
+        return Subject(request, ClusterSpec(), error)
+    chosen = request.cluster is not None or bool(loaded.clusters)
+    return Subject(request, chosen_cluster(loaded, request.cluster) if chosen else ClusterSpec(), loaded)
 
 
-def _cluster_of(loaded: LoadedManifests, request: CheckupRequest) -> ClusterSpec:
-    if request.cluster is None and not loaded.clusters:
-        return ClusterSpec()
-    return chosen_cluster(loaded, request.cluster)
+def _answer(check: Check, subject: Subject, broken: set[str]) -> Answer:
+    """Of a check; ``broken``: those that failed, or could not be made, to which this one may be added."""
+    if check.needs in broken:
+        broken.add(check.id)
+        return skipped(f"Not made, because the check {check.needs!r} did not pass.")
+    try:
+        answer = check.make(subject)
+    except ReconcilerError as error:
+        answer = _of_error(error, check.remedy)
+    if answer.status is CheckStatus.FAIL or (check.id == "settings" and answer.status is CheckStatus.SKIP):
+        broken.add(check.id)
+    return answer
 
 
-def _files(loaded: LoadedManifests) -> DoctorCheck:
+def _of_error(error: ReconcilerError, remedy: str | None) -> Answer:
+    """A failed check with the remedy that the check or the error's class has. A part that is not installed fails nothing here."""
+    if remedy is not None:
+        return skipped(str(error)) if isinstance(error, MissingDependencyError) else failed(str(error), remedy)
+    own = error.remedy if isinstance(error, UnsupportedClusterError | UnreachableError) else None
+    found = own or next((text for kind, text in _REMEDIES if isinstance(error, kind)), _OF_OTHERS)
+    return failed(str(error).removesuffix(f". {found}"), found)
+
+
+def _files(subject: Subject) -> Answer:
+    loaded = subject.loaded
+    if isinstance(loaded, ReconcilerError):
+        raise loaded
     if not loaded.files:
-        return _skipped("files", "No manifest was found.")
+        return skipped("No manifest was found.")
     clusters = count_of(len(loaded.clusters), "Cluster manifest")
     message = f"{count_of(len(loaded.files), 'file')}, {clusters}, {count_of(len(loaded.documents), 'ClientQuotas manifest')}."
-    return DoctorCheck(id="files", status=CheckStatus.PASSED, message=message)
+    return passed(message)
 
 
-def _schema(loaded: LoadedManifests, request: CheckupRequest) -> DoctorCheck:
+def _schema(subject: Subject) -> Answer:
+    loaded, request = subject.loaded, subject.request
+    assert not isinstance(loaded, ReconcilerError)
     if not loaded.files:
-        return _skipped("schema", "No manifest was found.")
+        return skipped("No manifest was found.")
     findings = validate_loaded(loaded, request.cluster).findings
     errors = [finding for finding in findings if finding.severity is Severity.ERROR]
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
@@ -100,22 +163,17 @@ def _schema(loaded: LoadedManifests, request: CheckupRequest) -> DoctorCheck:
     if errors:
         first = f"{errors[0].span}: {errors[0].message}" if errors[0].span else str(errors[0].message)
         message = f"{count_of(len(errors), 'error')} in the manifests. The first: {first}"
-        return DoctorCheck(id="schema", status=CheckStatus.FAIL, message=message, remedy=remedy)
+        return failed(message, remedy)
     if warnings:
         message = f"{count_of(warnings, 'warning')} in the manifests."
-        return DoctorCheck(id="schema", status=CheckStatus.WARN, message=message, remedy=remedy)
-    return DoctorCheck(id="schema", status=CheckStatus.PASSED, message="The manifests are valid.")
+        return warned(message, remedy)
+    return passed("The manifests are valid.")
 
 
-def _traffic_checks(spec: ClusterSpec) -> list[DoctorCheck]:
-    server = configured_server(spec, None)
+def _clocks(subject: Subject) -> Answer:
+    server = configured_server(subject.spec, None)
     if server is None:
-        reason = "The Cluster manifest names no Prometheus server (spec.traffic)."
-        return [_skipped("clocks", f"Kafka's protocol shows no clock. {reason}"), _skipped("exporters", reason)]
-    return [_guarded("clocks", lambda: _clocks(server)), _guarded("exporters", lambda: _exporters(server))]
-
-
-def _clocks(server: MetricServer) -> DoctorCheck:
+        return skipped(f"Kafka's protocol shows no clock. {_NO_SERVER}")
     login = read_login(Path(server.http_config), None) if server.http_config else HttpLogin()
     api = PrometheusApi(server.address, login)
     try:
@@ -127,13 +185,16 @@ def _clocks(server: MetricServer) -> DoctorCheck:
     apart = abs(server_s - between)
     if apart <= _CLOCKS_S:
         message = f"This machine and {display_name(server.address)} agree on the time (within {_CLOCKS_S:.0f} s)."
-        return DoctorCheck(id="clocks", status=CheckStatus.PASSED, message=message)
+        return passed(message)
     message = f"The clocks of this machine and {display_name(server.address)} differ by {apart:.0f} s."
     remedy = "Synchronise both with NTP: Kerberos, tokens and freeze windows depend on it"
-    return DoctorCheck(id="clocks", status=CheckStatus.FAIL, message=message, remedy=remedy)
+    return failed(message, remedy)
 
 
-def _exporters(server: MetricServer) -> DoctorCheck:
+def _exporters(subject: Subject) -> Answer:
+    server = configured_server(subject.spec, None)
+    if server is None:
+        return skipped(_NO_SERVER)
     now = datetime.datetime.now(datetime.UTC)
     request = PrometheusRequest(
         address=server.address,
@@ -148,47 +209,30 @@ def _exporters(server: MetricServer) -> DoctorCheck:
     brokers = count_of(len(health.brokers), "broker")
     if not health.brokers:
         message = f"{display_name(server.address)} has no series of clients of the last ten minutes."
-        return DoctorCheck(id="exporters", status=CheckStatus.FAIL, message=message, remedy=f"Look closer with: {more}")
+        return failed(message, f"Look closer with: {more}")
     if worst := [finding for finding in health.findings if finding.severity.at_least(Severity.WARNING)]:
         message = f"{brokers}, {count_of(len(worst), 'finding')}. The first: {worst[0].message}"
-        return DoctorCheck(id="exporters", status=CheckStatus.WARN, message=message, remedy=f"Look closer with: {more}")
-    return DoctorCheck(id="exporters", status=CheckStatus.PASSED, message=f"{brokers} with series of clients.")
+        return warned(message, f"Look closer with: {more}")
+    return passed(f"{brokers} with series of clients.")
 
 
-def _machine_checks() -> list[DoctorCheck]:
-    message = f"kafka-quotas {reconciler.__version__} on Python {platform.python_version()}, {platform.system()}."
-    return [DoctorCheck(id="versions", status=CheckStatus.PASSED, message=message), _java(), _spark()]
-
-
-def _java() -> DoctorCheck:
+def _java(_: Subject) -> Answer:
     try:
         java = find_java()
     except MissingDependencyError as error:
         remedy = "Install a Java runtime for backtests of large traffic and for the sandbox. Nothing else needs it"
-        return DoctorCheck(id="java", status=CheckStatus.WARN, message=str(error), remedy=remedy)
-    return DoctorCheck(id="java", status=CheckStatus.PASSED, message=f"Java 17 or newer: {escaped(str(java))}.")
+        return warned(str(error), remedy)
+    return passed(f"Java 17 or newer: {escaped(str(java))}.")
 
 
-def _spark() -> DoctorCheck:
+def _spark(_: Subject) -> Answer:
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
         remedy = "For backtests, install the extra traffic (docs/install.md)"
-        return DoctorCheck(id="spark", status=CheckStatus.WARN, message="PySpark is not installed.", remedy=remedy)
-    return DoctorCheck(id="spark", status=CheckStatus.PASSED, message=f"PySpark {version}.")
+        return warned("PySpark is not installed.", remedy)
+    return passed(f"PySpark {version}.")
 
 
-def _guarded(name: str, check: Callable[[], DoctorCheck]) -> DoctorCheck:
-    """A check whose errors are its answer."""
-    try:
-        return check()
-    except MissingDependencyError as error:
-        return _skipped(name, str(error))
-    except ReconcilerError as error:
-        return DoctorCheck(
-            id=name, status=CheckStatus.FAIL, message=str(error), remedy="Check spec.traffic in the Cluster manifest"
-        )
-
-
-def _skipped(name: str, reason: str) -> DoctorCheck:
-    return DoctorCheck(id=name, status=CheckStatus.SKIP, message=reason)
+def _versions(_: Subject) -> Answer:
+    return passed(f"kafka-quotas {reconciler.__version__} on Python {platform.python_version()}, {platform.system()}.")

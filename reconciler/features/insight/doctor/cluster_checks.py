@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.errors import (
@@ -14,12 +14,11 @@ from reconciler.errors import (
     ReconcilerError,
     TlsFailedError,
     UnreachableError,
-    UnsupportedClusterError,
     WrongClusterError,
 )
 from reconciler.features.insight.doctor.certificates import check_certificates
-from reconciler.features.insight.doctor.checks import CheckStatus, DoctorCheck
-from reconciler.model import Alteration, Certificate, ClusterIdentity, ClusterSpec, Entity, display_name, escaped
+from reconciler.features.insight.doctor.checks import Answer, failed, passed, skipped, warned
+from reconciler.model import Alteration, Certificate, ClusterSpec, Entity, display_name, escaped
 from reconciler.ports import (
     CallbackInspector,
     CertificateInspector,
@@ -31,9 +30,15 @@ from reconciler.ports import (
 )
 from reconciler.resolution import GROUP_CALLBACK
 from reconciler.text import count_of, list_some
-from reconciler.workflows import Access, check_cluster_id, local_certificates, open_cluster, transport_security
+from reconciler.workflows import (
+    Access,
+    LoadedManifests,
+    check_cluster_id,
+    local_certificates,
+    open_cluster,
+    transport_security,
+)
 
-_IDS: Final = ("settings", "connection", "tls", "login", "identity", "brokers", "certificates", "describe", "alter", "callback")
 _UNUSED_USER: Final = "kafka-quotas-doctor"
 """A user whose quotas are asked for and validated, never written."""
 _ABOUT_NOBODY: Final = EntityFilter(
@@ -42,228 +47,184 @@ _ABOUT_NOBODY: Final = EntityFilter(
 _KEY: Final = "producer_byte_rate"
 _AUTHORIZATION_FAILED: Final = 31
 """Kafka's error code of an entity that may not be changed."""
+_NO_CLUSTER: Final = "Pass --bootstrap-server or --zookeeper, or set spec.connection in a Cluster manifest"
+_WRONG_SETTINGS: Final = "Correct the properties file (--command-config or spec.connection.properties)"
+_PLAIN: Final = "The connection is not encrypted."
 
 
-_REMEDIES: Final = (
-    (AuthorizationError, "Let an administrator grant the right that the message names"),
-    (TlsFailedError, "Check the trust store, the names in the server's certificate, and the client certificate"),
-    (AuthenticationError, "Check the login in the properties file, and that the user exists"),
-    (MissingDependencyError, "Install what the message names"),
-    (UnreachableError, "Check the address, name resolution and firewalls between this machine and it"),
-    (UnsupportedClusterError, "Check which program and which version listens at this address"),
-)
-"""What to do after each class of error, the narrower class first."""
-_OF_OTHERS: Final = "Look at the logs of the brokers, or of ZooKeeper"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What to examine. ``paths``: manifests. ``cluster``: the name of one of their Cluster manifests."""
+
+    paths: tuple[str, ...]
+    cluster: str | None
+    access: Access
 
 
-def _is_encrypted(protocol: str) -> bool:
-    return protocol.endswith(("SSL", "TLS"))
+class Subject:
+    """What is examined. ``protocol`` is empty while the settings cannot be used, ``refusal`` is why the cluster is not open."""
+
+    def __init__(self, request: Examined, spec: ClusterSpec, loaded: LoadedManifests | ReconcilerError) -> None:
+        self.request, self.access, self.spec, self.loaded = request, request.access, spec, loaded
+        self.protocol = ""
+        self.opened: QuotaCluster | None = None
+        self.refusal: ReconcilerError | None = None
+        self.certificates: list[Certificate] = []
+
+    @property
+    def cluster(self) -> QuotaCluster:
+        """The open cluster, for checks that need ``login``."""
+        assert self.opened is not None
+        return self.opened
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the connection is meant to be."""
+        return self.protocol.endswith(("SSL", "TLS"))
+
+    def close(self) -> None:
+        """Give the connection back."""
+        if self.opened is not None:
+            self.opened.close()
 
 
-def skip_cluster_checks() -> list[DoctorCheck]:
-    """What remains without an address."""
-    remedy = "Pass --bootstrap-server or --zookeeper, or set spec.connection in a Cluster manifest"
-    first, *rest = _IDS
-    return [
-        DoctorCheck(id=first, status=CheckStatus.SKIP, message="No cluster is configured.", remedy=remedy),
-        *(DoctorCheck(id=name, status=CheckStatus.SKIP, message="No cluster is configured.") for name in rest),
+def settings(subject: Subject) -> Answer:
+    """The connection settings can be read, and so the cluster is opened."""
+    known, access = subject.spec.connection, subject.access
+    configured = known is not None and bool(known.bootstrap_servers or known.zookeeper)
+    if not configured and access.bootstrap_server is None and access.zookeeper is None:
+        return skipped("No cluster is configured.", _NO_CLUSTER)
+    try:
+        protocol = transport_security(subject.spec, subject.access)
+        subject.certificates += local_certificates(subject.spec, subject.access)
+    except ReconcilerError as error:
+        return failed(str(error), _WRONG_SETTINGS)
+    subject.protocol = protocol
+    try:
+        subject.opened = open_cluster(subject.spec, subject.access)
+    except ReconcilerError as error:
+        subject.refusal = error
+    return passed(f"The connection settings can be used ({protocol}).")
+
+
+def connection(subject: Subject) -> Answer:
+    """A server answers, whatever it answers."""
+    if subject.refusal is not None and not isinstance(
+        subject.refusal, TlsFailedError | AuthenticationError | MissingDependencyError
+    ):
+        raise subject.refusal
+    return passed("A server answers.")
+
+
+def tls(subject: Subject) -> Answer:
+    """The connection is encrypted, and the server trusted."""
+    if isinstance(subject.refusal, TlsFailedError):
+        raise subject.refusal
+    if subject.is_encrypted:
+        return passed("The connection is encrypted, and the server's certificate is trusted.")
+    if subject.protocol == "SASL_PLAINTEXT":
+        remedy = "Use a listener with TLS: security.protocol=SASL_SSL"
+        return warned("The login and all quotas go over the network unencrypted.", remedy)
+    return skipped(_PLAIN)
+
+
+def login(subject: Subject) -> Answer:
+    """The server accepts the user."""
+    if subject.refusal is not None:
+        raise subject.refusal
+    if subject.protocol.startswith("ZooKeeper"):
+        return passed(f"The server opened a session ({subject.protocol}).")
+    if subject.protocol.startswith("SASL") or subject.protocol == "SSL":
+        return passed(f"The server accepts us ({subject.protocol}).")
+    return warned("The connection has no login.", "Use a login where others reach the listener")
+
+
+def identity(subject: Subject) -> Answer:
+    """The cluster is the one that the manifest means."""
+    cluster, spec = subject.cluster, subject.spec
+    known = cluster.identity()
+    version = f"Kafka {known.kafka_version}" if known.kafka_version else "Kafka of a version that ZooKeeper does not know"
+    # ZooKeeper can be read without any broker, and its session counts none.
+    brokers = f", {count_of(len(cluster.brokers()), 'broker')}" if isinstance(cluster, EveryBroker) else ""
+    try:
+        check_cluster_id(spec, known)
+    except WrongClusterError as error:
+        return failed(str(error), "Check the address, or correct clusterId in the Cluster manifest")
+    message = f"{version}{brokers}, cluster id {escaped(known.id or 'unknown')}."
+    if spec.name is not None and spec.cluster_id is None:
+        remedy = f"Write clusterId: {escaped(known.id or '')} into the Cluster manifest, so that no other one is changed"
+        return warned(f"{message} The Cluster manifest does not state an id.", remedy)
+    return passed(message)
+
+
+def brokers(subject: Subject) -> Answer:
+    """Each at the address that it advertises: the first connection may have gone to another."""
+    cluster = subject.cluster
+    if not isinstance(cluster, EveryBroker):
+        return skipped("Quotas are read from ZooKeeper, without the brokers.")
+    nodes = {node.id: f"broker {node.id} at {node.host}:{node.port}" for node in cluster.brokers()}
+    answers = cluster.describe_on(_ABOUT_NOBODY, tuple(nodes))
+    silent = [
+        f"{escaped(nodes[broker])}: {answer}"
+        for broker, answer in sorted(answers.items())
+        if isinstance(answer, UnreachableError | TlsFailedError | AuthenticationError)
     ]
+    if silent:
+        message = f"{len(silent)} of {count_of(len(nodes), 'broker')} cannot be used. {list_some(silent, 3, between='; ')}."
+        return failed(message, "Check advertised.listeners of these brokers, firewalls, and their certificates")
+    return passed(f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
 
 
-class ClusterChecks:
-    """Makes the checks in an order in which each needs the ones before it."""
+def certificates(subject: Subject) -> Answer:
+    """None that the connection needs has expired, or will soon."""
+    if not subject.is_encrypted:
+        return skipped(_PLAIN)
+    opened: object = subject.opened
+    if isinstance(opened, CertificateInspector):
+        subject.certificates += opened.server_certificates()
+    return check_certificates(subject.certificates, datetime.datetime.now(datetime.UTC))
 
-    def __init__(self, spec: ClusterSpec, access: Access) -> None:
-        self._spec = spec
-        self._access = access
-        self._checks: list[DoctorCheck] = []
-        self._certificates: list[Certificate] = []
 
-    def run(self) -> list[DoctorCheck]:
-        """All of them; those after one that makes them impossible are skipped."""
-        try:
-            protocol = transport_security(self._spec, self._access)
-            self._certificates += local_certificates(self._spec, self._access)
-        except ReconcilerError as error:
-            self._fail("settings", str(error), "Correct the properties file (--command-config or spec.connection.properties)")
-            return self._skip_rest("The connection settings cannot be used.")
-        self._pass("settings", f"The connection settings can be used ({protocol}).")
-        try:
-            cluster = open_cluster(self._spec, self._access)
-        except ReconcilerError as error:
-            self._explain_refusal(error, protocol)
-            self._add_certificates(protocol)
-            return self._skip_rest("The cluster is not connected.")
-        try:
-            self._examine(cluster, protocol)
-        finally:
-            cluster.close()
-        return self._checks
+def describe(subject: Subject) -> Answer:
+    """The right to read."""
+    cluster = subject.cluster
+    if isinstance(cluster, EveryBroker):
+        cluster.describe(_ABOUT_NOBODY)
+    else:
+        # ZooKeeper has rights for each node: whether all can be read shows only when they are.
+        cluster.current_state()
+    return passed("We may read client quotas (plan, drift, export, describe, resolve).")
 
-    def _explain_refusal(self, error: ReconcilerError, protocol: str) -> None:
-        if isinstance(error, TlsFailedError):
-            self._pass("connection", "A server answers.")
-            self._fail_by("tls", error)
-        elif isinstance(error, AuthenticationError | MissingDependencyError):
-            self._pass("connection", "A server answers.")
-            self._add_tls(protocol)
-            self._fail_by("login", error)
-        else:
-            self._fail_by("connection", error)
 
-    def _examine(self, cluster: QuotaCluster, protocol: str) -> None:
-        self._pass("connection", "A server answers.")
-        self._add_tls(protocol)
-        if protocol.startswith("ZooKeeper"):
-            self._pass("login", f"The server opened a session ({protocol}).")
-        elif protocol.startswith("SASL") or protocol == "SSL":
-            self._pass("login", f"The server accepts us ({protocol}).")
-        else:
-            self._add("login", CheckStatus.WARN, "The connection has no login.", "Use a login where others reach the listener")
-        self._guard("identity", lambda: self._identity(cluster))
-        self._brokers(cluster)
-        if isinstance(cluster, CertificateInspector):
-            self._certificates += cluster.server_certificates()
-        self._add_certificates(protocol)
-        may_read = self._guard("describe", lambda: self._describe(cluster))
-        if may_read:
-            self._guard("alter", lambda: self._alter(cluster))
-        else:
-            self._add("alter", CheckStatus.SKIP, "Without reading quotas, changes are not tried.")
-        self._callback(cluster)
+def alter(subject: Subject) -> Answer:
+    """The right to write. Validating needs it, and writes nothing."""
+    cluster = subject.cluster
+    wanted = Alteration(entity=Entity.of({"user": _UNUSED_USER}), ops={_KEY: 1048576.0})
+    read_only = "Nothing, for a login that only plans. To apply, grant the right that the message names"
+    try:
+        (result,) = cluster.alter([wanted], validate_only=True)
+    except AuthorizationError as error:
+        return warned(f"Read-only: {error}", read_only)
+    if result.error_code == _AUTHORIZATION_FAILED:
+        return warned(f"Read-only: {escaped(result.error or 'the cluster allows no change')}", read_only)
+    if result.error_code:
+        words = f": {escaped(result.error)}" if result.error else ""
+        return failed(f"The cluster refuses a change with error {result.error_code}{words}", "Look at the brokers' logs")
+    return passed("We may change client quotas (apply, alter, revert).")
 
-    def _identity(self, cluster: QuotaCluster) -> None:
-        identity: ClusterIdentity = cluster.identity()
-        version = (
-            f"Kafka {identity.kafka_version}" if identity.kafka_version else "Kafka of a version that ZooKeeper does not know"
-        )
-        # ZooKeeper can be read without any broker, and its session counts none.
-        brokers = f", {count_of(len(cluster.brokers()), 'broker')}" if isinstance(cluster, EveryBroker) else ""
-        try:
-            check_cluster_id(self._spec, identity)
-        except WrongClusterError as error:
-            self._fail("identity", str(error), "Check the address, or correct clusterId in the Cluster manifest")
-            return
-        message = f"{version}{brokers}, cluster id {escaped(identity.id or 'unknown')}."
-        if self._spec.name is not None and self._spec.cluster_id is None:
-            remedy = f"Write clusterId: {escaped(identity.id or '')} into the Cluster manifest, so that no other one is changed"
-            self._add("identity", CheckStatus.WARN, f"{message} The Cluster manifest does not state an id.", remedy)
-            return
-        self._pass("identity", message)
 
-    def _brokers(self, cluster: QuotaCluster) -> None:
-        """Each at the address that it advertises: the first connection may have gone to another."""
-        if not isinstance(cluster, EveryBroker):
-            self._add("brokers", CheckStatus.SKIP, "Quotas are read from ZooKeeper, without the brokers.")
-            return
-        try:
-            nodes = {node.id: f"broker {node.id} at {node.host}:{node.port}" for node in cluster.brokers()}
-            answers = cluster.describe_on(_ABOUT_NOBODY, tuple(nodes))
-        except ReconcilerError as error:
-            self._fail_by("brokers", error)
-            return
-        silent = [
-            f"{escaped(nodes[broker])}: {answer}"
-            for broker, answer in sorted(answers.items())
-            if isinstance(answer, UnreachableError | TlsFailedError | AuthenticationError)
-        ]
-        if silent:
-            message = f"{len(silent)} of {count_of(len(nodes), 'broker')} cannot be used. {list_some(silent, 3, between='; ')}."
-            remedy = "Check advertised.listeners of these brokers, firewalls, and their certificates"
-            self._fail("brokers", message, remedy)
-            return
-        self._pass("brokers", f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
-
-    def _add_certificates(self, protocol: str) -> None:
-        if _is_encrypted(protocol):
-            self._checks.append(check_certificates(self._certificates, datetime.datetime.now(datetime.UTC)))
-        else:
-            self._add("certificates", CheckStatus.SKIP, "The connection is not encrypted.")
-
-    def _describe(self, cluster: QuotaCluster) -> None:
-        if isinstance(cluster, EveryBroker):
-            cluster.describe(_ABOUT_NOBODY)
-        else:
-            # ZooKeeper has rights for each node: whether all can be read shows only when they are.
-            cluster.current_state()
-        self._pass("describe", "We may read client quotas (plan, drift, export, describe, resolve).")
-
-    def _alter(self, cluster: QuotaCluster) -> None:
-        """Validating needs the right to write, and writes nothing."""
-        wanted = Alteration(entity=Entity.of({"user": _UNUSED_USER}), ops={_KEY: 1048576.0})
-        try:
-            (result,) = cluster.alter([wanted], validate_only=True)
-        except AuthorizationError as error:
-            self._add_read_only(str(error))
-            return
-        if result.error_code == _AUTHORIZATION_FAILED:
-            self._add_read_only(escaped(result.error or "the cluster allows no change"))
-            return
-        if result.error_code:
-            words = f": {escaped(result.error)}" if result.error else ""
-            self._fail(
-                "alter", f"The cluster refuses a change with error {result.error_code}{words}", "Look at the brokers' logs"
-            )
-            return
-        self._pass("alter", "We may change client quotas (apply, alter, revert).")
-
-    def _add_read_only(self, reason: str) -> None:
-        remedy = "Nothing, for a login that only plans. To apply, grant the right that the message names"
-        self._add("alter", CheckStatus.WARN, f"Read-only: {reason}", remedy)
-
-    def _callback(self, cluster: QuotaCluster) -> None:
-        if not isinstance(cluster, CallbackInspector):
-            self._add("callback", CheckStatus.SKIP, "ZooKeeper does not know the brokers' settings.")
-            return
-        try:
-            name = cluster.quota_callback()
-        except BackendError as error:
-            self._add("callback", CheckStatus.SKIP, f"The brokers do not show their settings: {error}")
-            return
-        written = self._spec.brokers.callback.name if self._spec.brokers.callback is not None else None
-        if name is None or name in (GROUP_CALLBACK, written):
-            shown = "no plugin for quotas (client.quota.callback.class)" if name is None else f"the plugin {display_name(name)}"
-            self._pass("callback", f"Brokers have {shown}.")
-            return
-        message = f"Brokers have the plugin {display_name(name)}, so Kafka's own rules of precedence may not apply."
-        self._add("callback", CheckStatus.WARN, message, "Describe it with quotaCallback in the Cluster manifest")
-
-    def _guard(self, name: str, check: Callable[[], None]) -> bool:
-        """Make a check whose errors are its answer; whether it had none."""
-        try:
-            check()
-        except ReconcilerError as error:
-            self._fail_by(name, error)
-            return False
-        return True
-
-    def _add_tls(self, protocol: str) -> None:
-        if _is_encrypted(protocol):
-            self._pass("tls", "The connection is encrypted, and the server's certificate is trusted.")
-        elif protocol == "SASL_PLAINTEXT":
-            remedy = "Use a listener with TLS: security.protocol=SASL_SSL"
-            self._add("tls", CheckStatus.WARN, "The login and all quotas go over the network unencrypted.", remedy)
-        else:
-            self._add("tls", CheckStatus.SKIP, "The connection is not encrypted.")
-
-    def _skip_rest(self, reason: str) -> list[DoctorCheck]:
-        made = {check.id for check in self._checks}
-        return [
-            *self._checks,
-            *(DoctorCheck(id=name, status=CheckStatus.SKIP, message=reason) for name in _IDS if name not in made),
-        ]
-
-    def _pass(self, name: str, message: str) -> None:
-        self._add(name, CheckStatus.PASSED, message)
-
-    def _fail_by(self, name: str, error: ReconcilerError) -> None:
-        """Note a failed check with the remedy that the error's class has."""
-        own = error.remedy if isinstance(error, UnsupportedClusterError | UnreachableError) else None
-        remedy = own or next((text for kind, text in _REMEDIES if isinstance(error, kind)), _OF_OTHERS)
-        self._fail(name, str(error).removesuffix(f". {remedy}"), remedy)
-
-    def _fail(self, name: str, message: str, remedy: str) -> None:
-        self._add(name, CheckStatus.FAIL, message, remedy)
-
-    def _add(self, name: str, status: CheckStatus, message: str, remedy: str | None = None) -> None:
-        self._checks.append(DoctorCheck(id=name, status=status, message=message, remedy=remedy))
+def callback(subject: Subject) -> Answer:
+    """Kafka's own rules apply, or the manifest describes others."""
+    cluster = subject.cluster
+    if not isinstance(cluster, CallbackInspector):
+        return skipped("ZooKeeper does not know the brokers' settings.")
+    try:
+        name = cluster.quota_callback()
+    except BackendError as error:
+        return skipped(f"The brokers do not show their settings: {error}")
+    written = subject.spec.brokers.callback.name if subject.spec.brokers.callback is not None else None
+    if name is None or name in (GROUP_CALLBACK, written):
+        shown = "no plugin for quotas (client.quota.callback.class)" if name is None else f"the plugin {display_name(name)}"
+        return passed(f"Brokers have {shown}.")
+    message = f"Brokers have the plugin {display_name(name)}, so Kafka's own rules of precedence may not apply."
+    return warned(message, "Describe it with quotaCallback in the Cluster manifest")

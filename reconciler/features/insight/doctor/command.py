@@ -70,14 +70,15 @@ def _asks_about_traffic(args: DoctorArguments) -> bool:
 
 
 def _examine_everything(args: DoctorArguments) -> Result:
-    from reconciler.features.insight.doctor.checkup import CheckupRequest, examine_everything
+    from reconciler.features.insight.doctor.checkup import examine_everything
     from reconciler.features.insight.doctor.checkup_document import CHECKUP
     from reconciler.features.insight.doctor.checkup_text import checkup_lines
+    from reconciler.features.insight.doctor.cluster_checks import Examined
 
     paths, cluster = args.paths or (".",), args.connection.cluster
     if len(paths) == 1 and cluster is None and not Path(paths[0]).exists():
         paths, cluster = (".",), paths[0]
-    request = CheckupRequest(paths=paths, cluster=cluster, access=args.connection.access())
+    request = Examined(paths=paths, cluster=cluster, access=args.connection.access())
     checkup = examine_everything(request, progress=output.StderrProgress())
     return Result(
         exit=exit_codes.NOT_DONE if checkup.has_failed else exit_codes.DONE,
