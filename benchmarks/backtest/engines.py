@@ -55,9 +55,7 @@ def judged(spark: SparkSession | None, recording: Path | str, *, exact: bool = F
     ``recording``: a folder, or the address of one, which Spark's own reader reads.
     """
     from reconciler.model.entity import DEFAULT, Entity
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.opened_traffic import open_traffic
-    from reconciler.traffic.traffic_files import Reading, find_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, Reading, find_traffic, open_traffic
 
     def session() -> SparkSession:
         if spark is None:
@@ -94,7 +92,7 @@ def _groups(count: int) -> object:
     return {"groups": count}
 
 
-OURS = ("reconciler.traffic.backtest", "reconciler.traffic.opened_traffic")
+OURS = ("reconciler.traffic.backtest", "reconciler.traffic.traffic_files")
 ENGINES: dict[str, Engine] = {
     "spark scan": Engine(work=spark_scan, answer=lambda count: {"clients": count}),
     "duckdb": Engine(work=lambda _, folder: duckdb_verdict(folder), answer=answer, spark=False, imports=("duckdb",)),

@@ -124,9 +124,7 @@ def _limit(requests: Requests, share: float) -> float:
 
 
 def _verdicts(spark: SparkSession, file: Path, quotas: Mapping[Entity, Mapping[str, float]], *, exact: bool) -> _Rows:
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.opened_traffic import open_traffic
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic, open_traffic
 
     recorded = open_traffic(find_traffic([str(file)]), lambda: spark)
     try:

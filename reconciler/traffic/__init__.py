@@ -82,7 +82,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.kernels.sampled_rate import Era, Integers, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
     from reconciler.traffic.moved_traffic import move_traffic
-    from reconciler.traffic.opened_traffic import open_traffic
     from reconciler.traffic.provenance import recorded_coverage
     from reconciler.traffic.recording_gaps import GAP_FILES
     from reconciler.traffic.relocation import TrafficMoves
@@ -127,7 +126,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
-    from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic
+    from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, open_traffic
     from reconciler.traffic.traffic_source import Source, TrafficSource
     from reconciler.traffic.verdict_store import VerdictStore, parse_verdict_store
 

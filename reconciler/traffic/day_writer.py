@@ -23,7 +23,6 @@ from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.traffic.client_totals import NAMES
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.opened_traffic import rows_for_workers
 from reconciler.traffic.seconds.day_totals import DATE, DAY_TOTALS, TIME
 from reconciler.traffic.seconds.day_traffic import DAY_COLUMNS, REQUESTS, SOURCE, has_days
 from reconciler.traffic.shuffle.on_spark import SparkRows
@@ -33,7 +32,7 @@ from reconciler.traffic.sources.log_evidence import CLUSTER, require_one
 from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, OF_METRICS, UNREADABLE, UNSTATED, require_readable
 from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.spark_jobs import logged_stages, reason
-from reconciler.traffic.traffic_files import Reading, Traffic
+from reconciler.traffic.traffic_files import Reading, Traffic, rows_for_workers
 from reconciler.traffic.traffic_source import Source
 
 if TYPE_CHECKING:

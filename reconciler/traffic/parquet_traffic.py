@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.logs import log_event
@@ -40,6 +41,12 @@ if TYPE_CHECKING:
     from reconciler.traffic.shuffle.on_spark import SparkRows
 
 _log: Final = logging.getLogger(__name__)
+Work = TypeVar("Work")
+_MAPPED_BYTES_A_TASK: Final = 32 * 1024 * 1024
+_BYTES_A_MAPPED_ROW: Final = 64
+"""Of Parquet."""
+_RECORDER_BYTES_A_TASK: Final = 4_000_000
+"""As stored, compressed."""
 _ROWS_A_SLICE: Final = 4_000_000
 """Of Parquet, what is sorted at a time in this process: some 250 MB."""
 _SMALL_PARQUET: Final = 10_000_000
@@ -147,9 +154,10 @@ class MappedTraffic(Traffic):
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """As ``Traffic.rows_on``."""
-        from reconciler.traffic.sources.on_spark import mapped_file_rows
-
-        return mapped_file_rows(spark, self.parquet, self._columns, with_file="file" in reading.also)
+        files, columns, with_file = MappedFiles.of(self.parquet, self._columns), self._columns, "file" in reading.also
+        sizes = [part.rows * _BYTES_A_MAPPED_ROW if isinstance(part, Part) else part.size for part in files.parts]
+        read = functools.partial(mapped_rows, mapping=columns, with_file=with_file)
+        return _kept_rows(spark, files.parts, sizes, read, a_task=_MAPPED_BYTES_A_TASK)
 
     @property
     def _columns(self) -> TrafficMapping:
@@ -191,9 +199,9 @@ class RecorderTraffic(Traffic):
 
     def rows_on(self, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
         """As ``Traffic.rows_on``."""
-        from reconciler.traffic.sources.on_spark import recorder_file_rows
-
-        return recorder_file_rows(spark, self.parquet, with_file="file" in reading.also)
+        sizes = [Path(file).stat().st_size for file in self.parquet]
+        read = functools.partial(recorder_rows, with_file="file" in reading.also)
+        return _kept_rows(spark, self.parquet, sizes, read, a_task=_RECORDER_BYTES_A_TASK)
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
         """As ``Traffic.open``."""
@@ -232,6 +240,21 @@ class TotalsFolder(Traffic):
         del reading, in_process
         assert self.cells is not None
         return SecondsSource(SegmentFolder(self.cells), session)
+
+
+def _kept_rows(
+    spark: SparkSession,
+    parts: Sequence[Work],
+    sizes: Sequence[int],
+    read: Callable[[Sequence[Work]], Iterable[pa.RecordBatch]],
+    *,
+    a_task: int,
+) -> SparkRows[pa.RecordBatch]:
+    """The rows of all parts, which workers read once. ``a_task``: the bytes that one task reads, about."""
+    from reconciler.traffic.shuffle.on_spark import KeptRows, least_tasks, split_work
+
+    tasks = max(least_tasks(spark), sum(sizes) // a_task)
+    return KeptRows.of_shares(spark, split_work(parts, sizes, tasks), read)
 
 
 def _has_only_events(parts: Sequence[Part]) -> bool:

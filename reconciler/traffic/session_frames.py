@@ -23,7 +23,6 @@ from reconciler.traffic.backtest import Backtest
 from reconciler.traffic.columns.charged import NEEDED
 from reconciler.traffic.columns.group_index import GroupIndex, keyed_seconds
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.opened_traffic import require_usable
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic
 from reconciler.traffic.second_frames import TARGETS, publish_seconds, seconds_work, target_rows
 from reconciler.traffic.shuffle.on_spark import SparkRows
@@ -34,6 +33,7 @@ from reconciler.traffic.sources.on_spark import rows_of_frame
 from reconciler.traffic.sources.parquet_parts import Between
 from reconciler.traffic.spark_jobs import reason
 from reconciler.traffic.spark_versions import frame_of_table
+from reconciler.traffic.traffic_files import require_usable
 from reconciler.traffic.traffic_source import Source
 from reconciler.traffic.verdict_rows import arrow_schema, recommendation_batches, verdict_batches
 

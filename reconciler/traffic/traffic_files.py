@@ -1,4 +1,4 @@
-"""What ``--traffic`` can name. A class for each kind of source claims its arguments, looks early and opens.
+"""What ``--traffic`` can name, found and opened. A class for each kind of source claims its arguments, looks early and opens.
 
 ``find_traffic`` asks the sources in their order: those of features first, then those of the core. Request logs are the last one,
 since a log may have any name.
@@ -10,17 +10,18 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.hooks import added, load
-from reconciler.logs import log_event
+from reconciler.logs import log_event, timed_event
 from reconciler.model import escaped
 from reconciler.traffic.kinds import BYTES, Kind
 from reconciler.traffic.sources.datasets import Dataset
+from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_files import BrokerFiles
 from reconciler.traffic.sources.mapping import TrafficMapping
-from reconciler.traffic.sources.normal_form import DELTA, EVENT
+from reconciler.traffic.sources.normal_form import DEFAULT_MOST, DELTA, EVENT, IDENTITY_COLUMNS, require_readable
 from reconciler.traffic.sources.parquet_parts import Between, bytes_when_read
 from reconciler.traffic.traffic_source import Source, TrafficSource
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.shuffle.rows import LocalRows
 
 _log: Final = logging.getLogger(__name__)
+Opened = TypeVar("Opened", bound=TrafficSource)
 _SOURCES: Final = (
     "reconciler.traffic.parquet_traffic:TotalsFolder",
     "reconciler.traffic.parquet_traffic:RecorderTraffic",
@@ -267,3 +269,61 @@ def shown_files(path: Path, files: Sequence[Path], *, what: str) -> tuple[str, .
     if not shown:
         raise TrafficError(f"recorded traffic {path}: {what}")
     return tuple(str(file.resolve()) for file in shown)
+
+
+def open_traffic(
+    traffic: Traffic,
+    session: Callable[[], SparkSession],
+    reading: Reading | None = None,
+    *,
+    in_process: bool = False,
+    requests: bool = False,
+    max_unreadable: float = DEFAULT_MOST,
+) -> TrafficSource:
+    """Open it; ``session`` starts Spark, and is not called for per-second totals before they need it, nor with ``in_process``.
+
+    ``requests``: every single request will be asked for, which only logs can give.
+
+    Raises ``TrafficError`` when nothing can be used, or more than the share ``max_unreadable`` cannot be read.
+    """
+    reading = reading or Reading()
+    check_zone(reading.log_timezone)
+    traffic = traffic.listed(session)
+    if requests:
+        traffic.require_identity()
+    with timed_event(_log, "first rows read", source=traffic.source.value):
+        traffic.look(reading.log_timezone)
+    also = (*(IDENTITY_COLUMNS if requests else ()), *traffic.own_columns)
+    recorded = traffic.open(session, replace(reading, also=also), in_process=in_process)
+    return require_usable(recorded, max_unreadable)
+
+
+def rows_for_workers(traffic: Traffic, spark: SparkSession, reading: Reading) -> SparkRows[pa.RecordBatch]:
+    """The rows of traffic that has some, as Spark's workers read them. Raises ``TrafficError`` and ``UsageError``."""
+    if traffic.between is not None and traffic.source is Source.RECORDER:
+        raise UsageError("--since and --until of the recorder's files need a report in this process: leave --out parquet= out")
+    traffic.look(reading.log_timezone)
+    return traffic.rows_on(spark, replace(reading, also=traffic.own_columns))
+
+
+def require_usable(recorded: Opened, max_unreadable: float) -> Opened:
+    """The same. Closes it and raises ``TrafficError`` when more than the share ``max_unreadable`` cannot be read."""
+    facts = recorded.facts
+    lines = facts.requests + facts.unreadable + sum(facts.not_charged.values())
+    log_event(
+        _log,
+        "traffic opened",
+        level=logging.INFO,
+        source=facts.source,
+        rows=lines,
+        charged=facts.requests,
+        unreadable=facts.unreadable,
+        clients=len(recorded.series),
+        brokers=[part.broker for part in facts.coverage],
+    )
+    try:
+        require_readable(facts.unreadable, lines, max_unreadable, files=facts.files, samples=facts.unreadable_samples)
+    except TrafficError:
+        recorded.close()
+        raise
+    return recorded

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reconciler.features.sandbox.spec import SandboxSpec
+from reconciler.traffic import Reading, find_traffic
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.traffic_files import Reading, find_traffic
 from tests.support import raw_quotas
 from tests.support.command import invoke
 from tests.support.partition_senders import SteadySender, create_placed_topic, sending

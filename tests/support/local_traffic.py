@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.traffic_files import Traffic
+    from reconciler.traffic import Traffic
     from reconciler.traffic.traffic_source import TrafficSource
 
 

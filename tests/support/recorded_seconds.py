@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from reconciler.traffic import Reading, find_traffic
 from reconciler.traffic.kinds import BYTES
-from reconciler.traffic.traffic_files import Reading, find_traffic
 
 Client: TypeAlias = tuple[str, str | None, str | None]
 Seconds: TypeAlias = dict[int, int]

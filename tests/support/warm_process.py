@@ -29,7 +29,7 @@ READ_AT_START: Final = ("PYTHON", "LC_", "LANG", "MALLOC", "LD_")
 
 _LOADED: Final = (
     "kafka.admin", "kazoo.client", "msgspec", "numpy", "pandas", "pyarrow.parquet", "pyspark.sql", "jsonschema", "jsonschema_rs",
-    "reconciler.cli.main", "reconciler.traffic.backtest", "reconciler.traffic.opened_traffic",
+    "reconciler.cli.main", "reconciler.traffic.backtest", "reconciler.traffic.traffic_files",
 )  # fmt: skip
 _MOST_BYTES: Final = 1 << 20
 

@@ -96,7 +96,7 @@ def test_the_text_says_the_verdict_first(repository: Path, warm_command: Command
 
 
 def test_a_log_without_client_requests_is_no_all_clear(tmp_path: Path) -> None:
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
 
     log = tmp_path / "kafka-request.log"
     for text, said in (

@@ -14,11 +14,9 @@ import pytest
 
 from reconciler.logs import event_data
 from reconciler.model import DEFAULT, VERDICTS_SCHEMA, BacktestReport, Entity
-from reconciler.traffic import Backtest, BacktestRequest
-from reconciler.traffic.opened_traffic import open_traffic
+from reconciler.traffic import Backtest, BacktestRequest, Reading, Traffic, find_traffic, open_traffic
 from reconciler.traffic.shards.replays import ROOM
 from reconciler.traffic.spark_versions import collect_table
-from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic
 from reconciler.traffic.verdict_rows import arrow_schema, verdict_batches
 from tests.support import all_kinds
 

@@ -66,7 +66,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(path: Path) -> TrafficSource:
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
 
     return open_here(find_traffic([str(path)]))
 
@@ -254,9 +254,8 @@ def thread_times(log: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def test_thread_time_of_a_real_log_is_judged_as_kafka_does(recording: tuple[Path, dict[Entity, dict[str, float]]]) -> None:
-    from reconciler.traffic import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic
     from reconciler.traffic.kinds import Kind
-    from reconciler.traffic.traffic_files import find_traffic
 
     log, _ = recording
     traffic = find_traffic([f"1={log}"])

@@ -38,8 +38,7 @@ def replayed(
     *,
     spark: SparkSession | None = None,
 ) -> Replay:
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic
 
     question = BacktestRequest(current=current, proposed=proposed, declared=proposed, exact=True)
     recorded = open_anywhere(find_traffic([f"1={log}"]), spark, requests=True)

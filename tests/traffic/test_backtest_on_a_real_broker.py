@@ -91,8 +91,7 @@ def test_the_log_of_throttled_producers_is_predicted(clean_kafka: Sandbox, tmp_p
 
 def predictions(log: Path) -> list[dict[str, Any]]:
     """The produce requests of ``CLIENTS``, judged."""
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic
 
     question = BacktestRequest(current=QUOTAS, proposed=QUOTAS, declared=QUOTAS, exact=True)
     recorded = open_here(find_traffic([f"1={log}"]), requests=True)

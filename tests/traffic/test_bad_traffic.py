@@ -27,7 +27,7 @@ LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 
 
 def opened(spark: SparkSession | None, *arguments: Path | str, **options: Any) -> Facts:
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
 
     found = open_anywhere(find_traffic([str(one) for one in arguments]), spark, **options)
     try:
@@ -100,11 +100,11 @@ def test_logs_of_two_clusters_are_told_apart(spark: SparkSession, tmp_path: Path
 
 
 def test_logs_of_two_clusters_do_not_come_into_one_folder_of_cells(spark: SparkSession, tmp_path: Path) -> None:
+    from reconciler.traffic import Reading, find_traffic
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.log_evidence import CLUSTER
     from reconciler.traffic.sources.request_log import LOG_KINDS
-    from reconciler.traffic.traffic_files import Reading, find_traffic
 
     def add(*names: str, into: str) -> SegmentFolder:
         folders = [tmp_path / name for name in names]
@@ -141,7 +141,7 @@ def test_a_clock_that_jumps_by_decades_makes_lines_unreadable_and_stops_nothing(
 
 
 def test_sums_of_minutes_are_means_and_no_requests(tmp_path: Path) -> None:
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
 
     file = tmp_path / "minutes.csv"
     file.write_text("t,n\n1795266000,5\n1795266060,7\n", encoding="utf-8")
@@ -152,7 +152,7 @@ def test_sums_of_minutes_are_means_and_no_requests(tmp_path: Path) -> None:
 
 
 def test_sums_of_seconds_are_never_judged_as_requests(tmp_path: Path) -> None:
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
     from reconciler.traffic.traffic_source import RequestSource
 
     file = tmp_path / "seconds.csv"

@@ -112,11 +112,10 @@ def test_a_quota_that_an_unnamed_client_may_use_is_not_called_unused() -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("form", ["requests", "seconds", "cells"])
 def test_verdicts_on_traffic_without_all_client_ids(spark: SparkSession, form: str, tmp_path: Path) -> None:
-    from reconciler.traffic import Backtest, BacktestRequest
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.folder import SegmentFolder
     from reconciler.traffic.sources.normal_form import COLUMNS
-    from reconciler.traffic.traffic_files import find_traffic
 
     start = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)
     clients = (("alice", None, 10), ("alice", "app", 1000), ("alice", "big", 10**6), ("carol", None, 10**6))

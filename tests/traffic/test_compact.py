@@ -55,7 +55,7 @@ def compacted(rows: Rows, target: Path) -> tuple[Segment, ...]:
 def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: Rows, tmp_path: Path) -> None:
     import duckdb
 
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
     from tests.support.traffic_rows import traffic_rows
 
     segments = compacted(rows, tmp_path)

@@ -87,10 +87,8 @@ def test_history_grows_file_by_file_and_is_judged_as_the_log_is(
 
 
 def judged(spark: SparkSession, logs: Path, *, exact: bool) -> dict[str, Any]:
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.opened_traffic import open_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, Reading, find_traffic, open_traffic
     from reconciler.traffic.sources.request_log import LOG_KINDS
-    from reconciler.traffic.traffic_files import Reading, find_traffic
 
     quotas = {Entity.of({"user": "alice"}): {"producer_byte_rate": 102400.0}}
     recorded = open_traffic(find_traffic([f"7={logs}"]), lambda: spark, Reading(kinds=LOG_KINDS))

@@ -45,8 +45,7 @@ def write(folder: Path, *lines: str) -> Path:
 def report(
     *paths: Path | str, exact: bool = False, brokers: tuple[int, ...] = (), spark: SparkSession | None = None, **options: Any
 ) -> BacktestReport:
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic
 
     quotas = {Entity.of({"user": "alice"}): {"producer_byte_rate": LIMIT}}
     found = open_anywhere(find_traffic([str(path) for path in paths]), spark, **options)

@@ -66,8 +66,7 @@ class Client:
 
     def backtest(self, quotas: Mapping[str, float], *, exact: bool) -> tuple[BacktestReport, BucketVerdict]:
         """The whole report, and the verdict of this client."""
-        from reconciler.traffic import Backtest, BacktestRequest
-        from reconciler.traffic.traffic_files import find_traffic
+        from reconciler.traffic import Backtest, BacktestRequest, find_traffic
 
         proposed = {self.entity: dict(quotas)}
         # Some seconds of history are not the matter here.

@@ -33,7 +33,7 @@ def mapped(tmp_path: Path, spec: str) -> Any:
 
 
 def rows_of(tmp_path: Path, spec: str, *files: Path) -> list[SimpleNamespace]:
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
     from tests.support.traffic_rows import traffic_rows
 
     traffic = find_traffic([str(file) for file in files], mapped(tmp_path, spec))

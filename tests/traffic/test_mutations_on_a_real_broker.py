@@ -62,8 +62,7 @@ class Admin:
 
     def backtest(self, limit: float) -> BacktestReport:
         """Of the broker's log, when it has all requests of this client."""
-        from reconciler.traffic import Backtest, BacktestRequest
-        from reconciler.traffic.traffic_files import find_traffic
+        from reconciler.traffic import Backtest, BacktestRequest, find_traffic
 
         log = self._sandbox.nodes[0].request_log_file
         assert log is not None

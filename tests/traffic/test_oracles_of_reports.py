@@ -90,8 +90,7 @@ def test_reports_are_the_same_bytes_however_rows_are_cut_and_shuffled(
     spark: SparkSession, tmp_path: Path, cuts: dict[int, int]
 ) -> None:
     """``cuts``: the number of files of the traffic for each number of partitions of the shuffle."""
-    from reconciler.traffic.opened_traffic import open_traffic
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic, open_traffic
     from tests.support.seconds_in_sql import InSql
 
     arrivals = arrivals_of(FLOWS)

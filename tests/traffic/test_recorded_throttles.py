@@ -95,8 +95,7 @@ def unstated_parquet(folder: Path, lines: Sequence[str]) -> str:
 
 
 def report(traffic: str, current: Quotas | None, proposed: Quotas, *, exact: bool = False, **options: Any) -> BacktestReport:
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic
 
     found = open_here(find_traffic([traffic]), form=Form.EXACT if exact else Form.SECONDS, **options)
     try:

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 
 from reconciler.formats.schema_check import load_schema
+from reconciler.traffic import Reading, find_traffic
 from reconciler.traffic.sources.request_log import LOG_KINDS
-from reconciler.traffic.traffic_files import Reading, find_traffic
 from tests.support.command import Command, run
 from tests.support.recorder_lines import write_members, write_sums
 from tests.traffic.conftest import RECORDINGS, recorded_snapshot

@@ -13,11 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from reconciler.model import DEFAULT, Entity, Form, Verdict
-from reconciler.traffic import Backtest, BacktestRequest
-from reconciler.traffic.opened_traffic import open_traffic
+from reconciler.traffic import Backtest, BacktestRequest, Reading, Traffic, find_traffic, open_traffic
 from reconciler.traffic.shards.opening import open_sharded
 from reconciler.traffic.shards.run import ShardedBacktest
-from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -102,8 +102,7 @@ def raw(entity: Entity) -> frozenset[tuple[str, str | None]]:
 
 def judge(log: Path, current: Quotas | None, proposed: Quotas, *, exact: bool) -> dict[str, BucketVerdict]:
     """By key."""
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import Backtest, BacktestRequest, find_traffic
 
     recorded = open_here(find_traffic([f"1={log}"]), form=Form.EXACT if exact else Form.SECONDS)
     try:

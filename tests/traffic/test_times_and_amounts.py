@@ -38,8 +38,8 @@ spec:
 
 
 def opened(path: Path, mapping: Path | None = None, **options: Any) -> Facts:
+    from reconciler.traffic import find_traffic
     from reconciler.traffic.sources.mapping import read_mapping
-    from reconciler.traffic.traffic_files import find_traffic
 
     traffic = find_traffic([str(path)], read_mapping(mapping) if mapping else None)
     found = open_here(traffic, max_unreadable=1.0, **options)
@@ -64,7 +64,7 @@ def with_rows(path: Path, rows: list[dict[str, Any]], *, unit: str = "us") -> Pa
 
 
 def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(tmp_path: Path) -> None:
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
     from tests.support.traffic_rows import traffic_rows
 
     for unit in ("ms", "us"):
@@ -78,7 +78,7 @@ def test_rows_of_other_centuries_are_unreadable_in_columns_and_in_rows(tmp_path:
 
 
 def test_amounts_that_no_sum_can_hold_are_unreadable(tmp_path: Path) -> None:
-    from reconciler.traffic.traffic_files import find_traffic
+    from reconciler.traffic import find_traffic
     from tests.support.traffic_rows import traffic_rows
 
     huge = [{"amount": amount} for amount in (2**63 - 1, 2**63 - 1, 2**53, 2**42 + 1, -(2**63), -1)]

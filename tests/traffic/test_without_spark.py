@@ -27,7 +27,7 @@ from tests.traffic.log_lines import line
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from reconciler.traffic.traffic_files import Traffic
+    from reconciler.traffic import Traffic
 
 LOG = RECORDINGS / "kafka-4.3.1" / "kafka-request.log.gz"
 EVERYBODY, ALICE, ADDRESS = Entity.of({"user": DEFAULT}), Entity.of({"user": "alice"}), Entity.of({"ip": DEFAULT})
@@ -116,16 +116,14 @@ def request_logs(folder: Path) -> Traffic:
 
 
 def found(*paths: Path, mapping: Path | None = None) -> Traffic:
+    from reconciler.traffic import find_traffic
     from reconciler.traffic.sources.mapping import read_mapping
-    from reconciler.traffic.traffic_files import find_traffic
 
     return find_traffic([str(path) for path in paths], read_mapping(mapping) if mapping else None)
 
 
 def report(spark: SparkSession, traffic: Traffic, *, in_process: bool, exact: bool, current: bool) -> tuple[str, list[str]]:
-    from reconciler.traffic import Backtest, BacktestRequest
-    from reconciler.traffic.opened_traffic import open_traffic
-    from reconciler.traffic.traffic_files import Reading
+    from reconciler.traffic import Backtest, BacktestRequest, Reading, open_traffic
     from reconciler.traffic.traffic_source import Source
 
     asked = exact and traffic.source is Source.LOGS
@@ -181,7 +179,7 @@ def test_both_ways_give_the_same_bytes(
 
 @pytest.mark.spark
 def test_a_world_of_odd_rows_is_read_alike(spark: SparkSession, tmp_path: Path) -> None:
-    from reconciler.traffic.opened_traffic import open_traffic
+    from reconciler.traffic import open_traffic
     from reconciler.traffic.request_traffic import RequestTraffic
     from reconciler.traffic.shuffle.rows import LocalRows
     from reconciler.traffic.sources.normal_form import rows_of

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.features.prometheus.metric_answers import LATEST_S, AnswerReader, Floats, samples_of
-from reconciler.traffic import Integers, Kind, Layout, Measure, MetricSeries, SeriesReader, Unattributed, layout_of
+from reconciler.traffic import Integers, Layout, MetricSeries, SeriesReader, Unattributed, layout_of
 
 _TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
 _GAP_FACTOR: Final = 2.5
@@ -185,11 +185,6 @@ class MetricTargets:
     def _attribute(target: ScrapeTarget, series: MetricSeries) -> None:
         target.keys.add(series)
         target.brokers.add(series.broker)
-
-
-def kinds_of(target: ScrapeTarget) -> frozenset[Kind]:
-    """The kinds of which it shows clients."""
-    return frozenset(key.kind for key in target.keys if key.measure is not Measure.QUEUE_SIZE)
 
 
 def _merged(times: list[Integers]) -> Integers:

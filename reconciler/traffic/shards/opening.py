@@ -16,7 +16,6 @@ from reconciler.traffic.client_seconds import ONE_PASS, keep_sums
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, NAMES, SCHEMA, statuses
 from reconciler.traffic.dataset_traffic import DayTotals
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.opened_traffic import require_usable, rows_for_workers
 from reconciler.traffic.request_traffic import RequestTraffic, SecondsTraffic, charge_batches
 from reconciler.traffic.seconds.day_traffic import DaysTraffic
 from reconciler.traffic.session_frames import FRAME_NAME, rows_of_session
@@ -26,7 +25,7 @@ from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.normal_form import CHARGED, DEFAULT_MOST, DELTA, OF_METRICS, SECOND_SUM
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.spark_versions import collect_table
-from reconciler.traffic.traffic_files import Reading, Traffic
+from reconciler.traffic.traffic_files import Reading, Traffic, require_usable, rows_for_workers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
 import numpy as np
@@ -44,12 +44,11 @@ from reconciler.traffic.sources.datasets import Dataset, address_of_file
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import CLUSTER, LINE_KEYS, line_keys, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, is_request_log, log_parts, number_brokers
-from reconciler.traffic.sources.mapped import MappedFiles, MappedPart, mapped_batch, mapped_rows, normal_batch, require_mapped
+from reconciler.traffic.sources.mapped import mapped_batch, normal_batch, require_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, canonical_rows, file_columns, require_columns
 from reconciler.traffic.sources.parquet_contents import LARGEST_FILE, contents_frame, contents_rows, largest_file
 from reconciler.traffic.sources.parquet_parts import ROWS_A_PART, Between, Part, read_part
-from reconciler.traffic.sources.recorder_files import recorder_rows
 from reconciler.traffic.sources.request_log import parse_lines, schema
 from reconciler.traffic.sources.topic_events import TOPIC_EVENTS, charge_topics, count_partitions
 from reconciler.traffic.spark_jobs import reason
@@ -58,9 +57,6 @@ from reconciler.traffic.spark_versions import collect_table
 _log: Final = logging.getLogger(__name__)
 _LOG_BYTES_A_TASK: Final = 4_000_000
 """As stored, perhaps compressed."""
-_MAPPED_BYTES_A_TASK: Final = 32 * 1024 * 1024
-_BYTES_A_MAPPED_ROW: Final = 64
-"""Of Parquet."""
 _PATH: Final = "_metadata.file_path"
 _MOST_FILES: Final = 100_000
 """Of which the names are looked at."""
@@ -79,29 +75,6 @@ def normal_form_rows(spark: SparkSession, parts: Sequence[Part], together: Toget
     ``together``: totals for which one pass is enough.
     """
     return SparkRows(spark, scan_parts(spark, parts, [part.rows for part in parts], read_part, a_task=ROWS_A_PART), together)
-
-
-def mapped_file_rows(spark: SparkSession, files: Sequence[str], mapping: TrafficMapping, *, with_file: bool = False) -> KeptRows:
-    """The same of mapped files, read once and kept. Raises ``TrafficError`` as ``MappedFiles``."""
-    mapped = MappedFiles.of(files, mapping)
-    mapped.require_readable_beginning()
-
-    def read(share: Sequence[MappedPart]) -> Iterator[pa.RecordBatch]:
-        return mapped_rows(share, mapping, with_file=with_file)
-
-    sizes = [part.rows * _BYTES_A_MAPPED_ROW if isinstance(part, Part) else part.size for part in mapped.parts]
-    tasks = max(least_tasks(spark), sum(sizes) // _MAPPED_BYTES_A_TASK)
-    return KeptRows.of_shares(spark, split_work(mapped.parts, sizes, tasks), read)
-
-
-def recorder_file_rows(spark: SparkSession, files: Sequence[str], *, with_file: bool = False) -> KeptRows:
-    """The same of a recorder's files, each of which one worker reads."""
-
-    def read(share: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        return recorder_rows(share, with_file=with_file)
-
-    sizes = [Path(file).stat().st_size for file in files]
-    return KeptRows.of_shares(spark, split_work(files, sizes, max(least_tasks(spark), sum(sizes) // _LOG_BYTES_A_TASK)), read)
 
 
 def request_log_rows(

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.errors import TrafficError
+from reconciler.traffic import find_traffic
 from reconciler.traffic.seconds.compact import SourceFile
 from reconciler.traffic.sources.normal_form import ROWS
 from reconciler.traffic.sources.recorder_files import recorder_files_in, recorder_rows, require_one_recorder
-from reconciler.traffic.traffic_files import find_traffic
 from reconciler.traffic.traffic_source import Source
 from tests.support.recorder_lines import Sums, header, write_members, write_sums
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.traffic import find_traffic
 from reconciler.traffic.session import SessionOptions
-from reconciler.traffic.traffic_files import find_traffic
 
 
 def file_of(path: Path, rows: int, semantics: str) -> Path:

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.errors import TrafficError, UsageError
 from reconciler.model import DEFAULT, BacktestReport, Entity, Verdict
-from reconciler.traffic import Backtest, BacktestRequest
-from reconciler.traffic.opened_traffic import open_traffic
-from reconciler.traffic.traffic_files import Reading, find_traffic
+from reconciler.traffic import Backtest, BacktestRequest, Reading, find_traffic, open_traffic
 from reconciler.traffic.traffic_source import Source
 from reconciler.traffic.violation_traffic import ViolationTraffic
 
