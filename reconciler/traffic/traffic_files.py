@@ -241,10 +241,11 @@ def find_traffic(arguments: Sequence[str], mapping: TrafficMapping | None = None
 
 
 def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
-    from reconciler.traffic.sources.datasets import is_dataset, parse_dataset, require_one_kind
+    from reconciler.traffic.sources.datasets import parse_dataset, require_one_kind
 
-    datasets = tuple(dataset for argument in arguments if (dataset := parse_dataset(argument)) is not None)
-    require_one_kind(datasets, [argument for argument in arguments if not is_dataset(argument)])
+    parsed = [(argument, parse_dataset(argument)) for argument in arguments]
+    datasets = tuple(dataset for _, dataset in parsed if dataset is not None)
+    require_one_kind(datasets, [argument for argument, dataset in parsed if dataset is None])
     if datasets:
         from reconciler.traffic.dataset_traffic import Datasets
 

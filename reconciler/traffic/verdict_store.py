@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from reconciler.errors import FileAccessError, UsageError
 from reconciler.model import VERDICTS_SCHEMA, BucketVerdict, escaped
-from reconciler.traffic.sources.datasets import Dataset, address_of, is_dataset, parse_dataset
+from reconciler.traffic.sources.datasets import Dataset, address_of, parse_dataset
 from reconciler.traffic.spark_jobs import logged_stages
 from reconciler.traffic.verdict_rows import arrow_schema, verdict_batches
 
@@ -97,7 +97,7 @@ class VerdictStore:
 
 def parse_verdict_store(argument: str) -> VerdictStore:
     """A path, an address or ``table:NAME``. Raises ``UsageError`` for a table without a name."""
-    known = parse_dataset(argument) if is_dataset(argument) else None
+    known = parse_dataset(argument)
     if known is None:
         folder = Path(argument)
         return VerdictStore(dataset=Dataset(name=address_of(folder)), folder=folder)

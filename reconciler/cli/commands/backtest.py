@@ -87,7 +87,7 @@ class BacktestSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MovedTraffic:
+class MoveOptions:
     """Where the traffic goes, and how much of it there is."""
 
     brokers: int | None = option(
@@ -153,7 +153,7 @@ class BacktestArguments:
         "page, else 0]",
     )
     source: BacktestSource = group(BacktestSource)
-    moved: MovedTraffic = group(MovedTraffic)
+    moved: MoveOptions = group(MoveOptions)
     changes: ProposedChanges = group(ProposedChanges)
     fail_on: str = option_groups.FAIL_ON
     trusted_ref: str | None = option_groups.TRUSTED_REF

@@ -53,11 +53,6 @@ def address_of(path: Path) -> str:
     return f"file://{path.resolve()}"
 
 
-def is_dataset(argument: str) -> bool:
-    """Whether Spark has to find what this ``--traffic`` argument names."""
-    return argument.startswith(_TABLE) or parse_dataset(argument) is not None
-
-
 def local_path(dataset: Dataset) -> str | None:
     """The path of a ``file:`` address; ``None`` for any other dataset."""
     return None if dataset.is_table else path_of(dataset.name)
