@@ -24,22 +24,23 @@ class BaselineSource:
 
     def __init__(self, name: str | None, paths: Sequence[str], *, all_clusters: bool = False) -> None:
         """Raise ``UsageError`` for a file with ``all_clusters``."""
-        self.check(name, all_clusters=all_clusters)
         self._name = name
         self._paths = paths
-        self._of_all = self._read(None) if all_clusters else None
+        self._of_all: GivenBaseline | None = None
+        if all_clusters and name is not None:
+            self.check(name)
+            self._of_all = self.given(None)
 
     @staticmethod
-    def check(name: str | None, *, all_clusters: bool) -> None:
-        """Raise ``UsageError`` for a file with ``all_clusters``."""
-        if all_clusters and name is not None and Path(name).is_file():
+    def check(name: str) -> None:
+        """Raise ``UsageError`` for a file, where the baseline of all clusters is wanted."""
+        if Path(name).is_file():
             raise UsageError("a baseline file is of one cluster. With --all-clusters give a git reference as --baseline")
 
     def given(self, trusted: TrustedTree | None) -> GivenBaseline | None:
         """The baseline of one cluster; a file of a repository counts as the trusted reference has it."""
-        return self._of_all or self._read(trusted)
-
-    def _read(self, trusted: TrustedTree | None) -> GivenBaseline | None:
+        if self._name is None or self._of_all is not None:
+            return self._of_all
         from reconciler.workflows import given_baseline
 
-        return None if self._name is None else given_baseline(self._name, self._paths, trusted=trusted)
+        return given_baseline(self._name, self._paths, trusted=trusted)

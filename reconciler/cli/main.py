@@ -61,7 +61,8 @@ def build_parser(command: str | None, *, kind: type[argparse.ArgumentParser] = P
 
 def _add_command(place: Any, word: str, name: str, *, loads: bool) -> None:
     """Add a command, or an action of one. ``loads``: whether it gets its options, too."""
-    entry = _entry(name)
+    entry = find_command(name)
+    assert entry is not None  # a name of this registry
     text = entry.description or f"{entry.summary}."
     parser = place.add_parser(word, help=entry.summary, description=text, add_help=False)
     if not loads:
@@ -73,12 +74,6 @@ def _add_command(place: Any, word: str, name: str, *, loads: bool) -> None:
     else:
         declaration.add_options(parser, work_of(entry)[1])
     declaration.add_common_options(parser)
-
-
-def _entry(name: str) -> Command:
-    entry = find_command(name)
-    assert entry is not None  # what argparse or command_of let through
-    return entry
 
 
 def work_of(command: Command) -> tuple[Callable[[Any], Result], type]:
@@ -131,7 +126,8 @@ def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
         _say(str(error))
         return exit_codes.USAGE
     action = getattr(args, "action", None)
-    entry = _entry(args.command if action is None or not actions_of(args.command) else f"{args.command} {action}")
+    entry = find_command(args.command if action is None or not actions_of(args.command) else f"{args.command} {action}")
+    assert entry is not None  # argparse let it through
     for sink in sinks:
         sink.needs_reader = entry.needs_reader
     from reconciler.cli import diagnosis, output
@@ -148,8 +144,19 @@ def command_of(arguments: Sequence[str]) -> str | None:
 
 
 def _run_command(entry: Command, args: argparse.Namespace, wanted: Diagnosis) -> int:
+    """Run the command, and print its result or, in its place, the findings that stopped it."""
+    from reconciler.cli import results
+
+    form, files = getattr(args, "format", "text"), getattr(args, "out", ())
     try:
-        return _show(entry, args)
+        run, kind = work_of(entry)
+        try:
+            result = run(declaration.read(kind, args))
+        except errors.ManifestError as error:
+            if error.findings and not entry.is_service:
+                results.show_findings(error.findings, form, () if entry.keeps_files else files)
+            raise
+        return results.show(result, form, files)
     except KeyboardInterrupt:
         _say("interrupted")
         return exit_codes.INTERRUPTED
@@ -158,21 +165,6 @@ def _run_command(entry: Command, args: argparse.Namespace, wanted: Diagnosis) ->
             _say("interrupted")
             return exit_codes.INTERRUPTED
         return _report(_named(error, entry.name), entry, wanted)
-
-
-def _show(entry: Command, args: argparse.Namespace) -> int:
-    """Run the command, and print its result or, in its place, the findings that stopped it."""
-    from reconciler.cli import results
-
-    form, files = getattr(args, "format", "text"), getattr(args, "out", ())
-    run, kind = work_of(entry)
-    try:
-        result = run(declaration.read(kind, args))
-    except errors.ManifestError as error:
-        if error.findings and not entry.is_service:
-            results.show_findings(error.findings, form, () if entry.keeps_files else files)
-        raise
-    return results.show(result, form, files)
 
 
 def _began_with_an_interrupt(error: BaseException | None) -> bool:
@@ -230,8 +222,8 @@ def entry_point() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if sys.stderr is None:  # closed; what is for people must not end up in the result then
         sys.stderr = io.StringIO()
-    command = command_of(sys.argv[1:])
-    if command is not None and any(each.is_short for each in (_entry(command), *actions_of(command).values())):
+    entry = find_command(command_of(sys.argv[1:]) or "")
+    if entry is not None and entry.is_short:
         # These read, compare, write and end. Nothing of theirs has cycles, and looking for some takes a fifth of the time.
         gc.disable()
     try:

@@ -48,8 +48,11 @@ def owners(verb: str) -> Any:
     return option("--owner", metavar="NAME", help=text)
 
 
-def current(text: str = "read this snapshot instead of the live cluster") -> Any:
-    """``--current``: a snapshot in place of the live cluster."""
+CURRENT: Final = option("--current", section="Cluster", metavar="FILE", help="read this snapshot instead of the live cluster")
+
+
+def current(text: str) -> Any:
+    """``--current``, where it is more than a snapshot in place of the live cluster."""
     return option("--current", section="Cluster", metavar="FILE", help=text)
 
 

@@ -18,7 +18,7 @@ from reconciler.model import escaped
 
 if TYPE_CHECKING:
     from reconciler.model import Finding
-    from reconciler.render import Block
+    from reconciler.render import Block, View
 
 
 class _Console:
@@ -78,11 +78,12 @@ _AT_ONCE: Final = 10_000
 """Blocks that are written together."""
 
 
-def print_lines(lines: Iterable[Block], stream: TextIO | None = None) -> None:
+def print_lines(lines: View | Iterable[Block], stream: TextIO | None = None) -> None:
     """Print text to a stream (stdout by default) and flush it. Raises ``OutputError`` when stdout takes no more."""
-    from reconciler.render import write
+    from reconciler.render import View, write
 
-    target, rest = stream or sys.stdout, iter(lines)
+    target = stream or sys.stdout
+    rest = iter(lines.lines if isinstance(lines, View) else lines)
     with _printing_to(target):
         while part := tuple(itertools.islice(rest, _AT_ONCE)):
             write(part, target, color=wants_color(target), width=text_width(target))

@@ -81,7 +81,7 @@ def show(result: Result, form: str, files: Sequence[OutFile] = ()) -> int:
     if result.beside:
         output.print_findings(result.beside)
     if form == "text" and result.view is not None:
-        output.print_lines(lines_of(result.view()))
+        output.print_lines(result.view())
     elif _has(result, form):
         output.print_pieces(pieces(result, form))
     for note in result.notes:

@@ -54,7 +54,7 @@ ARGUMENTS = {
     "why": ("why", *TRAFFIC, "--name", "user=alice", "--at", "2026-11-22 14:03"),
     "headroom": ("headroom", *TRAFFIC),
     "drift": ("drift", "quotas", "--current", "now.json"),
-    "report": ("report", "quotas", "--current", "now.json", "--out", "page.html"),
+    "report": ("report", "quotas", "--current", "now.json", "--out", "html=page.html"),
     "rules": ("rules", "quotas", "--current", "now.json"),
     "doctor": ("doctor", "quotas"),
     "comment": ("comment", "plan.json", "--pull-request", "1"),

@@ -22,7 +22,7 @@ class DescribeArguments:
     paths: tuple[str, ...] = option_groups.connection_paths()
     entities: entity_options.FilterOptions = group(entity_options.FilterOptions)
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
-    current: str | None = option_groups.current()
+    current: str | None = option_groups.CURRENT
     format: str = option_groups.format_option(("auto", "table", "text", "json", "yaml", "csv"))
 
 

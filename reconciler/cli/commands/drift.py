@@ -38,7 +38,7 @@ class DriftArguments:
     trusted_ref: str | None = option_groups.TRUSTED_REF
     baseline: str | None = baseline_option()
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="compare every cluster (not with --cluster)")
-    current: str | None = option_groups.current("compare with this snapshot instead of the live cluster")
+    current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 on drift, to which unmanaged entities do not belong")
     format: str = option_groups.format_option(DRIFT_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(DRIFT_FORMATS)

@@ -53,7 +53,7 @@ class PlanArguments:
     baseline: str | None = baseline_option()
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="plan every cluster (not with --cluster)")
     changed_since: str | None = changed_since("plan")
-    current: str | None = option_groups.current("compare with this snapshot instead of the live cluster")
+    current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 when there are changes")
     format: str = option_groups.format_option(PLAN_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(PLAN_FORMATS)

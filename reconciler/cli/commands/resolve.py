@@ -61,7 +61,7 @@ class ResolveArguments:
     all: bool = option("--all", section="Clients", help="resolve every entity that the state names")
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
-    current: str | None = option_groups.current()
+    current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("with --diff: exit 2 on differences")
     format: str = option_groups.format_option(("text", "json", "jsonl"))
 

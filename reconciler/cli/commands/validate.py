@@ -68,7 +68,8 @@ def _result(args: ValidateArguments, checked: Validation) -> Result:
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.render import findings_outputs, findings_view, validation_lines
 
-    counts, width = _counts(checked), output.text_width(sys.stdout)
+    counts = {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}
+    width = output.text_width(sys.stdout)
 
     def lines() -> Sequence[Block]:
         sources = _sources(args, checked)
@@ -108,7 +109,3 @@ def _sources(args: ValidateArguments, checked: Validation) -> Mapping[Span, str]
     from reconciler.workflows import source_lines
 
     return source_lines(shown_findings(checked.findings, every=args.all_findings), checked.read) if checked.findings else {}
-
-
-def _counts(checked: Validation) -> dict[str, int]:
-    return {"files": checked.files, "clusters": checked.clusters, "entities": checked.entities}

@@ -116,7 +116,7 @@ class RulesArguments:
     )
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
-    current: str | None = option_groups.current()
+    current: str | None = option_groups.CURRENT
     format: str = option_groups.format_option(_FORMATS)
     out: tuple[OutFile, ...] = option_groups.out_option(_FORMATS)
 

@@ -132,7 +132,8 @@ def _check(args: RunArguments) -> None:
     if not 0 <= service.port <= _MOST_PORT:
         raise UsageError(f"--port takes a number from 0 to {_MOST_PORT}, not {service.port}")
     args.clusters.check()
-    BaselineSource.check(args.baseline, all_clusters=args.clusters.all_clusters)
+    if args.clusters.all_clusters and args.baseline is not None:
+        BaselineSource.check(args.baseline)
     if args.clusters.all_clusters and args.report and not args.report.is_dir():
         raise UsageError(f"with --all-clusters, --report names a folder that exists, and {shown(str(args.report))} does not")
     if not args.apply and (args.audit or args.report):

@@ -100,7 +100,7 @@ class HeadroomArguments:
     source: RateSource = group(RateSource)
     trusted_ref: str | None = option_groups.TRUSTED_REF
     connection: option_groups.ConnectionOptions = group(option_groups.ConnectionOptions)
-    current: str | None = option_groups.current()
+    current: str | None = option_groups.CURRENT
     detailed_exitcode: bool = option_groups.detailed_exitcode("exit 2 when a group is above --over, or above its limit")
     format: str = option_groups.format_option()
 
