@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from reconciler.documents.reading import FieldError, moment_from_json, number_from_json
-from reconciler.formats import Json, field_path, moment_to_json, quoted_json, value_to_json
-from reconciler.model import DEFAULT, AtLeast, Entity, Spelled
+from reconciler.formats import Json, entity_from_json, entity_to_json, field_path, moment_to_json, quoted_json, value_to_json
+from reconciler.model import AtLeast, Entity, Spelled
 
 Schema: TypeAlias = Mapping[str, Any]
 """A JSON Schema in which ``{"row": Row}`` stands for that of a class, ``define`` names a definition, and an enum is the
@@ -154,6 +155,8 @@ def table(item: JsonKind, key: Callable[[Any], Any] = str, build: Callable[[dict
 
 
 def _number(data: Any) -> float:
+    if type(data) is float and math.isfinite(data):
+        return data
     if type(data) is float or type(data) is int or (type(data) is str and data in _NOT_FINITE):
         return number_from_json(data, "")
     raise UnlikeError(NUMBER.wanted, data)
@@ -176,7 +179,7 @@ def _entity(data: Any) -> Entity:
     names = _NAMES.read(data)
     if not names:
         raise UnlikeError("filled", data)
-    return Entity.of({entity_type: DEFAULT if name is None else name for entity_type, name in names.items()})
+    return entity_from_json(names)
 
 
 TEXT: Final = plain("a string", {"type": "string"}, str)
@@ -200,7 +203,7 @@ ENTITY: Final = JsonKind(
         "minProperties": 1,
     },
     read=_entity,
-    write=lambda entity: {entity_type: None if name is DEFAULT else name for entity_type, name in entity.parts},
+    write=entity_to_json,
 )
 SIMPLE_KINDS: Final[Mapping[Any, JsonKind]] = {
     str: TEXT,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reconciler.documents.codec import Codec, Keyed, row
-from reconciler.documents.kinds import ENTITY, TEXT, JsonKind, nullable, table
+from reconciler.documents.kinds import ENTITY, TEXT, JsonKind, UnlikeError, nullable, table
 from reconciler.documents.reading import FieldError
 from reconciler.formats import Json
 from reconciler.model import (
@@ -189,23 +189,31 @@ class EntityQuotas:
     """Quota key to value, per broker."""
 
 
+def _new(entity: Entity, state: Mapping[Entity, Quotas]) -> Entity:
+    if entity in state:
+        raise FieldError("", f"has the same entity as an earlier one: {entity}")
+    return entity
+
+
 def _state(codec: Codec) -> JsonKind:
     members, quotas = codec.row(EntityQuotas), codec.kind(Quotas)
-    rows = codec.kind(tuple[EntityQuotas, ...])
 
     def write(state: Mapping[Entity, Quotas]) -> Json:
         return [{"entity": ENTITY.written(each), "quotas": quotas.written(state[each])} for each in in_canonical_order(state)]
 
     def read(data: Any) -> dict[Entity, Quotas]:
-        listed = rows.read(data)
-        state = {each.entity: each.quotas for each in listed}
-        if len(state) < len(listed):
-            last = {each.entity: number for number, each in enumerate(listed)}
-            twice = min(last[each.entity] for number, each in enumerate(listed) if last[each.entity] != number)
-            raise FieldError(f"[{twice}]", f"has the same entity as an earlier one: {listed[twice].entity}")
+        if type(data) is not list:
+            raise UnlikeError("a list", data)
+        state: dict[Entity, Quotas] = {}
+        try:
+            for each in data:
+                given = members.arguments(each)
+                state[_new(given["entity"], state)] = given["quotas"]
+        except FieldError as error:
+            raise error.below(f"[{len(state)}]") from error.__cause__
         return state
 
-    return dataclasses.replace(rows, schema={"type": "array", "items": {"row": members}}, read=read, write=write)
+    return JsonKind(wanted="a list", schema={"type": "array", "items": {"row": members}}, read=read, write=write)
 
 
 def _quotas(codec: Codec) -> JsonKind:

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         FORMAT_VERSION,
         Json,
         canonical_bytes,
-        cluster_to_json,
         document_text,
         entity_from_json,
         entity_to_json,

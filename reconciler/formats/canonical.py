@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias
 
-from reconciler.model import DEFAULT, ClusterIdentity, Entity, escaped
+from reconciler.model import DEFAULT, Entity, escaped
 from reconciler.text import number_text, number_to_json
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
@@ -36,12 +36,6 @@ def entity_from_json(value: Mapping[str, object]) -> Entity:
         msg = "an entity has at least one type"
         raise ValueError(msg)
     return Entity.of(names)
-
-
-def cluster_to_json(cluster: ClusterIdentity) -> dict[str, Json]:
-    """A cluster as ``{name, id, kafka_version, quota_callback?}``; null for an unknown field."""
-    facts: dict[str, Json] = {"name": cluster.name, "id": cluster.id, "kafka_version": cluster.kafka_version}
-    return facts if cluster.quota_callback is None else {**facts, "quota_callback": cluster.quota_callback}
 
 
 def moment_to_json(moment: datetime.datetime) -> str:

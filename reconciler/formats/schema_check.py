@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import enum
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +21,7 @@ from reconciler.model import Message, MessagePart, compose
 from reconciler.text import did_you_mean, shown_part
 from reconciler.yaml import Plain, YamlMapping, YamlNode, YamlSequence
 
-_FILE: Final = re.compile(r"(?P<name>[a-z-]+)\.v(?P<version>[0-9]+)\.schema\.json")
+_SUFFIX: Final = ".v1.schema.json"
 
 
 class SchemaProblemKind(enum.StrEnum):
@@ -249,28 +248,17 @@ def path_in_whole(path: tuple[str | int, ...], numbers: Sequence[int] | None) ->
 
 
 def schema_folder() -> Path:
-    """The folder that has ``NAME.vVERSION.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
+    """The folder that has ``NAME.v1.schema.json``. Raises ``FileAccessError`` when the installation lacks it."""
     return bundled_folder("schemas", with_file="client-quotas.v1.schema.json")
 
 
 @cache
 def load_schema(name: str) -> dict[str, Any]:
-    """The newest schema of a document kind by its short name, e.g. ``client-quotas``. Do not change what it returns."""
-    path = schema_folder() / f"{name}.v{_newest()[name]}.schema.json"
-    schema: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    """The schema of a document by its short name, e.g. ``client-quotas``. Do not change what it returns."""
+    schema: dict[str, Any] = json.loads((schema_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8"))
     return schema
 
 
 def schema_names() -> tuple[str, ...]:
     """The short names of all schemas, sorted. Raises ``FileAccessError`` when the installation lacks the folder."""
-    return tuple(sorted(_newest()))
-
-
-@cache
-def _newest() -> dict[str, int]:
-    """Every short name with its highest version, which is the one that this version writes."""
-    newest: dict[str, int] = {}
-    for path in schema_folder().iterdir():
-        if match := _FILE.fullmatch(path.name):
-            newest[match["name"]] = max(newest.get(match["name"], 0), int(match["version"]))
-    return newest
+    return tuple(sorted(path.name.removesuffix(_SUFFIX) for path in schema_folder().glob(f"*{_SUFFIX}")))
