@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import tomllib
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def nodes() -> Iterator[tuple[Path, ast.AST]]:
 def options() -> int:
     """Those that the helps of commands and of their actions list, and once those of every command."""
     listed = (action for parser in parsers(build_parser(None)) for _, actions in parser.sections() for action in actions)
-    return sum(bool(action.option_strings) for action in listed)
+    return sum(bool(action.option_strings) and action.help != SUPPRESS for action in listed)
 
 
 def parsers(program: ArgumentParser) -> Iterator[Parser]:
