@@ -76,12 +76,8 @@ def test_why_has_the_throttles_and_is_plain_about_the_traffic(folder: Path) -> N
     assert "its loggers may have been off" in unknown.out
 
 
-REFUSING = [("compact", "--folder", "totals"), ("doctor",), ("headroom", "quotas", "--current", "now.json")]
-
-
-@pytest.mark.parametrize("command", REFUSING, ids=lambda one: one[0])
-def test_commands_that_need_traffic_refuse_it_by_name(folder: Path, command: tuple[str, ...]) -> None:
-    done = invoke(*command, "--traffic", "1=kafka", cwd=folder)
+def test_compact_needs_traffic_and_refuses_it_by_name(folder: Path) -> None:
+    done = invoke("compact", "--folder", "totals", "--traffic", "1=kafka", cwd=folder)
     assert done.code != 0
     assert "is a violation log, which has throttles and no traffic. Give it to backtest or why" in done.err
     assert not (folder / "totals").exists()
