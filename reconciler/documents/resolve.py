@@ -137,6 +137,7 @@ _CODEC: Final = VALUES.extended(
     }
 )
 RESOLVE: Final = Document(cls=ResolveAnswer, name="resolve", title="kafka-quotas resolve", codec=_CODEC)
+RESOLVE_LINE: Final = Document(cls=Resolution, name="resolve-line", title="kafka-quotas resolve --format jsonl", codec=_CODEC)
 RESOLVE_LIST: Final = Document(cls=ResolveList, name="resolve-list", title="kafka-quotas resolve, many clients", codec=_CODEC)
 RESOLVE_DIFF: Final = Document(cls=ViewComparison, name="resolve-diff", title="kafka-quotas resolve --diff", codec=_CODEC)
 

@@ -214,7 +214,7 @@ def test_a_snapshot_and_a_saved_plan_have_the_leaders_of_all_topics(folder: Path
     (change,) = document["changes"]
 
     assert change["keys"]["producer_byte_rate"]["declared"] == {
-        "proportional": 60 * MIB, "to": "leaders", "leaders": {"1": 6, "2": 3, "3": 3}, "partitions": 12,
+        "proportional": 60 * MIB, "leaders": {"1": 6, "2": 3, "3": 3}, "partitions": 12,
     }  # fmt: skip
     text = " ".join(invoke("tool", "render", "plan.json", cwd=folder).out.split())
     assert "one number for all brokers: the largest part" in text
