@@ -133,7 +133,7 @@ def compact_traffic(options: CompactOptions, *, progress: Progress) -> CompactRe
         known=tuple(str(path) for path in sources if path not in wanted),
         empty=tuple(str(path) for path in empty),
         requests=sum(segment.requests for segment in made),
-        copies=sum(segment.copies for segment in made),
+        copies=sum(segment.summary.copies for segment in made),
         segments=len(folder.segments()),
     )
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from reconciler.errors import TrafficError
 from reconciler.traffic.seconds.compact import Compaction, SourceFile
 from reconciler.traffic.seconds.file_totals import Client, client_number, number_clients
-from reconciler.traffic.seconds.folder import SERIES, TOTALS, Covered, Segment, SegmentFolder
+from reconciler.traffic.seconds.folder import SERIES, TOTALS, Covered, FileSummary, Segment, SegmentFolder
 from reconciler.traffic.seconds.history import History, open_history, read_totals
 from reconciler.traffic.sources.normal_form import FILE, ROWS
 
@@ -52,7 +52,11 @@ def write_history(root: Path, numbers: list[dict[str | None, int]]) -> SegmentFo
         coverage = Covered(broker=1, requests=len(rows), start_us=START * 10**6, end_us=(START + 99) * 10**6)
         folder.publish(
             Segment(
-                id=str(place), source="x.log", size=1, folder=f"s{place}", coverage=(coverage,), statuses={"charged": len(rows)}
+                id=str(place),
+                source="x.log",
+                size=1,
+                folder=f"s{place}",
+                summary=FileSummary(coverage=(coverage,), statuses={"charged": len(rows)}, minutes={}),
             ),
             made,
         )

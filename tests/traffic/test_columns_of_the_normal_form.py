@@ -174,7 +174,8 @@ def test_cells_written_from_columns_are_those_of_the_rows(spark: SparkSession, t
     Compaction(files=sources, folder=by_columns).of_normal_form(spark)
 
     def told(folder: SegmentFolder) -> list[tuple[object, ...]]:
-        return [(one.id, one.source, one.size, one.coverage, one.statuses) for one in folder.segments() if one.statuses]
+        found = [segment for segment in folder.segments() if segment.summary.statuses]
+        return [(one.id, one.source, one.size, one.summary.coverage, one.summary.statuses) for one in found]
 
     assert told(by_columns) == told(by_rows)
     assert [one.requests > 0 for one in by_columns.segments()] == [True, True, False, False]

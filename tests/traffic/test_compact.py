@@ -81,7 +81,7 @@ def test_cells_hold_what_the_requests_hold(spark: SparkSession, rows: Rows, tmp_
 def test_a_second_run_changes_nothing_and_leaves_nothing(rows: Rows, tmp_path: Path) -> None:
     one = compacted(rows, tmp_path)
     other = compacted(rows, tmp_path)
-    told = [[(s.id, s.coverage, s.statuses) for s in run] for run in (one, other)]
+    told = [[(s.id, s.summary.coverage, s.summary.statuses) for s in run] for run in (one, other)]
     assert told[0] == told[1]
     assert sorted(p.name for p in (tmp_path / "data").iterdir()) == sorted(s.folder for s in other)
 

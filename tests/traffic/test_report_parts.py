@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
-import json
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +45,7 @@ from reconciler.traffic.judging.verdicts import regroupings
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.seconds.folder import SegmentFolder, minutes_in, ranges_of
+from reconciler.traffic.seconds.folder import minutes_in, ranges_of
 from reconciler.traffic.shuffle.rows import LocalRows
 from tests.support.backtest_reports import END, START, provenance, verdict
 
@@ -387,17 +385,3 @@ def test_ranges_of_minutes_give_back_the_same_minutes(minutes: set[int]) -> None
     ranges = ranges_of(sorted(minutes) * 2)
     assert minutes_in(ranges).tolist() == sorted(minutes)
     assert all(last + 1 < first for (_, last), (first, _) in itertools.pairwise(ranges)), "no two ranges touch"
-
-
-def test_a_segment_of_format_1_0_has_every_minute_of_its_hours(tmp_path: Path) -> None:
-    folder = SegmentFolder(tmp_path)
-    (tmp_path / "data" / "a-run").mkdir(parents=True)
-    (tmp_path / "segments").mkdir()
-    covered_then = {"broker": 1, "requests": 5, "start_us": 0, "end_us": 9, "hours": [3, 4, 6]}
-    document = {
-        "format_version": "1.0", "id": "a", "source": "a.log", "size": 1, "folder": "a-run", "coverage": [covered_then],
-        "statuses": {"charged": 5}, "clusters": [],
-    }  # fmt: skip
-    (tmp_path / "segments" / "a.json").write_text(json.dumps(document), encoding="utf-8")
-    (segment,) = folder.segments()
-    assert segment.coverage[0].minutes == ((180, 299), (360, 419))

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, Self, cast
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
 from reconciler.traffic.client_totals import COUNTED
-from reconciler.traffic.seconds.file_totals import Client, FileSummary, FileTotals, client_number
-from reconciler.traffic.seconds.folder import Segment, SegmentFolder
+from reconciler.traffic.seconds.file_totals import Client, FileTotals, client_number
+from reconciler.traffic.seconds.folder import FileSummary, Segment, SegmentFolder
 from reconciler.traffic.seconds.history import save_client_totals
 from reconciler.traffic.sources.log_evidence import mark_copies, require_one
 from reconciler.traffic.sources.normal_form import OF_METRICS, UNREADABLE, charge_second_sums, require_readable
@@ -190,7 +191,7 @@ class _Run:
         least = least_tasks(spark)
         shares = split_work([self.index[path] for path in paths], sizes, max(least, sum(sizes) // _BYTES_A_TASK))
         rows = collect_table(run_on_workers(spark, shares, work, _SUMMARIES)).to_pylist()
-        return {row["file"]: FileSummary.from_json(row["summary"]) for row in rows}
+        return {row["file"]: msgspec.json.decode(row["summary"], type=FileSummary) for row in rows}
 
     def publish(self, summaries: Mapping[int, FileSummary]) -> tuple[Segment, ...]:
         """A segment for each file, after all of them were checked; a file without rows has none."""
@@ -209,13 +210,9 @@ class _Run:
                 source=source.path.name,
                 size=source.size,
                 folder=f"{source.id}-{self._id}",
-                coverage=summary.coverage,
-                statuses=summary.statuses,
-                clusters=summary.clusters,
-                copies=summary.copies,
+                summary=summary,
                 of_logs=self._of.of_logs,
                 copies_of=tuple(sorted({files[_path_of(file)].id for file in summary.copies_of} - {source.id})),
-                states_throttles=summary.states_throttles,
             )
             folder.publish(segment, self.target(path))
             log_event(
@@ -225,7 +222,7 @@ class _Run:
                 file=str(path),
                 folder=segment.folder,
                 requests=segment.requests,
-                copies=segment.copies,
+                copies=summary.copies,
             )
             segments.append(segment)
         save_client_totals(folder)
@@ -239,7 +236,7 @@ class _Run:
         again = {source.id for source in self._of.files.values()}
         for segment in self._of.folder.segments():
             if segment.id not in again:
-                named |= dict.fromkeys(segment.clusters, f"{segment.source}, compacted earlier")
+                named |= dict.fromkeys(segment.summary.clusters, f"{segment.source}, compacted earlier")
         require_one(named)
 
 
@@ -265,7 +262,7 @@ def _require_no_metrics(statuses: Mapping[str, int], path: Path) -> None:
 
 
 def _summary_row(number: int, summary: FileSummary) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([{"file": number, "summary": summary.to_json()}], schema=_SUMMARIES)
+    return pa.RecordBatch.from_pylist([{"file": number, "summary": msgspec.json.encode(summary).decode()}], schema=_SUMMARIES)
 
 
 def _path_of(uri: str) -> Path:

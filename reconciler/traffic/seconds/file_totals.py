@@ -7,13 +7,12 @@ half has 32 bits, and names are the clients' own, so two clients can have one nu
 from __future__ import annotations
 
 import hashlib
-import json
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,7 +33,7 @@ from reconciler.traffic.columns.charged import ChargedRows, charged_rows
 from reconciler.traffic.columns.group_index import client_seconds
 from reconciler.traffic.judging.grouping import client_order
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.seconds.folder import SERIES, TOTALS, Covered, Ranges, minutes_in, ranges_of
+from reconciler.traffic.seconds.folder import SERIES, TOTALS, FileSummary, minutes_in, ranges_of
 from reconciler.traffic.shuffle.rows import PartialSums
 from reconciler.traffic.sources.log_evidence import CLUSTER, COPY_OF
 from reconciler.traffic.sources.normal_form import CHARGED, DUPLICATE, IDENTITY, UNCHARGED
@@ -70,9 +69,7 @@ class Client(NamedTuple):
 
 def client_number(client: Client) -> int:
     """64 bits with a sign, the same in every file unless another client has them there."""
-    # The number that an address got as a client-id, before format 2.0, is the one that it keeps.
-    user, name = (client.user, client.client_id) if client.ip is None else ("", client.ip)
-    halves = _digest(repr(user)), _digest(repr((client.broker, client.kind, name)))
+    halves = _digest(repr(client.user)), _digest(repr((client.broker, client.kind, client.client_id, client.ip)))
     return int.from_bytes(b"".join(halves), "big", signed=True)
 
 
@@ -100,42 +97,6 @@ def number_clients(clients: Sequence[Client], number: Callable[[Client], int] = 
 
 def _digest(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_HALF_BYTES).digest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileSummary:
-    """What a file has, as its segment's document states it.
-
-    ``minutes``: by broker, of every row with a time. ``copies``: lines that count in another file, or before in this one.
-    ``copies_of``: the addresses of those files, this one too.
-    """
-
-    coverage: tuple[Covered, ...] = ()
-    statuses: dict[str, int]
-    minutes: dict[int, Ranges]
-    clusters: tuple[str, ...]
-    copies: int
-    copies_of: tuple[str, ...]
-    states_throttles: bool = True
-
-    def to_json(self) -> str:
-        """One line."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> FileSummary:
-        """The reverse of ``to_json``."""
-        document = json.loads(text)
-        minutes = {int(broker): _ranges(ranges) for broker, ranges in document["minutes"].items()}
-        return cls(
-            coverage=tuple(Covered(**{**part, "minutes": _ranges(part["minutes"])}) for part in document["coverage"]),
-            statuses=document["statuses"],
-            minutes=minutes,
-            clusters=tuple(document["clusters"]),
-            copies=document["copies"],
-            copies_of=tuple(document["copies_of"]),
-            states_throttles=document["states_throttles"],
-        )
 
 
 class FileTotals:
@@ -170,7 +131,7 @@ class FileTotals:
         pq.write_table(pa.table(list(self._totals.summed()), names=["client", "second", "amount"]), folder / _TOTALS_OF_PART)
         counted = self._counts.table()
         pq.write_table(counted, folder / _COUNTS_OF_PART)
-        return self._summary(counted).to_json()
+        return msgspec.json.encode(self._summary(counted)).decode()
 
     def add_saved(self, folder: Path, summary: str) -> None:
         """What another instance saved."""
@@ -180,7 +141,7 @@ class FileTotals:
         client, second, amount = (np.asarray(column.to_numpy(), dtype=np.int64) for column in totals.columns)
         self._totals.add(place[client], second, amount)
         self._counts.add(pq.read_table(folder / _COUNTS_OF_PART))
-        known = FileSummary.from_json(summary)
+        known = msgspec.json.decode(summary, type=FileSummary)
         for broker, ranges in known.minutes.items():
             self._minutes.setdefault(broker, set()).update(minutes_in(ranges).tolist())
         self._clusters.update(known.clusters)
@@ -220,7 +181,7 @@ class FileTotals:
     def _summary(self, counted: pa.Table) -> FileSummary:
         minutes = {broker: ranges_of(minutes_of) for broker, minutes_of in sorted(self._minutes.items())}
         return FileSummary(
-            coverage=tuple(replace(part, minutes=minutes[part.broker]) for part in covered(counted)),
+            coverage=tuple(covered(counted)),
             statuses=statuses(counted),
             minutes=minutes,
             clusters=tuple(sorted(self._clusters)),
@@ -273,10 +234,6 @@ class _Totals:
 
 def _changes(values: Integers) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.asarray(np.diff(values, prepend=values[:1] - 1) != 0, dtype=np.bool_)
-
-
-def _ranges(document: Sequence[Sequence[int]]) -> Ranges:
-    return tuple((first, last) for first, last in document)
 
 
 def _write(table: pa.Table, folder: Path, number: int) -> None:

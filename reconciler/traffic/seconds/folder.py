@@ -11,14 +11,14 @@ the place of its earlier segment. So runs can be repeated, and come in any order
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
+import msgspec
 import numpy as np
 
 from reconciler.errors import FileAccessError, TrafficError
@@ -49,15 +49,9 @@ def minutes_in(ranges: Iterable[tuple[int, int]]) -> Integers:
     return np.unique(np.concatenate(spread)) if spread else np.empty(0, dtype=np.int64)
 
 
-def ranges_of_hours(hours: Iterable[int]) -> Ranges:
-    """Whole hours since 1970, as documents of format 1.0 keep them."""
-    return ranges_of([minute for hour in hours for minute in range(hour * 60, hour * 60 + 60)])
-
-
-FORMAT_VERSION: Final = "2.0"
-"""1.0: minutes as hours. Before 2.0: the address of connections stands as their client-id (``history``)."""
-_READABLE: Final = ("1", "2")
-"""Major versions. An earlier version of this tool refuses a later one: it would take an address for a client without a name."""
+FORMAT_VERSION: Final = "1.0"
+_MAJOR: Final = FORMAT_VERSION.partition(".")[0]
+"""The number before the dot changes when an earlier version of this tool would read a folder wrongly."""
 TOTALS: Final = "cells"
 SERIES: Final = "series"
 """The parts of a segment, as its folders are called."""
@@ -68,19 +62,35 @@ _CLIENTS: Final = "clients"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """What a segment has of one broker: its charged requests, the first and the last, microseconds since 1970."""
+    """What there is of one broker: its charged requests, the first and the last, microseconds since 1970."""
 
     broker: int
     requests: int
     start_us: int
     end_us: int
-    minutes: Ranges = ()
-    """Those since 1970 of which there is any line, charged or not; none: not known, so all from the first request to the last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSummary:
+    """What a file has. ``statuses`` counts its lines by what they are, ``coverage`` its charged requests by broker."""
+
+    coverage: tuple[Covered, ...]
+    statuses: dict[str, int]
+    minutes: dict[int, Ranges]
+    """By broker those of every row with a time, charged or not."""
+    clusters: tuple[str, ...] = ()
+    """The ids of clusters that its lines name; only a few lines of logs name any."""
+    copies: int = 0
+    """Lines that are left out, since a line of the same run is the same request."""
+    copies_of: tuple[str, ...] = ()
+    """The addresses of the files in which those lines count, perhaps this one too."""
+    states_throttles: bool = True
+    """Whether every charged line states if the broker throttled it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """One file's per-second totals. ``statuses`` counts its lines by what they are."""
+    """One file's per-second totals."""
 
     id: str
     source: str
@@ -89,31 +99,21 @@ class Segment:
     """Its bytes when it was read: one that has grown is read again."""
     folder: str
     """Below ``data``."""
-    coverage: tuple[Covered, ...]
-    """By broker."""
-    statuses: dict[str, int]
-    clusters: tuple[str, ...] = ()
-    """The ids of clusters that its lines name; only a few lines of logs name any."""
-    copies: int = 0
-    """Lines that this segment leaves out, since a line of the same run is the same request."""
+    summary: FileSummary
     copies_of: tuple[str, ...] = ()
-    """The ids of the segments in which those lines count."""
+    """The ids of the other segments in which its copied lines count."""
     of_logs: bool = True
     """Whether it was made of a request log, which lacks the time of network threads."""
-    states_throttles: bool = True
-    """Whether every charged line states if the broker throttled it."""
+    format_version: str = FORMAT_VERSION
 
     @property
     def requests(self) -> int:
         """Charged ones, of all brokers."""
-        return sum(part.requests for part in self.coverage)
+        return sum(part.requests for part in self.summary.coverage)
 
 
-def _covered(document: dict[str, Any]) -> Covered:
-    """Format 1.0 has ``hours``: those since 1970 with any line."""
-    hours = document.pop("hours", ())
-    ranges = tuple((int(first), int(last)) for first, last in document.pop("minutes", ())) or ranges_of_hours(hours)
-    return Covered(**document, minutes=ranges)
+class _Version(msgspec.Struct):
+    format_version: str
 
 
 class SegmentFolder:
@@ -163,8 +163,7 @@ class SegmentFolder:
             made.rename(target)
         except OSError as error:
             raise FileAccessError(f"cannot write per-second totals to {target}: {error.strerror}") from error
-        document = {"format_version": FORMAT_VERSION, **asdict(segment)}
-        write_whole(self.root / _SEGMENTS / f"{segment.id}.json", [document_text(document)])
+        write_whole(self.root / _SEGMENTS / f"{segment.id}.json", [document_text(msgspec.to_builtins(segment, str_keys=True))])
 
     def sweep(self) -> None:
         """Remove what no document names: the remains of runs that were cut short, and of segments that were replaced."""
@@ -180,13 +179,12 @@ class SegmentFolder:
 
     def _read(self, path: Path) -> Segment:
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-            if document.pop("format_version").split(".")[0] not in _READABLE:
+            content = path.read_bytes()
+            version = msgspec.json.decode(content, type=_Version).format_version
+            if version.partition(".")[0] != _MAJOR:
                 raise TrafficError(f"{path} is of another version of this tool: run compact again, into an empty folder")
-            document["coverage"] = tuple(_covered(part) for part in document["coverage"])
-            document |= {name: tuple(document.get(name, ())) for name in ("clusters", "copies_of")}
-            segment = Segment(**document)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            segment = msgspec.json.decode(content, type=Segment)
+        except (OSError, msgspec.MsgspecError) as error:
             raise TrafficError(f"{path} does not describe per-second totals: {error}. Remove it and run compact again") from error
         if not self.data(segment, "").is_dir():
             raise TrafficError(f"{path} names per-second totals that are missing: remove it and run compact again")

@@ -36,9 +36,8 @@ from reconciler.traffic.judging.verdicts import seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import Rule
 from reconciler.traffic.kernels.seconds_judge import GroupVerdict
-from reconciler.traffic.kinds import Kind
 from reconciler.traffic.relocation import KeyMoves, TrafficMoves, move_facts, move_minutes, move_series
-from reconciler.traffic.seconds.folder import MINUTE_US, SERIES, TOTALS, Segment, SegmentFolder, minutes_in
+from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.seconds.spread_groups import SpreadGroups
 from reconciler.traffic.shuffle.rows import LocalRows, Rows, add_up
 from reconciler.traffic.sources.normal_form import IDENTITY, UNCHARGED
@@ -270,24 +269,7 @@ def _read_clients(files: Sequence[str], columns: Sequence[str]) -> pa.Table:
         return pa.table({name: [] for name in columns})
     options = ds.ParquetReadOptions(dictionary_columns=["kind", "user", "client_id", "ip"])
     clients = ds.dataset(files, _CLIENT_SCHEMA, format=ds.ParquetFileFormat(read_options=options))
-    return _addresses_apart(clients.to_table(columns=list(columns)).unify_dictionaries())
-
-
-def _addresses_apart(clients: pa.Table) -> pa.Table:
-    """Connections with their address as ``ip``, which stands as the client-id before format 2.0, beside an empty user."""
-    earlier = pc.and_(pc.equal(clients.column("kind").cast(pa.string()), Kind.CONNECTION), pc.is_null(clients.column("ip")))
-    if not pc.any(earlier).as_py():
-        return clients
-    texts = {name: clients.column(name).cast(pa.string()) for name in ("user", "client_id", "ip")}
-    nothing = pa.scalar(None, pa.string())
-    moved = {
-        "user": pc.if_else(earlier, nothing, texts["user"]),
-        "client_id": pc.if_else(earlier, nothing, texts["client_id"]),
-        "ip": pc.if_else(earlier, texts["client_id"], texts["ip"]),
-    }
-    for name, column in moved.items():
-        clients = clients.set_column(clients.schema.get_field_index(name), name, column.combine_chunks().dictionary_encode())
-    return clients
+    return clients.to_table(columns=list(columns)).unify_dictionaries()
 
 
 MOST_HERE: Final = 20_000_000
@@ -351,12 +333,11 @@ class SecondsSource:
         return seconds_verdicts(judged, self.series, grouping, window, stated=self.states_throttles)
 
     def minutes(self) -> Mapping[int, Integers]:
-        """What ``compact`` saw of each of a broker's files; of an old one, all between its first and its last request."""
+        """What ``compact`` saw of each of a broker's files."""
         ranges_of: dict[int, list[tuple[int, int]]] = {}
         for segment in self.history.segments:
-            for part in segment.coverage:
-                known = part.minutes or ((part.start_us // MINUTE_US, part.end_us // MINUTE_US),)
-                ranges_of.setdefault(part.broker, []).extend(known)
+            for broker, ranges in segment.summary.minutes.items():
+                ranges_of.setdefault(broker, []).extend(ranges)
         return {broker: minutes_in(ranges) for broker, ranges in ranges_of.items()}
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
@@ -394,7 +375,7 @@ class SecondsSource:
         """The most totals that recorded clients can have: one for each request, and for each second of the history."""
         moves = self.history.key_moves
         clients = {c.key: c.requests for c in self.series} if moves is None else moves.requests_of_sources()
-        seconds = sum((c.end_us - c.start_us) // 1_000_000 + 1 for s in self.history.segments for c in s.coverage)
+        seconds = sum((c.end_us - c.start_us) // 1_000_000 + 1 for s in self.history.segments for c in s.summary.coverage)
         return sum(min(clients[key], seconds) for key in keys.tolist())
 
 
@@ -418,17 +399,17 @@ class MovedSeconds(SecondsSource):
 def _facts(history: History) -> Facts:
     statuses: dict[str, int] = {}
     for segment in history.segments:
-        for status, lines in segment.statuses.items():
+        for status, lines in segment.summary.statuses.items():
             statuses[status] = statuses.get(status, 0) + lines
     facts = Facts.of(
         Source.LOG_CELLS if any(segment.of_logs for segment in history.segments) else Source.CELLS,
         sorted(segment.source for segment in history.segments),
-        covered=(part for segment in history.segments for part in segment.coverage),
+        covered=(part for segment in history.segments for part in segment.summary.coverage),
         statuses=statuses,
         throttled_then=history.throttled,
     )
     seconds = Observations(semantics="second", rows=facts.requests, series=len(history.series), throttled_then=history.throttled)
-    stated = all(segment.states_throttles for segment in history.segments)
+    stated = all(segment.summary.states_throttles for segment in history.segments)
     return replace(facts, observations=(seconds,), states_throttles=stated)
 
 
