@@ -168,7 +168,7 @@ def _states(overview: Overview) -> tuple[tuple[int, str, str, str], ...]:
 
 def _blocks(overview: Overview) -> Iterator[Block]:
     yield heading("Clusters")
-    yield _table(_CLUSTERS, (_cluster_row(cluster, overview) for cluster in overview.clusters))
+    yield _table(_CLUSTERS, (_cluster_row(cluster, overview) for cluster in overview.clusters), numbers=_COUNTED)
     yield from _details(overview)
     yield heading("Who gets what")
     yield _figure("who.html")
@@ -190,8 +190,14 @@ def _figure(name: str, heads: str = "") -> Figure:
     return Figure(html=lambda: iter((_NO_SCRIPT, f"<div data-needs-script hidden>{html}</div>")))
 
 
-def _table(heads: tuple[str, ...], rows: Iterator[tuple[Line | str | TextSegment, ...]], *, chosen: str = "") -> Block:
-    columns = (Column(title=head, to_the_right=head in _COUNTED, chosen=head == chosen) for head in heads)
+def _table(
+    heads: tuple[str, ...],
+    rows: Iterator[tuple[Line | str | TextSegment, ...]],
+    *,
+    chosen: str = "",
+    numbers: frozenset[str] = frozenset(),
+) -> Block:
+    columns = (Column(title=head, to_the_right=head in numbers, chosen=head == chosen) for head in heads)
     return table(columns, rows)
 
 
@@ -279,7 +285,7 @@ def _budgets(overview: Overview) -> Iterator[Block]:
     yield heading("Budgets", count=len(rows))
     yield line("On each broker. Used: the owner's largest sum of rates on one broker.")
     heads = ("Owner", "Cluster", "Limit", "Budget", "Allocated", "Used", "Free", "Entities")
-    yield _table(heads, (_budget_row(cluster, budget) for cluster, budget in rows))
+    yield _table(heads, (_budget_row(cluster, budget) for cluster, budget in rows), numbers=_COUNTED)
 
 
 def _budget_row(cluster: ClusterOverview, budget: BudgetUse) -> tuple[Line | str, ...]:
