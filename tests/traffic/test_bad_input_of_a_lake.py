@@ -97,6 +97,9 @@ def test_a_dataset_is_not_compacted_again(tmp_path: Path, warm_command: Command)
     done = compact(warm_command, tmp_path, "--traffic", f"file://{tmp_path}/lake")
     assert done.code == 64
     assert "has per-second totals already, and no requests" in done.err
+    plain = compact(warm_command, tmp_path, "--traffic", "lake")
+    assert plain.code == 1
+    assert "has per-second totals by day. Give the address of their folder, such as file:///data/seconds" in plain.err
 
 
 def test_days_of_a_second_cluster_are_refused_also_by_a_later_run(tmp_path: Path, warm_command: Command) -> None:

@@ -286,6 +286,10 @@ def is_in_time(ts_us: Integers) -> Flags:
 def require_columns(schema: pa.Schema, file: str) -> None:
     """Raise ``TrafficError`` when a column is missing or of another type."""
     missing = [name for name in _REQUIRED if name not in schema.names]
+    if missing and {"start_us", "end_us"} <= set(schema.names):
+        raise TrafficError(
+            f"recorded traffic {file} has per-second totals by day. Give the address of their folder, such as file:///data/seconds"
+        )
     if missing:
         raise TrafficError(
             f"recorded traffic {file}: the normal form needs the column {missing[0]!r}, and the file has "
