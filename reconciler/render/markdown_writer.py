@@ -89,7 +89,8 @@ class _Body:
                 inner = _Body(links=self.links, room=self.room - _SENTENCE)
                 inner.write(block.blocks)
                 title = "".join(segment.text for segment in block.title.on_pages).strip()
-                self._rows(["\n".join(fold(title, inner.lines, opened=block.opened))] if inner.lines else [], above)
+                opened = block.opened and block.place is None
+                self._rows(["\n".join(fold(title, inner.lines, opened=opened))] if inner.lines else [], above)
                 self.left_out += inner.left_out
             case _:
                 pass

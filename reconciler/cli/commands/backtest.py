@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import functools
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Sequence
@@ -219,7 +220,6 @@ def run(args: BacktestArguments) -> Result:
 
 def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Result:
     """A report in each of ``FORMATS``."""
-    from reconciler.cli.renderings import page
     from reconciler.documents import BACKTEST
     from reconciler.render import answer, backtest_view
 
@@ -229,9 +229,16 @@ def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Resu
         # Readers of a list of findings get the answer as its first finding.
         findings=lambda: (answer(report), *report.findings),
         commit=report.commit.commit,
-        # One page with cards and plots.
-        forms={"html": lambda: page(backtest_view(report, page=True), "html", report.commit.commit)},
+        forms={form: functools.partial(_page_of_backtest, report, form) for form in ("markdown", "summary", "html")},
     )
+
+
+def _page_of_backtest(report: BacktestReport, form: str) -> str:
+    """All details; in HTML with plots."""
+    from reconciler.cli.renderings import page
+    from reconciler.render import backtest_view
+
+    return page(backtest_view(report, details=True, page=form == "html"), form, report.commit.commit)
 
 
 def _situation(args: BacktestArguments) -> Situation | None:
