@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import html
 import json
 import urllib.parse
 from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
-from reconciler.formats.schema_check import load_schema
-from tests.builders import user
 from tests.support.command import invoke
 from tests.support.git_repository import GitRepository
-from tests.support.manifests import cluster, quotas, snapshot
+from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served
 
 TIMES = ("--since", "2026-11-20T08:30:00Z", "--until", "2026-11-20T09:30:00Z")
@@ -155,43 +151,6 @@ def test_a_mapping_gives_the_verdict_of_own_metrics(tmp_path: Path) -> None:
     found = [(row["bucket"], row["broker"], row["verdict"]) for row in json.loads(done.out)["verdicts"]]
     assert found == [({"user": "a%lice"}, 7, "throttled")]
     assert not any(row["verdict"] == "throttled" for row in json.loads(without.out or '{"verdicts": []}')["verdicts"])
-
-
-def test_a_report_shows_what_samples_prove(tmp_path: Path) -> None:
-    manifests = write(tmp_path / "quotas")
-    calm = ({"user": "alice"}, {"producer_byte_rate": "80MiB"})
-    (tmp_path / "live.json").write_text(snapshot({user("alice"): {"producer_byte_rate": 1000.0}}))
-    found = []
-    with served(MetricsServer()) as port:
-        command = (
-            "backtest",
-            str(manifests),
-            "--traffic",
-            f"prometheus+http://127.0.0.1:{port}",
-            *TIMES,
-            "--current",
-            "live.json",
-        )
-        for text in (QUOTAS, quotas(calm)):
-            (manifests / "quotas.yaml").write_text(text)
-            done = invoke(*command, "--traffic-store", "store", "--format", "json", cwd=tmp_path)
-            (tmp_path / "backtest.json").write_text(done.out)
-            report = ("report", str(manifests), "--current", "live.json", "--backtest", "backtest.json")
-            page = invoke(*report, "--format", "html", cwd=tmp_path)
-            document = invoke(*report, "--format", "json", cwd=tmp_path).json()
-            Draft202012Validator(load_schema("report")).validate(document)
-            found.append((document["traffic"][0], html.unescape(page.out)))
-    (over, over_page), (calm_row, calm_page) = found
-    assert over["observations"][0]["rows"] == 240
-    assert (over["buckets"][0]["verdict"], over["buckets"][0]["metrics"]["samples_over"]) == ("throttled", 60)
-    assert "60 of 240 samples" in over_page
-    assert "240 gauges every 15 s" in over_page
-    assert "judged from samples: they prove throttling, and never its absence" in over_page
-    assert (calm_row["buckets"][0]["verdict"], "not seen in 240 samples, 11/15 of all moments" in calm_page) == (
-        "inconclusive",
-        True,
-    )
-    assert "could be judged" in calm_row["headline"]
 
 
 def test_without_any_traffic_the_command_says_where_to_name_it(tmp_path: Path) -> None:
