@@ -90,17 +90,17 @@ class OptionGroup(NamedTuple):
     """Another help text of a field."""
 
 
-def option(*names: str, help: str, section: str = "Options", exclusive: bool = False, **keywords: Any) -> Any:  # noqa: A002 - argparse's word
+def option(*names: str, help: str, section: str = "Options", exclusive: bool = False, **keywords: Any) -> Any:
     """The declaration of an option, as the default of a field of its type: a ``bool`` is a flag, a tuple can be repeated."""
     return Option(names, section, {"help": help, **keywords}, exclusive)
 
 
-def argument(metavar: str, *, help: str, **keywords: Any) -> Any:  # noqa: A002 - argparse's word
+def argument(metavar: str, *, help: str, **keywords: Any) -> Any:
     """The declaration of an argument without a name."""
     return Option((), "Arguments", {"help": help, "metavar": metavar, **keywords}, exclusive=False)
 
 
-def group(kind: type, **help: str) -> Any:  # noqa: A002 - argparse's word
+def group(kind: type, **help: str) -> Any:
     """The declarations of another dataclass, with other help texts by field where the command means something more special."""
     return OptionGroup(kind, help)
 
@@ -147,7 +147,7 @@ def read(kind: type[T], parsed: argparse.Namespace) -> T:
 
 def section_of(parser: argparse.ArgumentParser, title: str) -> argparse._ArgumentGroup:
     """The section of a command's help with this title, one of ``SECTIONS``; made when it is not there yet."""
-    for known in parser._action_groups:  # noqa: SLF001 - argparse has no public way to list them
+    for known in parser._action_groups:
         if known.title == title:
             return known
     return parser.add_argument_group(title, _REMARKS.get(title))

@@ -270,8 +270,8 @@ def found_table(heads: Sequence[str], rows: Iterable[FoundRow], *, numbers: froz
     yield '</tr></thead><tbody role="rowgroup">'
     for row in rows:
         cells = _table_cells(heads, classes, row.cells, sort=row.sort)
-        found = f' data-find="{text(row.kind)}"' if row.kind else ""
-        yield f'<tr role="row"{found}>{cells}</tr>'
+        mark = f' data-find="{text(row.kind)}"' if row.kind else ""
+        yield f'<tr role="row"{mark}>{cells}</tr>'
     yield "</tbody></table>"
 
 

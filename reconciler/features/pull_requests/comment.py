@@ -83,7 +83,7 @@ class CommentOutcome:
 
     result: CommentResult
     state: CommentState
-    """What was to be said. Outdated in place of planned when the pull request has a newer commit."""
+    """Of the plan. Outdated in place of planned when the pull request has a newer commit."""
     cluster: str | None
     """``None`` for a comment about the whole repository."""
     label: str

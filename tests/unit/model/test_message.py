@@ -80,6 +80,8 @@ def test_messages_add_copy_and_pass_through_json(first: list[MessagePart], secon
 
 
 def test_parts_that_are_not_the_message_are_ignored() -> None:
-    row = MESSAGE.written(CUT) | {"message": "Something else"}
+    written = MESSAGE.written(CUT)
+    assert isinstance(written, dict)
+    row = written | {"message": "Something else"}
     assert MESSAGE.read(row) == "Something else"
     assert not isinstance(MESSAGE.read(row), Message)

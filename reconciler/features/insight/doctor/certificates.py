@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Sequence
 from typing import Final
 
-from reconciler.features.insight.doctor.checks import Answer, CheckStatus, passed, skipped
+from reconciler.features.insight.doctor.checks import CheckAnswer, CheckStatus, passed, skipped
 from reconciler.model import Certificate, CertificateOwner, display_name
 from reconciler.text import list_some
 
@@ -19,7 +19,7 @@ _REMEDIES: Final = {
 }
 
 
-def check_certificates(certificates: Sequence[Certificate], now: datetime.datetime) -> Answer:
+def check_certificates(certificates: Sequence[Certificate], now: datetime.datetime) -> CheckAnswer:
     """Fails when a certificate that the connection needs has expired, and warns 30 days before.
 
     Of several authorities in a trust store, one that is valid is enough.
@@ -37,7 +37,7 @@ def check_certificates(certificates: Sequence[Certificate], now: datetime.dateti
     status = CheckStatus.FAIL if _blocks(expired, ordered) else CheckStatus.WARN
     owners = sorted({certificate.owner for certificate in (*expired, *soon)}, key=list(_REMEDIES).index)
     remedy = ". ".join(_REMEDIES[owner] for owner in owners)
-    return Answer(status, " ".join(parts), remedy)
+    return CheckAnswer(status, " ".join(parts), remedy)
 
 
 def _blocks(expired: Sequence[Certificate], every: Sequence[Certificate]) -> bool:

@@ -21,7 +21,7 @@ class CheckStatus(enum.StrEnum):
     """Checks that could not be made."""
 
 
-class Answer(NamedTuple):
+class CheckAnswer(NamedTuple):
     """How a check ended, what was found, and what to do about it."""
 
     status: CheckStatus
@@ -29,24 +29,24 @@ class Answer(NamedTuple):
     remedy: str | None = None
 
 
-def passed(message: str) -> Answer:
+def passed(message: str) -> CheckAnswer:
     """A check without complaint."""
-    return Answer(CheckStatus.PASSED, message)
+    return CheckAnswer(CheckStatus.PASSED, message)
 
 
-def warned(message: str, remedy: str) -> Answer:
+def warned(message: str, remedy: str) -> CheckAnswer:
     """A check after which some commands will not work."""
-    return Answer(CheckStatus.WARN, message, remedy)
+    return CheckAnswer(CheckStatus.WARN, message, remedy)
 
 
-def failed(message: str, remedy: str) -> Answer:
+def failed(message: str, remedy: str) -> CheckAnswer:
     """A check after which most commands will not work."""
-    return Answer(CheckStatus.FAIL, message, remedy)
+    return CheckAnswer(CheckStatus.FAIL, message, remedy)
 
 
-def skipped(message: str, remedy: str | None = None) -> Answer:
+def skipped(message: str, remedy: str | None = None) -> CheckAnswer:
     """A check that could not be made."""
-    return Answer(CheckStatus.SKIP, message, remedy)
+    return CheckAnswer(CheckStatus.SKIP, message, remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

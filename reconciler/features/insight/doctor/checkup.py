@@ -22,8 +22,17 @@ from reconciler.errors import (
     UnsupportedClusterError,
 )
 from reconciler.features.insight.doctor import cluster_checks
-from reconciler.features.insight.doctor.checks import Answer, CheckStatus, Checkup, DoctorCheck, failed, passed, skipped, warned
-from reconciler.features.insight.doctor.cluster_checks import Examined, Subject
+from reconciler.features.insight.doctor.checks import (
+    CheckAnswer,
+    CheckStatus,
+    Checkup,
+    DoctorCheck,
+    failed,
+    passed,
+    skipped,
+    warned,
+)
+from reconciler.features.insight.doctor.cluster_checks import Examined, CheckSubject
 from reconciler.features.insight.doctor.source_health import DoctorRequest, examine_traffic
 from reconciler.features.prometheus import HttpLogin, PrometheusApi, read_login
 from reconciler.java import find_java
@@ -61,7 +70,7 @@ class Check(NamedTuple):
     """A check. Its errors are its answer. ``needs``: another one, without which it is skipped. ``remedy``: of its errors."""
 
     id: str
-    make: Callable[[Subject], Answer]
+    make: Callable[[CheckSubject], CheckAnswer]
     needs: str | None = None
     remedy: str | None = None
 
@@ -106,18 +115,18 @@ def examine_everything(request: Examined, *, progress: Progress | None = None) -
     return Checkup(version=reconciler.__version__, cluster=subject.spec.name, checks=tuple(made))
 
 
-def _subject(request: Examined) -> Subject:
+def _subject(request: Examined) -> CheckSubject:
     try:
         loaded = load_manifests(list(request.paths))
     except ReconcilerError as error:
         if request.cluster is not None:
             raise
-        return Subject(request, ClusterSpec(), error)
+        return CheckSubject(request, ClusterSpec(), error)
     chosen = request.cluster is not None or bool(loaded.clusters)
-    return Subject(request, chosen_cluster(loaded, request.cluster) if chosen else ClusterSpec(), loaded)
+    return CheckSubject(request, chosen_cluster(loaded, request.cluster) if chosen else ClusterSpec(), loaded)
 
 
-def _answer(check: Check, subject: Subject, broken: set[str]) -> Answer:
+def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> CheckAnswer:
     """Of a check; ``broken``: those that failed, or could not be made, to which this one may be added."""
     if check.needs in broken:
         broken.add(check.id)
@@ -131,16 +140,16 @@ def _answer(check: Check, subject: Subject, broken: set[str]) -> Answer:
     return answer
 
 
-def _of_error(error: ReconcilerError, remedy: str | None) -> Answer:
+def _of_error(error: ReconcilerError, remedy: str | None) -> CheckAnswer:
     """A failed check with the remedy that the check or the error's class has. A part that is not installed fails nothing here."""
     if remedy is not None:
         return skipped(str(error)) if isinstance(error, MissingDependencyError) else failed(str(error), remedy)
     own = error.remedy if isinstance(error, UnsupportedClusterError | UnreachableError) else None
-    found = own or next((text for kind, text in _REMEDIES if isinstance(error, kind)), _OF_OTHERS)
-    return failed(str(error).removesuffix(f". {found}"), found)
+    advice = own or next((text for kind, text in _REMEDIES if isinstance(error, kind)), _OF_OTHERS)
+    return failed(str(error).removesuffix(f". {advice}"), advice)
 
 
-def _files(subject: Subject) -> Answer:
+def _files(subject: CheckSubject) -> CheckAnswer:
     loaded = subject.loaded
     if isinstance(loaded, ReconcilerError):
         raise loaded
@@ -151,7 +160,7 @@ def _files(subject: Subject) -> Answer:
     return passed(message)
 
 
-def _schema(subject: Subject) -> Answer:
+def _schema(subject: CheckSubject) -> CheckAnswer:
     loaded, request = subject.loaded, subject.request
     assert not isinstance(loaded, ReconcilerError)
     if not loaded.files:
@@ -170,7 +179,7 @@ def _schema(subject: Subject) -> Answer:
     return passed("The manifests are valid.")
 
 
-def _clocks(subject: Subject) -> Answer:
+def _clocks(subject: CheckSubject) -> CheckAnswer:
     server = configured_server(subject.spec, None)
     if server is None:
         return skipped(f"Kafka's protocol shows no clock. {_NO_SERVER}")
@@ -191,7 +200,7 @@ def _clocks(subject: Subject) -> Answer:
     return failed(message, remedy)
 
 
-def _exporters(subject: Subject) -> Answer:
+def _exporters(subject: CheckSubject) -> CheckAnswer:
     server = configured_server(subject.spec, None)
     if server is None:
         return skipped(_NO_SERVER)
@@ -216,7 +225,7 @@ def _exporters(subject: Subject) -> Answer:
     return passed(f"{brokers} with series of clients.")
 
 
-def _java(_: Subject) -> Answer:
+def _java(_: CheckSubject) -> CheckAnswer:
     try:
         java = find_java()
     except MissingDependencyError as error:
@@ -225,7 +234,7 @@ def _java(_: Subject) -> Answer:
     return passed(f"Java 17 or newer: {escaped(str(java))}.")
 
 
-def _spark(_: Subject) -> Answer:
+def _spark(_: CheckSubject) -> CheckAnswer:
     try:
         version = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
@@ -234,5 +243,5 @@ def _spark(_: Subject) -> Answer:
     return passed(f"PySpark {version}.")
 
 
-def _versions(_: Subject) -> Answer:
+def _versions(_: CheckSubject) -> CheckAnswer:
     return passed(f"kafka-quotas {reconciler.__version__} on Python {platform.python_version()}, {platform.system()}.")

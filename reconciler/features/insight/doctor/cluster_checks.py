@@ -17,7 +17,7 @@ from reconciler.errors import (
     WrongClusterError,
 )
 from reconciler.features.insight.doctor.certificates import check_certificates
-from reconciler.features.insight.doctor.checks import Answer, failed, passed, skipped, warned
+from reconciler.features.insight.doctor.checks import CheckAnswer, failed, passed, skipped, warned
 from reconciler.model import Alteration, Certificate, ClusterSpec, Entity, display_name, escaped
 from reconciler.ports import (
     CallbackInspector,
@@ -61,7 +61,7 @@ class Examined:
     access: Access
 
 
-class Subject:
+class CheckSubject:
     """What is examined. ``protocol`` is empty while the settings cannot be used, ``refusal`` is why the cluster is not open."""
 
     def __init__(self, request: Examined, spec: ClusterSpec, loaded: LoadedManifests | ReconcilerError) -> None:
@@ -88,7 +88,7 @@ class Subject:
             self.opened.close()
 
 
-def settings(subject: Subject) -> Answer:
+def settings(subject: CheckSubject) -> CheckAnswer:
     """The connection settings can be read, and so the cluster is opened."""
     known, access = subject.spec.connection, subject.access
     configured = known is not None and bool(known.bootstrap_servers or known.zookeeper)
@@ -107,7 +107,7 @@ def settings(subject: Subject) -> Answer:
     return passed(f"The connection settings can be used ({protocol}).")
 
 
-def connection(subject: Subject) -> Answer:
+def connection(subject: CheckSubject) -> CheckAnswer:
     """A server answers, whatever it answers."""
     if subject.refusal is not None and not isinstance(
         subject.refusal, TlsFailedError | AuthenticationError | MissingDependencyError
@@ -116,7 +116,7 @@ def connection(subject: Subject) -> Answer:
     return passed("A server answers.")
 
 
-def tls(subject: Subject) -> Answer:
+def tls(subject: CheckSubject) -> CheckAnswer:
     """The connection is encrypted, and the server trusted."""
     if isinstance(subject.refusal, TlsFailedError):
         raise subject.refusal
@@ -128,7 +128,7 @@ def tls(subject: Subject) -> Answer:
     return skipped(_PLAIN)
 
 
-def login(subject: Subject) -> Answer:
+def login(subject: CheckSubject) -> CheckAnswer:
     """The server accepts the user."""
     if subject.refusal is not None:
         raise subject.refusal
@@ -139,7 +139,7 @@ def login(subject: Subject) -> Answer:
     return warned("The connection has no login.", "Use a login where others reach the listener")
 
 
-def identity(subject: Subject) -> Answer:
+def identity(subject: CheckSubject) -> CheckAnswer:
     """The cluster is the one that the manifest means."""
     cluster, spec = subject.cluster, subject.spec
     known = cluster.identity()
@@ -157,7 +157,7 @@ def identity(subject: Subject) -> Answer:
     return passed(message)
 
 
-def brokers(subject: Subject) -> Answer:
+def brokers(subject: CheckSubject) -> CheckAnswer:
     """Each at the address that it advertises: the first connection may have gone to another."""
     cluster = subject.cluster
     if not isinstance(cluster, EveryBroker):
@@ -175,7 +175,7 @@ def brokers(subject: Subject) -> Answer:
     return passed(f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
 
 
-def certificates(subject: Subject) -> Answer:
+def certificates(subject: CheckSubject) -> CheckAnswer:
     """None that the connection needs has expired, or will soon."""
     if not subject.is_encrypted:
         return skipped(_PLAIN)
@@ -185,7 +185,7 @@ def certificates(subject: Subject) -> Answer:
     return check_certificates(subject.certificates, datetime.datetime.now(datetime.UTC))
 
 
-def describe(subject: Subject) -> Answer:
+def describe(subject: CheckSubject) -> CheckAnswer:
     """The right to read."""
     cluster = subject.cluster
     if isinstance(cluster, EveryBroker):
@@ -196,7 +196,7 @@ def describe(subject: Subject) -> Answer:
     return passed("We may read client quotas (plan, drift, export, describe, resolve).")
 
 
-def alter(subject: Subject) -> Answer:
+def alter(subject: CheckSubject) -> CheckAnswer:
     """The right to write. Validating needs it, and writes nothing."""
     cluster = subject.cluster
     wanted = Alteration(entity=Entity.of({"user": _UNUSED_USER}), ops={_KEY: 1048576.0})
@@ -213,7 +213,7 @@ def alter(subject: Subject) -> Answer:
     return passed("We may change client quotas (apply, alter, revert).")
 
 
-def callback(subject: Subject) -> Answer:
+def callback(subject: CheckSubject) -> CheckAnswer:
     """Kafka's own rules apply, or the manifest describes others."""
     cluster = subject.cluster
     if not isinstance(cluster, CallbackInspector):
