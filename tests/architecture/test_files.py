@@ -17,7 +17,7 @@ SUPPRESSION = re.compile(r"#\s*(noqa|type:\s*ignore|pragma:\s*no cover)\b")
 SUPPRESSION_WITH_REASON = re.compile(
     r"#\s*(noqa: [A-Z0-9, ]+?|type: ignore\[[a-z, -]+\]|pragma: no cover)(\s+#\s*|\s+-\s+)(?P<reason>\S.{7,})"
 )
-MOST_SUPPRESSIONS = 42
+MOST_SUPPRESSIONS = 43
 """In the package. Raise it only when every one there is needed, and say why in the commit."""
 
 NEVER_MENTIONED = ["/" + "work/", "repo1." + "maven", "pypi" + ".org", "files." + "pythonhosted", "registry." + "npmjs"]

@@ -32,7 +32,7 @@ from reconciler.features.insight.doctor.checks import (
     skipped,
     warned,
 )
-from reconciler.features.insight.doctor.cluster_checks import Examined, CheckSubject
+from reconciler.features.insight.doctor.cluster_checks import CheckSubject, Examined
 from reconciler.features.insight.doctor.source_health import DoctorRequest, examine_traffic
 from reconciler.features.prometheus import HttpLogin, PrometheusApi, read_login
 from reconciler.java import find_java
