@@ -91,7 +91,7 @@ class QuotaFit:
     key: str
     """The quota key."""
     limit: float
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     fit: Fit
     """Near: above 80 % of the limit. Loose: below 20 %."""
     share: float
@@ -113,11 +113,11 @@ class CapacityUse:
     key: str
     """The quota key."""
     capacity: float
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     before: float | None
     """``None``: the earlier quotas are not known."""
     after: float
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     buckets: int
     """How many limits are added up."""
     unlimited: int

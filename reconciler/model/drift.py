@@ -51,11 +51,11 @@ class KeyDrift:
 
     key: str
     desired: float | None
-    """``None``: not set. A string only for NaN and infinities."""
+    """``None``: not set."""
     baseline: float | None
-    """``None``: not set. A string only for NaN and infinities."""
+    """``None``: not set."""
     live: float | None
-    """``None``: not set. A string only for NaN and infinities."""
+    """``None``: not set."""
     source: Span | None = None
     """Where the manifest declares it."""
     overrides: Limit | None = None

@@ -68,9 +68,9 @@ class Limit:
     """An effective quota: its value, the entity that sets it, and that entity's level (users and client ids 1-8, ip 1-2)."""
 
     value: float
-    """``None``: not set. A string only for NaN and infinities."""
+    """The limit, in the unit of its key."""
     entity: Entity
-    """Entity type to name. ``None`` is the default entity of that type."""
+    """The entity that sets it."""
     level: FromOne
     """Its precedence level: 1 to 8, for addresses 1 or 2."""
 
@@ -95,13 +95,9 @@ class Effect:
     key: str
     """The quota key."""
     before: Limit | None
-    """An effective limit: its value, and the entity that sets it with its level in Kafka's precedence (for ip: 1 explicit, 2
-    default). ``None``: unlimited.
-    """
+    """The effective limit before. ``None``: unlimited."""
     after: Limit | None
-    """An effective limit: its value, and the entity that sets it with its level in Kafka's precedence (for ip: 1 explicit, 2
-    default). ``None``: unlimited.
-    """
+    """The effective limit after. ``None``: unlimited."""
 
     @property
     def direction(self) -> Direction:
@@ -140,9 +136,7 @@ class EffectGroup:
     before_entity: Entity | None
     """``None``: unlimited, or each client had a limit of its own."""
     after: Limit | None
-    """An effective limit: its value, and the entity that sets it with its level in Kafka's precedence (for ip: 1 explicit, 2
-    default). ``None``: unlimited.
-    """
+    """The effective limit after. ``None``: unlimited."""
 
     @property
     def cause(self) -> tuple[object, ...]:

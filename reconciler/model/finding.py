@@ -53,7 +53,7 @@ class Finding:
     related: tuple[Related, ...] = ()
     """Other places in the manifests that belong to the finding."""
     entity: Entity | None = None
-    """Entity type to name. ``None`` is the default entity of that type."""
+    """The entity that the finding is about. Absent when it is about no single entity."""
     key: str | None = None
     """Quota key that the finding is about. Absent when it is about no single key."""
 

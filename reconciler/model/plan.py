@@ -56,9 +56,9 @@ class KeyChange:
 
     key: str
     before: float | None
-    """``None``: not set. A string only for NaN and infinities."""
+    """``None``: not set."""
     after: float | None
-    """``None``: not set. A string only for NaN and infinities."""
+    """``None``: not set."""
     reason: Reason
     """Why the key changes."""
     source: Span | None = None

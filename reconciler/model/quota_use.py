@@ -35,7 +35,7 @@ class UnusedQuota:
     key: str
     """The quota key."""
     value: float
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     reason: UnusedReason
     """No-recorded-client: no recorded client uses it. Hidden-by-stronger-quotas: quotas of a stronger precedence level
     override it for every recorded client.
@@ -65,7 +65,7 @@ class UnjudgedChange:
     before: float | None
     """The entity's own value. ``None`` where it has none, or where it is not known."""
     after: float | None
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     reason: NotJudged
     """Why the history shows nothing about the quota."""
 

@@ -41,9 +41,9 @@ class SimulatedLimit:
     key: str
     """The quota key."""
     before: float | None
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     after: float | None
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     declared: str | None = None
     """What the numbers are computed from, as the manifest declares it. ``None`` for plain numbers."""
 

@@ -131,7 +131,7 @@ class Member:
     requests: int
     """Counted requests of this client."""
     limit_before: float | None = None
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     share_of_excess: float | None = None
     """Of the bytes charged in the seconds that are over. ``None``: none are, or they are not known."""
 
@@ -145,7 +145,7 @@ class RowLimits:
     before: tuple[float | None, ...]
     """All earlier limits of the members, lowest first and unlimited last. Empty when not known."""
     after: float | None
-    """``None``: unlimited, or not known. A string only for NaN and infinities."""
+    """``None``: unlimited, or not known."""
     regrouped: Regrouped = Regrouped.SAME
     """How the clients shared limits before: as now, in several buckets, with clients that are now in others, or both."""
     entities_before: tuple[Entity, ...] = ()
