@@ -187,7 +187,6 @@ def test_a_baseline_that_git_tracks_is_the_reference_s(merged: GitRepository, co
     [
         ("plan", "quotas", "--current", "../live.json", "--show-effects", "--known-clients", "given.json"),
         ("report", "quotas", "--current", "../live.json", "--audit", "given.json"),
-        ("report", "quotas", "--current", "../live.json", "--backtest", "given.json"),
         ("revert", "given.json", "quotas", "--auto-approve"),
     ],
 )

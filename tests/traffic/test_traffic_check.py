@@ -331,7 +331,7 @@ def test_the_command_prints_a_table_and_exits_with_1_on_a_failure(tmp_path: Path
 
 def test_without_traffic_the_command_names_the_option(tmp_path: Path) -> None:
     done = run_command(invoke, tmp_path)
-    assert (done.code, "Pass --traffic" in done.err) == (64, True)
+    assert (done.code, "required: --traffic" in done.err) == (64, True)
     assert run_command(invoke, tmp_path, "--traffic", "none.parquet").code == 1
 
 
