@@ -19,6 +19,6 @@ def counts_of_states(report: ContractReport) -> Mapping[CheckState, int]:
 TRAFFIC_CHECK: Final = Document(
     cls=ContractReport,
     name="traffic-check",
-    title="kafka-quotas traffic check",
+    title="kafka-quotas tool check-traffic",
     codec=VALUES.extended({ContractReport: row("source schema_version rows start end checks summary", summary=counts_of_states)}),
 )

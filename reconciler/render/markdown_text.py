@@ -150,5 +150,5 @@ def rows_that_fit(rows: Iterable[str], room: int) -> list[str]:
 
 
 def fold(title: str, lines: Sequence[str], *, opened: bool = False) -> tuple[str, ...]:
-    """Lines behind a title that opens them. ``title`` is plain text of this tool."""
+    """Lines behind a title that opens them. ``title`` is HTML."""
     return ("<details open>" if opened else "<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>", "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import itertools
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -27,6 +29,8 @@ from reconciler.text import count_of
 
 _WHOLE_PAGE: Final = 1_000_000
 """Bytes, a little less than the 1 MiB that the summary of a step in GitHub Actions may have."""
+_FORGE_READS: Final = re.compile("[@#!]|://|www\\.")
+"""Mentions of people, numbers of pull requests, and addresses."""
 _SENTENCE: Final = 300
 """Bytes kept free for the sentence about what has no room."""
 
@@ -88,7 +92,7 @@ class _Body:
             case Fold():
                 inner = _Body(links=self.links, room=self.room - _SENTENCE)
                 inner.write(block.blocks)
-                title = "".join(segment.text for segment in block.title.on_pages).strip()
+                title = "".join(map(_in_summary, block.title.on_pages)).strip()
                 opened = block.opened and block.place is None
                 self._rows(["\n".join(fold(title, inner.lines, opened=opened))] if inner.lines else [], above)
                 self.left_out += inner.left_out
@@ -117,6 +121,12 @@ def title_on_pages(title: str) -> str:
 def _words(shown: Line, links: RepositoryLinks) -> str:
     """A line without the blanks around it."""
     return "".join(_segment(segment, links, begins=not at) for at, segment in enumerate(shown.on_pages)).strip()
+
+
+def _in_summary(segment: TextSegment) -> str:
+    """A part of the title of a fold: HTML, where a forge reads no Markdown. Names, and what it could take for one, are code."""
+    text = html.escape(segment.text, quote=False)
+    return f"<code>{text}</code>" if segment.kind is not PartKind.TEXT or _FORGE_READS.search(text) else text
 
 
 def _segment(segment: TextSegment, links: RepositoryLinks, *, begins: bool) -> str:

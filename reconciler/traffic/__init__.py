@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest
     from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
     from reconciler.traffic.contract_checks import check_contract
-    from reconciler.traffic.day_writer import DaysRequest, SmallerDay, WrittenDays, write_days
+    from reconciler.traffic.day_writer import DaysRequest, WrittenDays, write_days
     from reconciler.traffic.incident import (
         GroupTimeline,
         RecordedThrottle,
@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         sample_table,
     )
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
+    from reconciler.traffic.seconds.day_totals import SmallerDay
     from reconciler.traffic.seconds.folder import Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame

@@ -23,7 +23,7 @@ from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.traffic.client_totals import NAMES
 from reconciler.traffic.kinds import Kind
-from reconciler.traffic.seconds.day_totals import DATE, DAY_TOTALS, TIME
+from reconciler.traffic.seconds.day_totals import DATE, DAY_TOTALS, TIME, SmallerDay
 from reconciler.traffic.seconds.day_traffic import DAY_COLUMNS, REQUESTS, SOURCE, has_days
 from reconciler.traffic.shuffle.on_spark import SparkRows
 from reconciler.traffic.shuffle.rows import Totals
@@ -71,22 +71,6 @@ class DaysRequest:
         ))  # fmt: skip
         # The first microsecond of a day belongs to it, that of the next day does not.
         return Between(after_us=first - 1, until_us=end - 1)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallerDay:
-    """A day that was not written, since the dataset has more requests of this broker than the traffic."""
-
-    date: datetime.date
-    """The day (UTC)."""
-    broker: int
-    """A broker that has fewer requests in the traffic."""
-    kind: str
-    """The kind of these requests, such as produce."""
-    before: int
-    """The charged requests of this broker and kind that are there."""
-    now: int
-    """Those that the traffic has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,7 +100,7 @@ def test_a_guard_of_one_team_withholds_only_its_changes(company: Company) -> Non
     valid(audit, "audit")
     assert audit["withheld"] == ["team-a"]
     summary = (company.folder / "comment.md").read_text()
-    assert "**Withheld** `team-a`: 2 changes" in summary
+    assert "- **Withheld** `owner team-a`: 2 changes" in summary
     assert "**Ready in part: 2 changes of 1 owner withheld.**" in summary
     assert "large-reduction" in (company.folder / "p.html").read_text()
 

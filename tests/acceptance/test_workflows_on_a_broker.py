@@ -110,8 +110,8 @@ def test_the_template_s_own_workflows_from_a_proposal_to_drift(forge: Forge, cle
     assert live(forge, clean_kafka)[API]["producer_byte_rate"] == 12 * MIB
     assert ": applied" in comment(forge)
     assert applied_commit(forge) == forge.ref("refs/heads/main")
-    assert "### ✅ Kafka quotas, apply to `staging`: applied" in merged.summary
-    assert "| `payments-api` | producer | 10\N{NO-BREAK SPACE}MiB/s | 12\N{NO-BREAK SPACE}MiB/s | written |" in merged.summary
+    assert "### Kafka quotas, apply: `staging`\n\n**Applied: 1 entity written" in merged.summary
+    assert "`producer_byte_rate` | 10\N{NO-BREAK SPACE}MiB/s | 12\N{NO-BREAK SPACE}MiB/s | **written** |" in merged.summary
     assert "{" not in merged.summary
 
     clean = only(forge.on_schedule("quotas-drift.yml")["drift"], "drift")

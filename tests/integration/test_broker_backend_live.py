@@ -204,6 +204,7 @@ def cluster_is_empty(sandbox: Sandbox) -> bool:
 def test_nothing_is_printed_by_the_library_however_it_ends(kafka_sandbox, sasl_servers):
     program = f"""
 from reconciler.backends.broker.cluster import BrokerCluster
+from reconciler.backends.broker.logins import SaslLogin
 from reconciler.backends.broker.settings import *
 from reconciler.errors import BackendError
 for servers, security in [({kafka_sandbox.bootstrap_servers!r}, Security()), ("127.0.0.1:1", Security()),

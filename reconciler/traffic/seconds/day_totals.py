@@ -5,8 +5,9 @@ Rows of no client are counted by status, broker and second. They show that a bro
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -88,3 +89,19 @@ def _timed(counted: pa.Table, second: Integers | pa.ChunkedArray) -> pa.Table:
     date = pc.cast(pc.divide(seconds, _DAY_S), pa.int32()).cast(pa.date32())
     time = pc.multiply(seconds, _SECOND_US).cast(DAY_SCHEMA.field(TIME).type)
     return pa.table([date, time, *counted.columns], schema=DAY_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmallerDay:
+    """A day that was not written, since the dataset has more requests of this broker than the traffic."""
+
+    date: datetime.date
+    """The day (UTC)."""
+    broker: int
+    """A broker that has fewer requests in the traffic."""
+    kind: str
+    """The kind of these requests, such as produce."""
+    before: int
+    """The charged requests of this broker and kind that are there."""
+    now: int
+    """Those that the traffic has."""
