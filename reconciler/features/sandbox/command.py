@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from reconciler.cli import exit_codes, output
 from reconciler.cli.declaration import argument, group, option
 from reconciler.cli.option_groups import format_option
 from reconciler.cli.results import Result
+from reconciler.errors import UsageError
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, ZOOKEEPER_VERSIONS
 from reconciler.model import display_name, escaped
 from reconciler.render import Line, Style, line
@@ -42,18 +44,20 @@ class KafkaOptions:
     groups: bool = option("--groups", help="run brokers with the plugin of groups. Needs a JDK")
 
     def spec(self) -> SandboxSpec:
-        """The Kafka that these options describe. Raises ``UsageError``."""
-        from reconciler.features.sandbox.runs import sandbox_spec
+        """The Kafka that these options describe; every user gets a random password. Raises ``UsageError``."""
+        from reconciler.features.sandbox import Login, SandboxSpec, ZooKeeperSpec
 
-        return sandbox_spec(
+        if self.chroot and not self.zookeeper:
+            raise UsageError("--chroot goes with --zookeeper: it is the node below which everything is kept there")
+        return SandboxSpec(
             kafka_version=self.kafka_version,
             nodes=self.nodes,
-            users=self.user,
+            users=tuple(Login(name=name, password=secrets.token_urlsafe(16)) for name in self.user),
             request_log=self.request_log,
             record=self.record,
             groups=self.groups,
             zookeeper=self.zookeeper,
-            chroot=self.chroot,
+            zookeeper_server=ZooKeeperSpec(chroot=self.chroot),
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import SandboxError, UsageError
-from reconciler.features.sandbox import Login, Sandbox, SandboxSpec, ZooKeeperSpec
+from reconciler.features.sandbox import Sandbox, SandboxSpec
 
 if TYPE_CHECKING:
     from reconciler.ports import Progress
@@ -20,33 +19,6 @@ if TYPE_CHECKING:
 _NOTICED_S: Final = 2.0
 """How long a command has to end by itself after an interrupt, which on a terminal it gets too."""
 _TERM_S: Final = 3.0
-
-
-def sandbox_spec(
-    *,
-    kafka_version: str,
-    nodes: int,
-    users: Sequence[str],
-    request_log: bool,
-    record: bool = False,
-    groups: bool = False,
-    zookeeper: bool = False,
-    chroot: str = "",
-) -> SandboxSpec:
-    """The spec for what a command line asks; every user gets a random password. Raises ``UsageError``."""
-    if chroot and not zookeeper:
-        raise UsageError("--chroot goes with --zookeeper: it is the node below which everything is kept there")
-    logins = tuple(Login(name=name, password=secrets.token_urlsafe(16)) for name in users)
-    return SandboxSpec(
-        kafka_version=kafka_version,
-        nodes=nodes,
-        users=logins,
-        request_log=request_log,
-        record=record,
-        groups=groups,
-        zookeeper=zookeeper,
-        zookeeper_server=ZooKeeperSpec(chroot=chroot),
-    )
 
 
 def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progress) -> int:

@@ -39,21 +39,28 @@ class PollCounts:
     """Lines of the last page."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PollEvents:
+    """What is called, in the thread of the poller."""
+
+    rows: Callable[[ScrapedRows], None]
+    begin: Callable[[str], None]
+    """A gap begins, with its reason."""
+    gap: Callable[[ScrapeGap], None]
+    """A gap is over."""
+    clock: Callable[[float], None]
+    """The clock of the machine was set, by so many seconds."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Poller:
-    """Reads one page again and again. Callbacks run in its thread."""
+    """Reads one page again and again, in a thread."""
 
     page: ExporterPage
     columns: PageColumns
     interval_s: float
     offset_s: float
-    on_rows: Callable[[ScrapedRows], None]
-    on_begin: Callable[[str], None]
-    """A gap begins, with its reason."""
-    on_gap: Callable[[ScrapeGap], None]
-    """A gap is over."""
-    on_clock: Callable[[float], None]
-    """The clock of the machine was set, by so many seconds."""
+    on: PollEvents
     wall: Callable[[], float] = time.time
     counts: PollCounts = field(default_factory=PollCounts)
     others: tuple[str, ...] = ()
@@ -104,7 +111,7 @@ class Poller:
             self._missed += 1
             if self._gap is None and not self._stop.is_set():
                 self._gap = (wall if self._good_s is None else self._good_s, str(error))
-                self.on_begin(str(error))
+                self.on.begin(str(error))
             return
         self._keep(read, begun)
 
@@ -115,7 +122,7 @@ class Poller:
         self.counts.unreadable, self.others = read.unreadable, read.others
         self._end_gap(read.at_s)
         self._good_s = read.at_s
-        self.on_rows(self.columns.rows(read.samples, at_s=read.at_s, monotonic_s=begun))
+        self.on.rows(self.columns.rows(read.samples, at_s=read.at_s, monotonic_s=begun))
 
     def _skip(self, count: int) -> None:
         self.counts.skipped += count
@@ -125,7 +132,7 @@ class Poller:
     def _end_gap(self, until_s: float) -> None:
         if self._gap is not None:
             from_s, reason = self._gap
-            self.on_gap(ScrapeGap(from_s=from_s, until_s=until_s, missed=self._missed, reason=reason))
+            self.on.gap(ScrapeGap(from_s=from_s, until_s=until_s, missed=self._missed, reason=reason))
         self._gap, self._missed = None, 0
 
     def _watch_clock(self, monotonic_s: float, wall_s: float) -> None:
@@ -133,4 +140,4 @@ class Poller:
         if before is not None:
             jump = (wall_s - before[1]) - (monotonic_s - before[0])
             if abs(jump) > _CLOCK_JUMP_S:
-                self.on_clock(jump)
+                self.on.clock(jump)

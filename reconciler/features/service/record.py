@@ -21,7 +21,7 @@ import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
 from reconciler.features.prometheus import ExporterTarget, exporter_rules, open_page, read_login, series_reader
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
-from reconciler.features.service.polling import Poller, ScrapeGap
+from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
 from reconciler.features.service.signal_requests import SignalRequests
 from reconciler.files import append_line
 from reconciler.formats import moment_to_json
@@ -158,10 +158,12 @@ class _Recorder:
                 columns=PageColumns(series_reader(settings.known_clients, rules)),
                 interval_s=settings.interval_s,
                 offset_s=settings.interval_s * number / len(settings.targets),
-                on_rows=self._waiting.add,
-                on_begin=functools.partial(self._gap_begins, target),
-                on_gap=functools.partial(self._gap_ends, target),
-                on_clock=self._clock_was_set,
+                on=PollEvents(
+                    rows=self._waiting.add,
+                    begin=functools.partial(self._gap_begins, target),
+                    gap=functools.partial(self._gap_ends, target),
+                    clock=self._clock_was_set,
+                ),
             )
             for number, target in enumerate(settings.targets)
         }

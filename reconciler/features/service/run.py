@@ -55,7 +55,7 @@ _BEYOND_DEADLINE: Final = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSettings:
-    """What the command line states. ``run_seconds``: the deadline of one write; ``port`` 0: any free one.
+    """What the command line states. ``run_seconds``: the deadline of one write; port 0 of ``address``: any free one.
 
     ``report``: a file; with ``all_clusters`` a folder.
     """
@@ -74,8 +74,7 @@ class RunSettings:
     audit: Path | None = None
     report: Path | None = None
     pace: Pace = field(default_factory=Pace)
-    host: str = "127.0.0.1"
-    port: int = 9746
+    address: tuple[str, int] = ("127.0.0.1", 9746)
     log_format: LogFormat = LogFormat.TEXT
 
 
@@ -118,7 +117,7 @@ def run_service(settings: RunSettings, stream: TextIO, *, clock: Clock) -> RunEn
 
 def _follow_one(settings: RunSettings, log: Log, requests: SignalRequests, clock: Clock) -> tuple[PassOutcome, ...]:
     metrics, health = _metrics(settings), _health(settings, clock)
-    with _announced(Endpoint(settings.host, settings.port, health, metrics.exposition), settings, log):
+    with _announced(Endpoint(*settings.address, health, metrics.exposition), settings, log):
         observers = Observers(metrics, log, health, clock=clock)
         loop = _loop(
             settings, Watch(settings.paths, _loader(settings, clock)), observers, requests, clock, log, report=settings.report
@@ -132,7 +131,7 @@ def _follow_all(settings: RunSettings, log: Log, requests: SignalRequests, clock
     # A reading serves all passes of one round; jitter spreads those over a part of the interval.
     shared = SharedManifests(settings.paths, _loader_of_all(settings, clock), fresh_s=settings.pace.interval / 2, clock=clock)
     clusters = _LoopsOfClusters(settings, shared, metrics, health, log, clock)
-    with _announced(Endpoint(settings.host, settings.port, health, metrics.exposition), settings, log):
+    with _announced(Endpoint(*settings.address, health, metrics.exposition), settings, log):
         loops = ClusterLoops(shared, clusters, pace=settings.pace, requests=requests, log=log, clock=clock)
         return loops.run()
 

@@ -108,8 +108,7 @@ def run(args: RunArguments) -> Result:
             first_retry=min(5.0, service.longest_retry),
             longest_retry=service.longest_retry,
         ),
-        host=service.address,
-        port=service.port,
+        address=(service.address, service.port),
         log_format=LogFormat(output.log_format()),
     )
     end = run_service(settings, sys.stderr, clock=SystemClock())

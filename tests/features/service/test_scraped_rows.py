@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reconciler.features.prometheus import ExporterPage, PageColumns, RecordedFolder, Retention
 from reconciler.features.prometheus.exporter_page import PageSeries
 from reconciler.features.prometheus.recorded_folder import UnknownSeries
-from reconciler.features.service.polling import Poller, ScrapeGap
+from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
 from reconciler.traffic import Unattributed
 from tests.support.metrics_exporter import served
 from tests.support.polling import wait_until
@@ -104,10 +104,12 @@ def test_a_clock_that_jumps_is_noted_and_intervals_do_not_follow_it(jump_s: floa
             columns=PageColumns(),
             interval_s=0.05,
             offset_s=0.0,
-            on_rows=lambda rows: intervals.extend(rows.interval_ms.tolist()),
-            on_begin=lambda _reason: None,
-            on_gap=gaps.append,
-            on_clock=jumps.append,
+            on=PollEvents(
+                rows=lambda rows: intervals.extend(rows.interval_ms.tolist()),
+                begin=lambda _reason: None,
+                gap=gaps.append,
+                clock=jumps.append,
+            ),
             wall=wall,
         )
         poller.start()
