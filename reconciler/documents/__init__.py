@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from reconciler.documents.backtest_headline import Tone, headline
     from reconciler.documents.baseline import BASELINE, RecordedBaseline, baseline_of, read_baseline
     from reconciler.documents.clusters import CLUSTERS, ClusterChanges, cluster_failure_to_json, clusters_to_json
-    from reconciler.documents.codec import Codec, Keyed, row
+    from reconciler.documents.codec import row
     from reconciler.documents.document import Document
     from reconciler.documents.drift import DRIFT
     from reconciler.documents.findings import EXPLANATIONS, FINDINGS, ExplanationList, FindingCounts, FindingList
-    from reconciler.documents.kinds import JsonKind
     from reconciler.documents.notification import NOTIFICATION
     from reconciler.documents.plan import PLAN, plan_digest, read_plan
     from reconciler.documents.reading import FieldError, parse

@@ -22,14 +22,11 @@ if TYPE_CHECKING:
         read_file,
     )
     from reconciler.manifest.documents import (
-        BudgetRule,
         ClientQuotasDocument,
         ClusterDocument,
         Document,
         Owner,
         RepositoryDocument,
-        RepositoryPolicy,
-        ValueLimit,
     )
     from reconciler.manifest.examples import MANIFEST_EXAMPLES
     from reconciler.manifest.names import name_problems

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         RuleOutcome,
         UnreadableLines,
     )
-    from reconciler.model.bounds import AtLeast, Count, Digest, FromOne, Spelled
+    from reconciler.model.bounds import AtLeast, Count, Digest, Spelled
     from reconciler.model.certificate import Certificate, CertificateOwner
     from reconciler.model.cluster import (
         DEFAULT_DAYS,
@@ -105,7 +105,7 @@ if TYPE_CHECKING:
         FrameColumn,
         FrameSchema,
     )
-    from reconciler.model.group_rows import GroupRows, TimeOver, group_verdicts, peak_of
+    from reconciler.model.group_rows import GroupRows, group_verdicts, peak_of
     from reconciler.model.lint_rules import LINT_RULES
     from reconciler.model.message import (
         Filling,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         render_code_quality,
         render_junit,
     )
-    from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift, findings_of_guards
+    from reconciler.render.derived_findings import DRIFT_PREFIX, GUARD_PREFIX, findings_of_drift
     from reconciler.render.drift_text import drift_view
     from reconciler.render.effects_text import effects_lines
     from reconciler.render.findings_text import (
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     )
     from reconciler.render.markdown_writer import blocks_markdown, view_markdown
     from reconciler.render.metric_sentences import has_only_metrics
-    from reconciler.render.over_limit_words import over_text, row_over_text
+    from reconciler.render.over_limit_words import over_text
     from reconciler.render.plan_sentences import (
         ChangeDirection,
         cluster_title,

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest
     from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
     from reconciler.traffic.contract_checks import check_contract
-    from reconciler.traffic.day_writer import DaysRequest, WrittenDays, write_days
+    from reconciler.traffic.day_writer import DaysRequest, write_days
     from reconciler.traffic.incident import (
         GroupTimeline,
         RecordedThrottle,
@@ -124,7 +124,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, MOST_AMOUNT, OF_METRICS
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.recorder_files import unclosed_files
-    from reconciler.traffic.sources.violation_log import QuotaViolation, ThrottledSecond, ViolationCounts, read_violations
+    from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, open_traffic

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from reconciler.workflows.expose import EXPOSED_KEYS, exposing_request, exposure_notes, require_exposable
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, repository_around, source_of
-    from reconciler.workflows.intent import Intent, OwnerScope, load_intent, with_lint
+    from reconciler.workflows.intent import Intent, load_intent, with_lint
     from reconciler.workflows.load import (
         LoadedManifests,
         chosen_cluster,
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
         stop_on,
     )
     from reconciler.workflows.metrics_server import (
-        SCHEME_PREFIX,
         FetchedSamples,
         PrometheusRequest,
         configured_server,

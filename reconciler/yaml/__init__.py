@@ -8,7 +8,6 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.yaml.editing import (
-        Insertion,
         ScalarEdit,
         ScalarEditError,
         edit_scalars,

@@ -66,12 +66,6 @@ _ALERTS: Final = {
 }
 
 
-def worst_verdict(plan: str | None, backtest: str | None) -> str | None:
-    """The verdict over both, of the verdicts of a plan without a backtest and of a backtest without a plan."""
-    decided = (CommentVerdict.BLOCKED, CommentVerdict.NEEDS_ACCEPTANCE)
-    return next((verdict.value for verdict in decided if verdict in (plan, backtest)), backtest)
-
-
 def judge_comment(
     plan: Plan | None, report: BacktestReport | None, findings: Sequence[Finding], rows: Sequence[ChangeRow]
 ) -> CommentVerdict:

@@ -100,7 +100,6 @@ def _proven(moments: Integers, totals: Integers, tail: _Moments, window: Window)
     return here
 
 
-METHOD: Final = "Wilson, 95 %, and the rule of three at zero"
 _Z: Final = 1.959963984540054
 """Of a standard normal variable, the quantile of 97.5 %."""
 _RULE_OF_THREE: Final = 3.0

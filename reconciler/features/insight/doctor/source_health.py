@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _MOST_JOBS: Final = 50
 _MOST_TIME: Final = datetime.timedelta(days=31)
 _RECENT_S: Final = 300
-_US: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
