@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from reconciler.errors import SandboxError
-from reconciler.features.sandbox import process
 from reconciler.features.sandbox.cluster import start
 from reconciler.features.sandbox.connection import admin_client, brokers_up, cluster_id
 from reconciler.features.sandbox.jars import ZOOKEEPER_VERSIONS
@@ -63,9 +63,13 @@ def test_a_broker_that_does_not_start_takes_its_zookeeper_with_it(tmp_path: Path
     with pytest.raises(SandboxError, match="Kafka node 1 ended while it started"):
         start(SandboxSpec(zookeeper=True, properties={"num.io.threads": "none"}), folder)
     assert not (folder / "zookeeper" / "data").exists()
-    lines = (path.read_bytes().replace(b"\0", b" ") for path in commands())
-    assert not [line for line in lines if bytes(folder) in line]
+    assert not [line for line in commands() if bytes(folder) in line]
 
 
-def commands() -> list[Path]:
-    return [entry / "cmdline" for entry in Path("/proc").glob("[0-9]*") if process.start_mark(int(entry.name))]
+def commands() -> list[bytes]:
+    """The command lines of all processes that are there while they are asked."""
+    lines = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            lines.append((entry / "cmdline").read_bytes().replace(b"\0", b" "))
+    return lines
