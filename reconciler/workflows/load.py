@@ -246,7 +246,7 @@ def _about_places(
     """Cluster manifests that lie where none may, and others that may mean the same cluster."""
     misplaced = tuple(misplaced_clusters(clusters, ruling, places=lambda file: _places(file, relative[file], root)))
     wrong = {finding.span for finding in misplaced}
-    # What a misplaced one names is no fault of the others.
+    # The other manifests are not to blame for what a misplaced one names.
     yield from (*misplaced, *clusters_without_id([cluster for cluster in clusters if cluster.span not in wrong]))
 
 

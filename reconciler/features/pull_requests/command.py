@@ -57,7 +57,7 @@ class PostOptions:
         metavar="FILE",
         help="read the token from this file [default: GITHUB_TOKEN or GITLAB_TOKEN]",
     )
-    # Else --token would be short for --token-file, and its value in the message that there is no such file.
+    # Otherwise argparse takes --token for --token-file, and the message about the missing file would repeat the token.
     given_token: str | None = option("--token", section="Forge", nargs="?", const="", help=SUPPRESS)
     author: str | None = option(
         "--author",

@@ -71,9 +71,9 @@ def _asks_about_traffic(args: DoctorArguments) -> bool:
 
 def _examine_everything(args: DoctorArguments) -> Result:
     from reconciler.features.insight.doctor.checkup import examine_everything
-    from reconciler.features.insight.doctor.checkup_document import CHECKUP
     from reconciler.features.insight.doctor.checkup_text import checkup_lines
     from reconciler.features.insight.doctor.cluster_checks import Examined
+    from reconciler.features.insight.doctor.documents import CHECKUP
 
     paths, cluster = args.paths or (".",), args.connection.cluster
     if len(paths) == 1 and cluster is None and not Path(paths[0]).exists():
@@ -88,7 +88,7 @@ def _examine_everything(args: DoctorArguments) -> Result:
 
 
 def _examine_traffic(args: DoctorArguments) -> Result:
-    from reconciler.features.insight.doctor.health_document import TRAFFIC_HEALTH
+    from reconciler.features.insight.doctor.documents import TRAFFIC_HEALTH
     from reconciler.features.insight.doctor.health_text import traffic_health_lines
     from reconciler.features.insight.doctor.source_health import DoctorRequest, examine_traffic
     from reconciler.features.insight.headroom.rate_sources import is_page

@@ -1,11 +1,19 @@
-"""The state of a traffic source as a document."""
+"""The checks of ``doctor``, and the state of a traffic source, as documents."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from reconciler.documents import VALUES, Document, FindingCounts, row
+from reconciler.features.insight.doctor.checks import Checkup
 from reconciler.features.insight.doctor.traffic_health import TrafficHealth
+
+CHECKUP: Final = Document(
+    cls=Checkup,
+    name="checkup",
+    title="kafka-quotas doctor",
+    codec=VALUES.extended({Checkup: row("version cluster checks summary=counts")}),
+)
 
 
 def counts_of_findings(health: TrafficHealth) -> FindingCounts:
