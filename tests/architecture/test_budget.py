@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -143,9 +144,9 @@ def test_no_weight_is_above_its_budget(name: str) -> None:
 
 
 def check_road(command: str, *arguments: str, cwd: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, command, *arguments], cwd=cwd, capture_output=True, text=True, check=False
-    )
+    program = [sys.executable, "-c", PROGRAM, command, *arguments]
+    plain = {"HOME": str(cwd), "PATH": os.environ["PATH"], "TERM": "dumb"}
+    done = subprocess.run(program, cwd=cwd, env=plain, capture_output=True, text=True, check=False)
     code, functions, files = json.loads(done.stderr.splitlines()[-1])
     assert code == 0, done.stderr
     most_functions, most_files = BUDGET["road"][command]
