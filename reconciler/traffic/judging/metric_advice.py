@@ -2,8 +2,7 @@
 
 The margins are one table, by source and resolution. A metric misses what happens between its samples, so the highest sample is
 below the highest rate. A factor is the highest rate of a client, divided by the highest sample of it. It is an estimate and no
-proof: bursts that are shorter and rarer than those of the measured traffic exceed it. Source: ``benchmarks/traffic_sources``,
-published in ``docs/traffic-sources.md``.
+proof: bursts that are shorter and rarer than those of the measured traffic exceed it. Source: ``docs/traffic-sources.md``.
 """
 
 from __future__ import annotations
