@@ -16,12 +16,20 @@ if TYPE_CHECKING:
         DeclaredQuotas,
         ExpectedBrokers,
         FailedBucket,
+        FileRevision,
         Fit,
         GroupCounts,
+        NotJudged,
+        ProposedValue,
         Provenance,
         QuotaFit,
         RuleOutcome,
+        UnjudgedChange,
         UnreadableLines,
+        UnusedQuota,
+        UnusedReason,
+        UnwrittenValue,
+        ValueProposals,
     )
     from reconciler.model.bounds import AtLeast, Count, Digest, Spelled
     from reconciler.model.certificate import Certificate, CertificateOwner
@@ -105,7 +113,6 @@ if TYPE_CHECKING:
         FrameColumn,
         FrameSchema,
     )
-    from reconciler.model.group_rows import GroupRows, group_verdicts, peak_of
     from reconciler.model.lint_rules import LINT_RULES
     from reconciler.model.message import (
         Filling,
@@ -154,9 +161,7 @@ if TYPE_CHECKING:
         PolicySeverity,
         PolicySubject,
     )
-    from reconciler.model.proposed_value import FileRevision, ProposedValue, UnwrittenValue, ValueProposals
     from reconciler.model.quota import CLIENT_KEYS, INT_MAX, KNOWN_KEYS, LONG_MAX, QuotaKey, ValueType, legal_keys
-    from reconciler.model.quota_use import NotJudged, UnjudgedChange, UnusedQuota, UnusedReason
     from reconciler.model.selector import MAX_REGEXES, MatchKind, PatternError, Selector, TypeMatch, any_matches, compile_regex
     from reconciler.model.simulation import (
         BrokerLoad,
@@ -208,6 +213,7 @@ if TYPE_CHECKING:
         BucketName,
         BucketVerdict,
         Form,
+        GroupRows,
         Member,
         PeakBound,
         PeakRate,
@@ -220,6 +226,8 @@ if TYPE_CHECKING:
         SecondsOver,
         Verdict,
         broker_words,
+        group_verdicts,
+        peak_of,
         worst_of_buckets,
     )
 

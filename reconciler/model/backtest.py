@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Final, Self
 
 from reconciler.model.entity import Entity
 from reconciler.model.finding import Finding, Span
+from reconciler.model.message import Message
 from reconciler.model.metric_samples import JudgedQuotas, Observations
 from reconciler.model.plan import ManifestCommit
-from reconciler.model.quota_use import UnjudgedChange, UnusedQuota
+from reconciler.model.quota import QuotaKey
 from reconciler.model.verdict import BucketName, BucketVerdict, Form, Verdict, worst_of_buckets
 
 if TYPE_CHECKING:
@@ -322,3 +323,122 @@ class BacktestReport:
     def refused(self) -> bool:
         """Whether a rule of the policy fails."""
         return any(not rule.holds for rule in self.rules)
+
+
+_TRAFFIC_OF_KEY: Final[Mapping[str, str]] = {
+    QuotaKey.PRODUCER_BYTE_RATE: "produce requests",
+    QuotaKey.CONSUMER_BYTE_RATE: "fetches",
+    QuotaKey.REQUEST_PERCENTAGE: "request times",
+    QuotaKey.CONTROLLER_MUTATION_RATE: "created or deleted partitions",
+    QuotaKey.CONNECTION_CREATION_RATE: "connections with an address",
+}
+
+
+class UnusedReason(enum.StrEnum):
+    """Why a declared quota limited no client in the history."""
+
+    NO_CLIENT = "no-recorded-client"
+    HIDDEN = "hidden-by-stronger-quotas"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnusedQuota:
+    """A declared quota that won for no recorded client."""
+
+    entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
+    key: str
+    """The quota key."""
+    value: float
+    """``None``: unlimited, or not known."""
+    reason: UnusedReason
+    """No-recorded-client: no recorded client uses it. Hidden-by-stronger-quotas: quotas of a stronger precedence level
+    override it for every recorded client.
+    """
+
+
+class NotJudged(enum.StrEnum):
+    """Why the history shows nothing about a changed quota."""
+
+    NO_TRAFFIC = "no-traffic-of-this-kind"
+    """The history has no traffic at all of the kind that the key limits."""
+    NO_CLIENT = "no-recorded-client"
+    OVERRIDDEN = "overridden-for-every-recorded-client"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnjudgedChange:
+    """A quota that changes and limits no recorded traffic, before or after. Nothing is known about its effect.
+
+    ``before`` and ``after``: the entity's own value, ``None`` where it has none (or, before, where it is not known).
+    """
+
+    entity: Entity
+    """Entity type to name. ``None`` is the default entity of that type."""
+    key: str
+    """The quota key."""
+    before: float | None
+    """The entity's own value. ``None`` where it has none, or where it is not known."""
+    after: float | None
+    """``None``: unlimited, or not known."""
+    reason: NotJudged
+    """Why the history shows nothing about the quota."""
+
+    @property
+    def why(self) -> str:
+        """The reason as a clause without its end mark."""
+        match self.reason:
+            case NotJudged.NO_TRAFFIC:
+                return f"the history has no {_TRAFFIC_OF_KEY.get(self.key, 'traffic of this kind')}"
+            case NotJudged.NO_CLIENT:
+                return "no recorded client uses this quota"
+            case NotJudged.OVERRIDDEN:
+                return "stronger quotas override it for every recorded client"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedValue:
+    """One value of a manifest that throttles recorded traffic, and the recommended one.
+
+    ``before`` and ``after`` are texts of a manifest. ``entities`` take their value from this place, the shared value is safe for
+    each of them. ``profile`` is the profile that has it.
+    """
+
+    source: Span
+    key: str
+    before: str
+    after: str
+    entities: tuple[Entity, ...]
+    profile: str | None = None
+    clusters: tuple[str, ...] = ()
+    """Other clusters that take a value from this place, whose traffic was not judged."""
+    is_lower_bound: bool = False
+    """A quota throttled clients of it when they were recorded: they may need more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnwrittenValue:
+    """A recommended value that no manifest can be given, and why."""
+
+    entity: Entity
+    key: str
+    after: str
+    why: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueProposals:
+    """All that a backtest recommends, in the order of the files."""
+
+    values: tuple[ProposedValue, ...] = ()
+    unwritten: tuple[UnwrittenValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileRevision:
+    """A file before and after a change. ``path`` is as the user would type it, ``target`` where links lead."""
+
+    path: str
+    target: str
+    before: bytes
+    after: bytes

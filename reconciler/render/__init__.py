@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from reconciler.render.apply_summary import apply_sentence, apply_summary_view
     from reconciler.render.apply_text import apply_report_lines, failure_lines, join_parts
     from reconciler.render.backtest_sentences import answer, limit_text, member_name, peak_text, who
-    from reconciler.render.backtest_text import backtest_basis, backtest_view, rule_lines
+    from reconciler.render.backtest_text import backtest_basis, backtest_view, proposal_lines, revision_diff, rule_lines
     from reconciler.render.chat_message import render_chat_message
     from reconciler.render.ci_reports import (
         drift_outputs,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         shown_findings,
         validation_lines,
     )
-    from reconciler.render.html_writer import view_fragment, view_html
+    from reconciler.render.html_page import view_fragment, view_html
     from reconciler.render.layout import (
         Block,
         Column,
@@ -66,8 +66,7 @@ if TYPE_CHECKING:
         size,
     )
     from reconciler.render.markdown_writer import blocks_markdown, view_markdown
-    from reconciler.render.metric_sentences import has_only_metrics
-    from reconciler.render.over_limit_words import over_text
+    from reconciler.render.metric_sentences import has_only_metrics, over_text
     from reconciler.render.plan_sentences import (
         ChangeDirection,
         cluster_title,
@@ -77,7 +76,6 @@ if TYPE_CHECKING:
         undecided_words,
     )
     from reconciler.render.plan_text import MANY_CHANGES, plan_view
-    from reconciler.render.proposed_values_text import proposal_lines, revision_diff
     from reconciler.render.repository_links import RepoPaths, RepositoryLinks, files_at, short_commit, short_digest, web_address
     from reconciler.render.resolve_text import comparison_lines, ladders_of, note_lines, resolution_lines, view_title
     from reconciler.render.sink import Sink

@@ -18,8 +18,8 @@ from reconciler.model import (
     name_part,
     peak_of,
 )
-from reconciler.render.backtest_blocks import VERDICT_STYLES
 from reconciler.render.backtest_sentences import (
+    VERDICT_STYLES,
     advice_words,
     group_title,
     limit_text,
@@ -49,8 +49,7 @@ from reconciler.render.layout import (
     line,
     table,
 )
-from reconciler.render.metric_sentences import has_only_metrics, metrics_words
-from reconciler.render.over_limit_words import before_text, over_text, range_text, row_over_text
+from reconciler.render.metric_sentences import before_text, has_only_metrics, metrics_words, over_text, range_text, row_over_text
 from reconciler.text import amount, duration, factor, recommended_text, safe_text
 
 _BROKERS: Final = 12

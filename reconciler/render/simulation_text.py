@@ -20,17 +20,21 @@ from reconciler.model import (
     display_name,
     group_verdicts,
 )
-from reconciler.render.backtest_blocks import VERDICT_STYLES, heading_lines, history_lines, more_lines, report_view
 from reconciler.render.backtest_sentences import (
+    VERDICT_STYLES,
     after_text,
     group_title,
+    heading_lines,
+    history_lines,
     limit_text,
+    more_lines,
     over_words,
     peak_text,
+    report_view,
     rule_sentences,
 )
 from reconciler.render.layout import Block, Column, Style, View, labelled, line, table
-from reconciler.render.over_limit_words import over_text
+from reconciler.render.metric_sentences import over_text
 from reconciler.text import count_of, rate
 
 _SHOWN: Final = 30

@@ -129,6 +129,6 @@ if TYPE_CHECKING:
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, open_traffic
     from reconciler.traffic.traffic_source import Source, TrafficSource
-    from reconciler.traffic.verdict_store import VerdictStore, parse_verdict_store
+    from reconciler.traffic.verdict_rows import VerdictStore, parse_verdict_store
 
 __getattr__ = lazy_face(__name__)

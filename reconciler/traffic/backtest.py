@@ -20,7 +20,7 @@ from reconciler.model import (
 )
 from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.by_seconds import Grid, Lines, groups_to_plot, rate_series
-from reconciler.traffic.judging.exact import JudgedRequest
+from reconciler.traffic.judging.exact import JudgedRequest, smaller_account
 from reconciler.traffic.judging.findings import capacity_findings, reason_findings, throttle_findings, unkept_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, quota_tables
 from reconciler.traffic.judging.judged_quotas import (
@@ -31,8 +31,7 @@ from reconciler.traffic.judging.judged_quotas import (
     unused_quotas,
 )
 from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
-from reconciler.traffic.judging.metric_advice import recommend_from_metrics
-from reconciler.traffic.judging.mutations import smaller_account
+from reconciler.traffic.judging.means import recommend_from_metrics
 from reconciler.traffic.judging.recommendations import quota_fits
 from reconciler.traffic.judging.verdicts import moment, target_numbers, worth_a_plot
 from reconciler.traffic.judging.violation_verdicts import judge_violations
@@ -40,8 +39,7 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kernels.second_sums import proves
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.provenance import assumptions_of, provenance_of, recording_holes
-from reconciler.traffic.quota_groups import QuotaGroups, form_of
-from reconciler.traffic.report_parts import ReportParts
+from reconciler.traffic.quota_groups import QuotaGroups, ReportParts, form_of
 from reconciler.traffic.traffic_source import ReplayJudge, RequestSource, TrafficSource
 from reconciler.traffic.violation_traffic import ViolationTraffic
 

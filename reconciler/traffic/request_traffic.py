@@ -45,25 +45,25 @@ from reconciler.traffic.judging.exact import (
     Work,
     judge_requests,
     judge_requests_of,
+    judge_topics,
     limited_groups,
     limits_of,
     result_of,
     sampled_groups,
+    topics_as_requests,
 )
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.history_gaps import may_have_gaps
 from reconciler.traffic.judging.mean_verdicts import SampleCounts, sample_counts
 from reconciler.traffic.judging.means import Mean, means_of
-from reconciler.traffic.judging.mutations import judge_topics, topics_as_requests
 from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, time_of
 from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
 from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
 from reconciler.traffic.kernels.sample_counts import count_samples
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import Rule
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, add_up, whole_groups
 from reconciler.traffic.sources.log_evidence import (
     CLUSTER,

@@ -15,8 +15,7 @@ from reconciler.traffic.judging.mean_verdicts import SampleCounts
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import Rule
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.recording_gaps import RecordingGap
 from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.sources.normal_form import CHARGED, UNREADABLE

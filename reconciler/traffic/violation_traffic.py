@@ -16,8 +16,7 @@ from reconciler.traffic.judging.grouping import Grouping, Series
 from reconciler.traffic.judging.mean_verdicts import SampleCounts
 from reconciler.traffic.judging.means import Mean
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import Rule
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.seconds.folder import Covered
 from reconciler.traffic.sources.log_files import BrokerFiles, log_parts
 from reconciler.traffic.sources.normal_form import UNREADABLE

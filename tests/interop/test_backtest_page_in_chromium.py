@@ -11,7 +11,7 @@ import pytest
 from reconciler.model import BacktestReport, Verdict
 from reconciler.render.backtest_card import anchor
 from reconciler.render.backtest_text import backtest_view
-from reconciler.render.html_writer import view_html
+from reconciler.render.html_page import view_html
 from reconciler.render.plan_text import plan_view
 from tests.support.axe import axe_script, violations
 from tests.support.backtest_reports import START, full, member, rates, report_of, verdict

@@ -11,8 +11,8 @@ import pytest
 from reconciler.features.pull_requests.plan_comment import plan_comment
 from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus, render_sticky_comment
 from reconciler.model import BacktestReport, Coverage, Verdict
+from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, Plan, Reason, Summary
-from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.repository_links import RepositoryLinks
 from tests.builders import plan, span, user
 from tests.support.backtest_reports import START, provenance, report_of, verdict

@@ -20,7 +20,7 @@ from reconciler.model.metric_samples import MetricSemantics
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic import find_traffic, open_traffic
 from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
-from reconciler.traffic.judging.metric_advice import MARGINS, margin_factor
+from reconciler.traffic.judging.means import MARGINS, margin_factor
 from reconciler.traffic.kernels.sample_counts import share_interval
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from tests.support.kafka_quota_classes import Rate

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from reconciler.traffic.kernels.exact_stream import ExactStream, GroupLimits, Judged
 from reconciler.traffic.kernels.exact_totals import Batch
 from reconciler.traffic.kernels.sampled_rate import Era, Window
-from reconciler.traffic.kernels.second_sums import keys_of
-from reconciler.traffic.kernels.seconds_judge import SecondsJudge, SideVerdict
+from reconciler.traffic.kernels.second_sums import SecondsJudge, SideVerdict, keys_of
 from reconciler.traffic.kernels.token_bucket import (
     PARTLY,
     REFUSED,

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.traffic.kernels.exact_totals import pack
-from reconciler.traffic.kernels.sample_counts import count_samples
-from reconciler.traffic.kernels.sample_runs import LONGEST_TAIL, proven_by_runs
+from reconciler.traffic.kernels.sample_counts import LONGEST_TAIL, count_samples, proven_by_runs
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Era, Window
 from tests.support.command import invoke
 from tests.support.gauge_parquet import Client, Shape, steady, write_gauges

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.traffic.kernels import group_statistics as histogram
+from reconciler.traffic.kernels import exact_totals as histogram
 from reconciler.traffic.kernels.exact_stream import judge_one
 from reconciler.traffic.kernels.sampled_rate import Era, SampledRate, Window
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, bounds, keys_of
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, GroupVerdict, SecondsJudge, bounds, keys_of
 from tests.support.arrivals import PATTERNS, arrivals
 from tests.support.kafka_quota_classes import Rate
 from tests.support.quota_oracles import throttle_ms

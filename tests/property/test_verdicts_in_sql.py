@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from reconciler.traffic.judging.exact import near_limits
 from reconciler.traffic.judging.grouping import Group, Side
 from reconciler.traffic.kernels.sampled_rate import Era, Window
-from reconciler.traffic.kernels.second_sums import Rule, keys_of
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SecondsJudge
+from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule, SecondsJudge, keys_of
 from reconciler.traffic.kinds import Kind
 from tests.support.seconds_in_sql import limits_table, verdict_of_row, verdict_query
 

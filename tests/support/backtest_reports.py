@@ -30,9 +30,9 @@ from reconciler.model import (
     UnreadableLines,
     Verdict,
 )
+from reconciler.model.backtest import UnusedQuota, UnusedReason
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity, Span
-from reconciler.model.quota_use import UnusedQuota, UnusedReason
 
 START = datetime.datetime(2026, 11, 20, 8, 0, tzinfo=datetime.UTC)
 _ALICE, _ANYONE = Entity.of({"user": "alice"}), Entity.of({"user": DEFAULT})

@@ -15,10 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from reconciler.traffic.judging.exact import NEAR, limits_of
 from reconciler.traffic.judging.grouping import Group, Grouping
-from reconciler.traffic.kernels.group_statistics import BINS, NEARLY_ALL, top_of
+from reconciler.traffic.kernels.exact_totals import BINS, NEARLY_ALL, top_of
 from reconciler.traffic.kernels.sampled_rate import Era, Window
-from reconciler.traffic.kernels.second_sums import ROUNDING, Rule, frames, longest_pause_s
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
+from reconciler.traffic.kernels.second_sums import ROUNDING, GroupVerdict, Rule, SideVerdict, frames, longest_pause_s
 from reconciler.traffic.request_traffic import SecondsTraffic
 from reconciler.traffic.sources.on_spark import normal_form_rows
 from reconciler.traffic.sources.parquet_parts import parts_of

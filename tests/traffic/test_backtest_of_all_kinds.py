@@ -15,9 +15,9 @@ import pytest
 
 from reconciler.formats.schema_check import load_schema
 from reconciler.model import BacktestReport, BucketVerdict, Verdict
+from reconciler.model.backtest import UnusedReason
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Severity
-from reconciler.model.quota_use import UnusedReason
 from tests.support.all_kinds import ALICE, OLD, OPS, START_MS, Row, rows, write
 from tests.support.command import Command
 from tests.support.kafka_quota_classes import AddressQuota, RequestQuota, Tokens

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from reconciler.model import CONTROLLER, broker_words
 from reconciler.resolution.resolver import Resolver
+from reconciler.traffic.judging.exact import smaller_account, targets_of_account
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.mutations import smaller_account, targets_of_account
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from reconciler.formats.units import parse_value
 from reconciler.model import CLIENT_KEYS, Verdict
+from reconciler.model.backtest import UnusedReason
 from reconciler.model.cluster import ClusterSpec, HistoryNeeds, Prune
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Span
 from reconciler.model.quota import QuotaKey
-from reconciler.model.quota_use import UnusedReason
 from reconciler.model.state import (
     ClusterIdentity,
     CurrentState,
@@ -31,8 +31,7 @@ from reconciler.traffic.judging.grouping import Series, group_series
 from reconciler.traffic.judging.judged_quotas import unused_quotas, used_quotas
 from reconciler.traffic.judging.recommendations import advice_for, safe_byte_rate
 from reconciler.traffic.judging.verdicts import enrich_verdicts, request_verdicts, worth_a_plot
-from reconciler.traffic.kernels.exact_totals import ExactSide, ExactVerdict
-from reconciler.traffic.kernels.group_statistics import Episodes
+from reconciler.traffic.kernels.exact_totals import Episodes, ExactSide, ExactVerdict
 from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
 from reconciler.workflows.backtest import make_proposal
 from tests.support.backtest_reports import provenance

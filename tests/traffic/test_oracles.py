@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.judging.exact import ExactResult
     from reconciler.traffic.judging.grouping import Group, Grouping, Series
-    from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
+    from reconciler.traffic.kernels.second_sums import GroupVerdict, SideVerdict
     from reconciler.traffic.request_traffic import RequestTraffic
     from reconciler.traffic.shuffle.rows import Rows
 

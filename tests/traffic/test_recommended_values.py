@@ -14,8 +14,7 @@ from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.text import recommended_text, safe_text
-from reconciler.traffic.judging.finding_parts import hits_of
-from reconciler.traffic.judging.findings import throttle_findings
+from reconciler.traffic.judging.findings import hits_of, throttle_findings
 from reconciler.traffic.judging.history_gaps import doubts_of
 from reconciler.traffic.judging.recommendations import advice_for, margin_of, quota_fits, rows_of_limits
 from tests.support.backtest_reports import altered, provenance, verdict

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reconciler.model import BacktestReport, BucketVerdict, Form, Verdict
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.traffic.judging.recorded_throttles import Recording
+from reconciler.traffic.judging.history_gaps import Recording
 from reconciler.traffic.kinds import BYTES, Kind
 from tests.support.command import invoke, run
 from tests.support.local_traffic import open_here

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model import BucketName, BucketVerdict, Coverage, ExpectedBrokers, Regrouped, Verdict
+from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.finding import Finding, Severity
-from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.resolution.resolver import Resolver
 from reconciler.traffic.columns.group_index import KeyIndex
 from reconciler.traffic.judging.by_seconds import (
@@ -29,8 +29,7 @@ from reconciler.traffic.judging.by_seconds import (
     points_of,
     rate_series,
 )
-from reconciler.traffic.judging.finding_parts import hits_of, reasons_of
-from reconciler.traffic.judging.findings import capacity_findings, reason_findings, throttle_findings
+from reconciler.traffic.judging.findings import capacity_findings, hits_of, reason_findings, reasons_of, throttle_findings
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.judging.history_gaps import add_gaps, doubts_of, holes_of, may_have_gaps
 from reconciler.traffic.judging.judged_quotas import (

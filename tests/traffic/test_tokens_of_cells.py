@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
+from reconciler.traffic.judging.exact import tokens_by_seconds
 from reconciler.traffic.judging.grouping import Series, group_series
-from reconciler.traffic.judging.mutations import tokens_by_seconds
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.token_bucket import judge_seconds
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind

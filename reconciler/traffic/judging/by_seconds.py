@@ -21,8 +21,17 @@ from reconciler.traffic.judging.exact import limits_of, near_limits, numbers_of
 from reconciler.traffic.judging.grouping import Group, Grouping, groups_before
 from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule, ThrottledRates, bounds, reach
-from reconciler.traffic.kernels.seconds_judge import SIDE_FIELDS, GroupVerdict, SecondsJudge, VerdictColumns
+from reconciler.traffic.kernels.second_sums import (
+    SECOND_BITS,
+    SIDE_FIELDS,
+    GroupVerdict,
+    Rule,
+    SecondsJudge,
+    ThrottledRates,
+    VerdictColumns,
+    bounds,
+    reach,
+)
 from reconciler.traffic.kinds import SAMPLED
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 

@@ -31,9 +31,7 @@ from reconciler.model import (
 )
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
 from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
-from reconciler.traffic.judging.means import Mean, gauges_of
-from reconciler.traffic.judging.metric_advice import margin_factor
-from reconciler.traffic.judging.metric_throttles import ReportedVerdict, verdict_of_reports
+from reconciler.traffic.judging.means import Mean, ReportedVerdict, gauges_of, margin_factor, verdict_of_reports
 from reconciler.traffic.judging.verdicts import moment, target_fields, worst_first
 from reconciler.traffic.kernels.sample_counts import NEVER, share_interval
 from reconciler.traffic.kernels.sampled_rate import Window

@@ -19,8 +19,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import OF_ALL, Batch, ExactColumns, ReplayTotals, first_places, pack
-from reconciler.traffic.kernels.group_statistics import Episodes
+from reconciler.traffic.kernels.exact_totals import OF_ALL, Batch, Episodes, ExactColumns, ReplayTotals, first_places, pack
 from reconciler.traffic.kernels.sampled_rate import (
     DEFAULT_WINDOW,
     Doubles,
@@ -31,8 +30,7 @@ from reconciler.traffic.kernels.sampled_rate import (
     java_round,
     narrow_to_int,
 )
-from reconciler.traffic.kernels.second_sums import ROUNDING
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict, SideVerdict
+from reconciler.traffic.kernels.second_sums import ROUNDING, GroupVerdict, SideVerdict
 
 _LONGEST_DELAY_S: Final = (2**31 - 1) / 1000
 """A longer delay wraps around, and a negative one delays no request."""

@@ -15,8 +15,8 @@ from reconciler.errors import TrafficError, UsageError
 from reconciler.model import BucketVerdict, escaped
 from reconciler.traffic.client_totals import CLIENT_TOTALS, FOLDS, MINUTE_TOTALS, NAMES
 from reconciler.traffic.columns.group_index import KnownClients
+from reconciler.traffic.judging.exact import tokens_by_seconds
 from reconciler.traffic.judging.grouping import Grouping
-from reconciler.traffic.judging.mutations import tokens_by_seconds
 from reconciler.traffic.judging.verdicts import seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kinds import Kind

@@ -28,14 +28,13 @@ from reconciler.model import BucketVerdict, Observations
 from reconciler.traffic.client_totals import sorted_series
 from reconciler.traffic.columns.group_index import KeyIndex, KnownClients
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
+from reconciler.traffic.judging.exact import tokens_by_seconds
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
 from reconciler.traffic.judging.mean_verdicts import SampleCounts
 from reconciler.traffic.judging.means import Mean
-from reconciler.traffic.judging.mutations import tokens_by_seconds
 from reconciler.traffic.judging.verdicts import seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
-from reconciler.traffic.kernels.second_sums import Rule
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.relocation import KeyMoves, TrafficMoves, move_facts, move_minutes, move_series
 from reconciler.traffic.seconds.folder import SERIES, TOTALS, Segment, SegmentFolder, minutes_in
 from reconciler.traffic.seconds.spread_groups import SpreadGroups

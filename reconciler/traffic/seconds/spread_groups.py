@@ -17,8 +17,7 @@ from reconciler.traffic.judging.by_seconds import SCHEMA, SecondsLimits, batch_o
 from reconciler.traffic.judging.grouping import Group, Grouping, Series
 from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.sampled_rate import Integers
-from reconciler.traffic.kernels.second_sums import SECOND_BITS, Rule, keys_of
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.second_sums import SECOND_BITS, GroupVerdict, Rule, keys_of
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.relocation import KeyMoves
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows

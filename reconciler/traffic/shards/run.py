@@ -28,15 +28,14 @@ from reconciler.traffic.backtest import report_of
 from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.client_seconds import KEYED
 from reconciler.traffic.columns.charged import NEEDED
+from reconciler.traffic.judging.exact import smaller_account
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.mutations import smaller_account
 from reconciler.traffic.judging.sharding import NO_NODE, LargeReplays, Shards
 from reconciler.traffic.judging.verdicts import worst_first
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.provenance import provenance_of, recording_holes
-from reconciler.traffic.quota_groups import form_of
-from reconciler.traffic.report_parts import ReportParts
+from reconciler.traffic.quota_groups import ReportParts, form_of
 from reconciler.traffic.second_frames import OF_GROUPS, publish_seconds
 from reconciler.traffic.shards.blocks import ShardSender
 from reconciler.traffic.shards.opening import ShardedTraffic

@@ -17,17 +17,17 @@ from reconciler.traffic.judging.exact import (
     ExactResult,
     Work,
     judge_requests_of,
+    judge_topics,
     limits_of,
     result_of,
     sampled_groups,
+    tokens_by_seconds,
 )
 from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
-from reconciler.traffic.judging.mutations import judge_topics, tokens_by_seconds
 from reconciler.traffic.judging.verdicts import request_verdicts, seconds_verdicts
 from reconciler.traffic.kernels.exact_totals import pack
 from reconciler.traffic.kernels.sampled_rate import Window
-from reconciler.traffic.kernels.second_sums import Rule
-from reconciler.traffic.kernels.seconds_judge import GroupVerdict
+from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.second_frames import judge_seconds_here, seconds_work, target_rows
 from reconciler.traffic.seconds.history import SecondTotals
 from reconciler.traffic.shards.blocks import RowForm, ShardBlocks, require_known, series_numbers

@@ -14,8 +14,7 @@ from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.grouping import Grouping, Series, Tables, quota_tables, resolve_series
 from reconciler.traffic.judging.sharding import ClientNodes, LargeReplays, Shards, large_groups
 from reconciler.traffic.kinds import KEY_OF_KIND, Kind
-from reconciler.traffic.quota_groups import QuotaGroups
-from reconciler.traffic.report_parts import ReportParts
+from reconciler.traffic.quota_groups import QuotaGroups, ReportParts
 from reconciler.traffic.shards.blocks import shards_in
 from reconciler.traffic.shards.source import ShardRequests, ShardSeconds
 from reconciler.traffic.shuffle.typed_values import TypedValues

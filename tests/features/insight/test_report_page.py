@@ -20,8 +20,7 @@ from reconciler.features.insight.report.overview import ClusterOverview, Overvie
 from reconciler.features.insight.report.page import embedded, overview_lines, report_html
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.state import ClusterIdentity
-from reconciler.render.html_page import page_script, policy
-from reconciler.render.html_writer import MOST_ROWS
+from reconciler.render.html_page import MOST_ROWS, page_script, policy
 from reconciler.render.terminal import plain
 from tests.builders import declared, user
 from tests.support import report_world

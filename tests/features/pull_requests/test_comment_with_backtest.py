@@ -27,9 +27,9 @@ from reconciler.model import (
     RuleOutcome,
     Verdict,
 )
+from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
-from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.markdown_text import size
 from tests.builders import plan, user
 from tests.support.backtest_reports import report_of, verdict

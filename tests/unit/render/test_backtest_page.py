@@ -18,8 +18,7 @@ from reconciler.model.plan import ManifestCommit
 from reconciler.render.backtest_card import anchor
 from reconciler.render.backtest_plot import scale_of, spread, time_ticks
 from reconciler.render.backtest_text import backtest_view
-from reconciler.render.html_page import policy
-from reconciler.render.html_writer import view_html
+from reconciler.render.html_page import policy, view_html
 from tests.support.backtest_reports import START, full, member, rates, report_of, verdict
 from tests.support.markdown_views import Seen, seen
 

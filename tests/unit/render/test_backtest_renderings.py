@@ -16,10 +16,10 @@ from reconciler.documents import BACKTEST
 from reconciler.errors import FileAccessError
 from reconciler.formats.schema_check import load_schema
 from reconciler.model import BacktestReport, PeakBound, Verdict
+from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.model.quota_use import NotJudged, UnjudgedChange
 from reconciler.render.backtest_text import backtest_view
-from reconciler.render.html_writer import view_html
+from reconciler.render.html_page import view_html
 from reconciler.render.markdown_writer import view_markdown
 from reconciler.render.terminal import plain
 from reconciler.traffic.judging.verdicts import worst_first

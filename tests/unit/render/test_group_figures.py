@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from reconciler.client.outcomes import JudgedTraffic
 from reconciler.model import BacktestReport, BucketVerdict, GroupRows, Verdict, group_verdicts
 from reconciler.render.backtest_text import backtest_view
-from reconciler.render.html_writer import view_html
+from reconciler.render.html_page import view_html
 from reconciler.render.markdown_writer import view_markdown
-from reconciler.render.over_limit_words import over_text
+from reconciler.render.metric_sentences import over_text
 from reconciler.render.terminal import plain
 from reconciler.text import percent_text
 from tests.builders import NOON

@@ -9,8 +9,7 @@ from reconciler.model.effect import Effect, KnownClient, Limit, PlanEffects
 from reconciler.model.finding import Finding, Related, Severity
 from reconciler.model.plan import Action, Change, GuardResult, GuardStatus, KeyChange, ManifestCommit, Reason, Summary
 from reconciler.render.findings_text import findings_view
-from reconciler.render.html_page import policy
-from reconciler.render.html_writer import view_html
+from reconciler.render.html_page import policy, view_html
 from reconciler.render.plan_text import plan_view
 from tests.builders import plan, span, user
 from tests.support.markdown_views import Seen, seen

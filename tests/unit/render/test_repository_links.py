@@ -9,7 +9,7 @@ import pytest
 from reconciler.model import Action, Change, Finding, KeyChange, Reason, Severity, Span
 from reconciler.render import RepositoryLinks
 from reconciler.render.findings_text import findings_view
-from reconciler.render.html_writer import view_html
+from reconciler.render.html_page import view_html
 from reconciler.render.plan_text import plan_view
 from tests.builders import plan, span, user
 
