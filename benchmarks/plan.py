@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.manifests import values_of, write_manifests, write_units
 from benchmarks.measure import cpu_seconds, machine, process, row
 from benchmarks.validate import COMPOSE, RUN
-from reconciler.workflows import SystemClock
+from reconciler.ports import SystemClock
 
 DESCRIBE = """
 import sys

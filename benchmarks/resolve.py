@@ -33,7 +33,7 @@ def pure(number: int, *, times: int) -> float:
     from reconciler.documents.resolve import answer_json_lines
     from reconciler.model.entity import DEFAULT, Entity
     from reconciler.resolution.effective_quotas import EffectiveQuotas, ResolveOptions
-    from reconciler.workflows.entity_lines import parse_clients
+    from reconciler.workflows.plan_effects import parse_clients
 
     quotas = {}
     for n in range(number):

@@ -148,7 +148,7 @@ def whole_run(cluster: ZooKeeperCluster, wanted: Sequence[Change]) -> None:
     """As apply does."""
     from reconciler.apply.executor import ApplySettings, Executor
     from reconciler.model.plan import ApplyResult
-    from reconciler.workflows.system_clock import SystemClock
+    from reconciler.ports import SystemClock
     from tests.builders import plan
     from tests.fakes import Silent
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -202,3 +203,19 @@ class Progress(Protocol):
     def step(self, message: str) -> None:
         """One line for a person."""
         ...
+
+
+class SystemClock:
+    """Wall clock in UTC, monotonic seconds, and real waiting."""
+
+    def now(self) -> datetime.datetime:
+        """Now, in UTC."""
+        return datetime.datetime.now(datetime.UTC)
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)

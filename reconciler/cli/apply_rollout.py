@@ -78,7 +78,14 @@ class _EachCluster:
         """Raises ``ReconcilerError``, only when nothing was written."""
         from reconciler.cli import writing
         from reconciler.model import display_name
-        from reconciler.workflows import Approval, Dialogue, SystemClock, apply_manifests, open_cluster, source_of
+        from reconciler.ports import SystemClock
+        from reconciler.workflows import (
+            Approval,
+            Dialogue,
+            apply_manifests,
+            open_cluster,
+            source_of,
+        )
 
         write, access = self._args.write, self._args.clusters.access()
         intent = dataclasses.replace(intent, scope=dataclasses.replace(intent.scope, withheld_before=earlier))

@@ -16,7 +16,8 @@ def notify_of_report(spec: ClusterSpec | None, report: ApplyReport, *, command: 
     """What a write did, if anything."""
     if spec is None or not spec.notifications:
         return
-    from reconciler.workflows import SystemClock, notification_of_report
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import notification_of_report
 
     _send(spec, notification_of_report(report, command=command, at=SystemClock().now()))
 
@@ -25,7 +26,8 @@ def notify_of_drift(spec: ClusterSpec, drift: Drift) -> None:
     """The differences, if any."""
     if not spec.notifications:
         return
-    from reconciler.workflows import SystemClock, notification_of_drift
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import notification_of_drift
 
     _send(spec, notification_of_drift(drift, at=SystemClock().now()))
 
@@ -35,7 +37,8 @@ def notify_of_error(spec: ClusterSpec | None, error: BaseException, *, command: 
     if spec is None or not spec.notifications or not isinstance(error, Exception) or isinstance(error, UsageError):
         return
     from reconciler.model import ClusterIdentity
-    from reconciler.workflows import SystemClock, notification_of_error
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import notification_of_error
 
     cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id)
     _send(spec, notification_of_error(error, command=command, cluster=cluster, at=SystemClock().now()))

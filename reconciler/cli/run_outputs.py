@@ -91,7 +91,8 @@ def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator
 def _opened(write: WritingOptions, command: str) -> Audit:
     if write.audit is None:
         return Audit(write, None, command)
-    from reconciler.workflows import AuditFile, SystemClock
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import AuditFile
 
     file = AuditFile(Path(write.audit), command=command, validate_only=write.validate_only, clock=SystemClock())
     return Audit(write, file, command)

@@ -19,7 +19,7 @@ from reconciler.client.description import Description, shown_source
 from reconciler.client.recorded import RecordedQuotas, access_of
 from reconciler.errors import FrozenError, GuardRefusedError, NotAppliedError, RefusedError, StalePlanError, UsageError
 from reconciler.model import ApplyReport, ApplyResult, ClusterIdentity, Entity, GuardStatus, Plan, Selector
-from reconciler.ports import QuotaCluster
+from reconciler.ports import QuotaCluster, SystemClock
 from reconciler.resolution import Resolution, ViewKind
 from reconciler.workflows import (
     EVERYTHING,
@@ -27,7 +27,6 @@ from reconciler.workflows import (
     AlterRequest,
     AlterTarget,
     Approval,
-    SystemClock,
     alter_entity,
     alter_plan,
     check_cluster_id,

@@ -20,6 +20,7 @@ from reconciler.errors import NotAppliedError, ReconcilerError, UsageError
 from reconciler.model import ApplyReport, CurrentState, MetricServer, Selector, Severity
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
+from reconciler.ports import SystemClock
 from reconciler.text import list_some
 from reconciler.workflows import (
     UNASKED,
@@ -31,7 +32,6 @@ from reconciler.workflows import (
     Intent,
     PrometheusRequest,
     References,
-    SystemClock,
     Where,
     apply_manifests,
     check_recordable,

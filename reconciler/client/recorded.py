@@ -9,6 +9,7 @@ from pathlib import Path
 from reconciler.client.description import Description, Differences, shown_view
 from reconciler.errors import UsageError
 from reconciler.model import ClusterIdentity, CurrentState, Entity, Observed, ObservedFrom, Selector
+from reconciler.ports import SystemClock
 from reconciler.resolution import EffectiveQuotas, QuotaView, Resolution, ResolveOptions
 from reconciler.text import count_of
 from reconciler.workflows import (
@@ -17,7 +18,6 @@ from reconciler.workflows import (
     PLANNED,
     Access,
     Sources,
-    SystemClock,
     Where,
     current_view,
     describe_cluster,

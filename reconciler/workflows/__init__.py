@@ -8,15 +8,28 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.workflows.alter import (
+        EXPOSED_KEYS,
         AlterRequest,
         AlterTarget,
         alter_entity,
         alter_plan,
+        exposing_request,
+        exposure_notes,
         load_target,
         make_alter_request,
         name_warnings,
+        require_exposable,
     )
-    from reconciler.workflows.apply import UNASKED, Approval, AuditFile, Dialogue, apply_manifests
+    from reconciler.workflows.apply import (
+        UNASKED,
+        Approval,
+        AuditFile,
+        Dialogue,
+        Observation,
+        apply_manifests,
+        observe,
+        write_observed,
+    )
     from reconciler.workflows.backtest import (
         BacktestOptions,
         Proposal,
@@ -29,9 +42,6 @@ if TYPE_CHECKING:
         run_backtest,
         set_quotas,
     )
-    from reconciler.workflows.baselines import GivenBaseline, check_recordable, given_baseline, is_clean, write_baseline
-    from reconciler.workflows.callback_leaders import uses_leaders
-    from reconciler.workflows.changed_clusters import PLACEHOLDER, find_changed_clusters
     from reconciler.workflows.compact import CompactOptions, CompactResult, compact_traffic
     from reconciler.workflows.compact_document import COMPACT
     from reconciler.workflows.connect import (
@@ -46,12 +56,21 @@ if TYPE_CHECKING:
         snapshot_reader,
         transport_security,
     )
-    from reconciler.workflows.describe import EVERYTHING, describe_cluster
-    from reconciler.workflows.drift import find_drift
-    from reconciler.workflows.entity_lines import AskedClient, parse_clients, read_clients
-    from reconciler.workflows.every_cluster import for_every, load_every_intent, only_changed
-    from reconciler.workflows.excerpts import source_lines
-    from reconciler.workflows.expiries import expiry_notes, live_expiries
+    from reconciler.workflows.describe import EVERYTHING, describe_cluster, stored_rule_notes
+    from reconciler.workflows.drift import GivenBaseline, check_recordable, find_drift, given_baseline, is_clean, write_baseline
+    from reconciler.workflows.every_cluster import (
+        NOT_BEGUN,
+        PLACEHOLDER,
+        Rollout,
+        RolloutResult,
+        Withheld,
+        find_changed_clusters,
+        for_every,
+        is_failure,
+        load_every_intent,
+        only_changed,
+        plan_rollout,
+    )
     from reconciler.workflows.explain import explain_id, explanations
     from reconciler.workflows.export import (
         ExportResult,
@@ -64,7 +83,6 @@ if TYPE_CHECKING:
         require_free,
         write_files,
     )
-    from reconciler.workflows.expose import EXPOSED_KEYS, exposing_request, exposure_notes, require_exposable
     from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
     from reconciler.workflows.git_repository import Git, repository_around, source_of
     from reconciler.workflows.intent import Intent, load_intent, with_lint
@@ -91,9 +109,8 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.owners import unread_owners
     from reconciler.workflows.plan import Checker, Extras, make_plan
+    from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients
     from reconciler.workflows.propose import ManifestFiles, write_revisions
-    from reconciler.workflows.reconcile import Observation, observe, write_observed
-    from reconciler.workflows.references import References
     from reconciler.workflows.resolve import (
         MANIFESTS,
         PLANNED,
@@ -109,19 +126,9 @@ if TYPE_CHECKING:
         resolve_known,
     )
     from reconciler.workflows.revert import Undoing, load_undoing, revert_report
-    from reconciler.workflows.rollout import (
-        NOT_BEGUN,
-        Rollout,
-        RolloutResult,
-        Withheld,
-        is_failure,
-        plan_rollout,
-    )
     from reconciler.workflows.server_check import Seeded
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.situations import Situation, run_situation
-    from reconciler.workflows.stored_rules import stored_rule_notes
-    from reconciler.workflows.system_clock import SystemClock
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
     from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
     from reconciler.workflows.traffic_inputs import (
@@ -132,8 +139,8 @@ if TYPE_CHECKING:
         read_trusted_mapping,
         traffic_by_kind,
     )
-    from reconciler.workflows.trusted import TrustedFiles, TrustedTree, read_trusted_files
-    from reconciler.workflows.units import divide_totals, read_for, with_leaders
-    from reconciler.workflows.validate import Validation, validate_every, validate_loaded, validate_manifests
+    from reconciler.workflows.trusted import References, TrustedFiles, TrustedTree, read_trusted_files
+    from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, read_for, uses_leaders, with_leaders
+    from reconciler.workflows.validate import Validation, source_lines, validate_every, validate_loaded, validate_manifests
 
 __getattr__ = lazy_face(__name__)

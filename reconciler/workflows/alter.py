@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.documents import plan_digest
-from reconciler.errors import RefusedError, UsageError
+from reconciler.errors import BackendError, RefusedError, UsageError
 from reconciler.formats import ValueRefusedError, declarable, parse_value
 from reconciler.manifest import name_problems
 from reconciler.model import (
@@ -30,28 +30,32 @@ from reconciler.model import (
     QuotaKey,
     Span,
     Summary,
+    display_name,
     escaped,
     legal_keys,
 )
 from reconciler.planning import change_of_one, nothing_to_do_notes
 from reconciler.policy import GuardContext, ManagedAt, judge
-from reconciler.ports import Clock, Progress, QuotaCluster
+from reconciler.ports import CallbackInspector, Clock, Progress, QuotaCluster, StaticDefaultsInspector
 from reconciler.resolution import (
+    EXPOSING_ENTITY,
+    EXPOSING_VALUES,
+    Exposure,
     callback_notes,
     entity_refusal,
+    exposure,
     needs_broker,
     overridden_by_default_pair,
     unsendable,
     value_refusal,
 )
-from reconciler.text import near_miss, number_text, shown
+from reconciler.text import list_some, near_miss, number_text, shown
 from reconciler.workflows.apply import Approval, Dialogue, write
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
+from reconciler.workflows.intent import OtherClusters
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
-from reconciler.workflows.references import References, read_references
-from reconciler.workflows.same_cluster import OtherClusters
-from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.trusted import References, TrustedTree, read_references
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,3 +297,76 @@ def _explained(report: ApplyReport, entity: Entity) -> ApplyReport:
         return report
     advice = "The controller and each broker look up the name of an ip by themselves. Write a literal address"
     return replace(report, message=f"{report.message}. {advice}")
+
+
+EXPOSED_KEYS: Final = (QuotaKey.PRODUCER_BYTE_RATE.value, QuotaKey.CONSUMER_BYTE_RATE.value)
+"""What a history of byte rates needs."""
+_SHOWN: Final = 3
+
+
+def require_exposable(keys: Sequence[str]) -> None:
+    """Raise ``UsageError`` for a key that no client can be measured by."""
+    for key in keys:
+        if key not in EXPOSING_VALUES:
+            raise UsageError(f"--keys takes {', '.join(EXPOSING_VALUES)}, not {shown(key)}{near_miss(key, EXPOSING_VALUES)}")
+
+
+def exposing_request(cluster: QuotaCluster, keys: Collection[str], target: AlterTarget) -> tuple[AlterRequest, Exposure]:
+    """What to alter, and what becomes of each key, by the quotas of the cluster and those that the manifests declare.
+
+    Raises ``RefusedError`` when nothing can be set without lifting a limit, ``WrongClusterError`` and ``BackendError``.
+    """
+    current = read_state(target.spec, cluster)
+    result = exposure(_with_declared(current, target), keys, static=_static_limits(cluster))
+    if not result.add and not result.present:
+        raise RefusedError(f"Nothing is set. {' '.join(exposure_notes(result))}")
+    live = current.entities.get(EXPOSING_ENTITY, {})
+    request = make_alter_request(EXPOSING_ENTITY, add=result.add or {key: live[key] for key in result.present})
+    return replace(request, lifts_nothing=True), result
+
+
+def exposure_notes(result: Exposure) -> list[str]:
+    """A sentence about each key that is not set."""
+    return [
+        *(
+            f"{key} is not set: on user=<default> client-id=<default> it would lift the limit of {_names(entities)}. "
+            "With that limit, brokers measure the clients of this kind already."
+            for key, entities in result.overridden.items()
+        ),
+        *(
+            f"{key} is not set: it would lift the static limit of the brokers (quota.producer.default, quota.consumer.default)."
+            for key in result.static
+        ),
+    ]
+
+
+def _names(entities: Sequence[Entity]) -> str:
+    return list_some([str(entity) for entity in entities], _SHOWN)
+
+
+def _with_declared(current: CurrentState, target: AlterTarget) -> Mapping[Entity, Mapping[str, float]]:
+    """The quotas of the cluster, and those that the next apply adds."""
+    table = {entity: dict(quotas) for entity, quotas in current.entities.items()}
+    for entity, declared in target.desired.entities.items():
+        if entity != EXPOSING_ENTITY:
+            # Their values make no difference, nor that totals and groups have none yet.
+            table.setdefault(entity, {}).update(dict.fromkeys((key.value for key in (*declared.quotas, *declared.units)), 0.0))
+    return table
+
+
+def _static_limits(cluster: QuotaCluster) -> Collection[str]:
+    """The keys that settings of the brokers limit. Raises ``RefusedError`` when the brokers may decide otherwise than Kafka."""
+    if not isinstance(cluster, CallbackInspector) or not isinstance(cluster, StaticDefaultsInspector):
+        raise RefusedError(
+            "ZooKeeper does not show the settings of the brokers, and these can limit clients, too. Pass --bootstrap-server"
+        )
+    try:
+        callback, static = cluster.quota_callback(), cluster.static_quota_defaults()
+    except BackendError as error:
+        raise RefusedError(f"The brokers do not show the settings that can limit clients, too: {error}") from error
+    if callback is not None:
+        raise RefusedError(
+            f"The brokers have the plugin {display_name(callback)}, which decides what a quota limits. "
+            "Ask who runs it which quota makes clients visible"
+        )
+    return {key.value for key in static}

@@ -37,12 +37,10 @@ from reconciler.resolution import GROUP_CALLBACK
 from reconciler.resolution import callback_notes as quota_class_notes
 from reconciler.text import shown_part
 from reconciler.workflows.broker_model import broker_model, release
-from reconciler.workflows.callback_leaders import leader_notes
-from reconciler.workflows.expiries import judged_notes
 from reconciler.workflows.metrics_server import PrometheusRequest, fetch_from_server, require_samples
 from reconciler.workflows.traffic_inputs import SparkPlace, metric_rules, names_of, read_client_names, read_trusted_mapping
 from reconciler.workflows.trusted import TrustedTree
-from reconciler.workflows.units import divide_totals
+from reconciler.workflows.units import divide_totals, judged_notes, leader_notes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

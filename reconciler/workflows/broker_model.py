@@ -23,8 +23,8 @@ from reconciler.resolution import (
     QuotaCallback,
 )
 from reconciler.text import shown
-from reconciler.workflows.callback_leaders import known_leaders
 from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.units import known_leaders
 
 if TYPE_CHECKING:
     from reconciler.traffic import BrokerModel

@@ -5,15 +5,27 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reconciler.errors import UsageError, WrongClusterError
+from reconciler.errors import BackendError, UsageError, WrongClusterError
 from reconciler.logs import log_event, timed_event
-from reconciler.model import Certificate, ClusterIdentity, ClusterSpec, Connection, CurrentState, display_name, escaped
-from reconciler.ports import QuotaCluster, QuotaReader
-from reconciler.workflows.cluster_facts import with_facts
+from reconciler.model import (
+    NOT_ASKED,
+    Certificate,
+    ClusterIdentity,
+    ClusterSpec,
+    Connection,
+    CurrentState,
+    Finding,
+    Severity,
+    display_name,
+    escaped,
+)
+from reconciler.policy import Judgement
+from reconciler.ports import CallbackInspector, QuotaCluster, QuotaReader
+from reconciler.resolution import callback_notes
 
 if TYPE_CHECKING:
     from reconciler.backends import ClientProperties, ZooKeeperSecurity
@@ -249,3 +261,33 @@ def snapshot_reader(path: str, *, trusted: TrustedFiles | None = None) -> QuotaR
         return SnapshotReader(Path(path))
     snapshot = trusted.read(path)
     return SnapshotReader(Path(snapshot.source), content=snapshot.content)
+
+
+QUOTA_CALLBACK: Final = "quota-callback"
+
+
+def with_facts(current: CurrentState, source: object) -> CurrentState:
+    """The state with the brokers' callback class, if ``source`` can report it; asked once for a state."""
+    if current.callback_unknown != NOT_ASKED:
+        return current
+    if current.cluster.quota_callback is not None:
+        return replace(current, callback_unknown=None)
+    if not isinstance(source, CallbackInspector):
+        return current
+    try:
+        callback = source.quota_callback()
+    except BackendError as error:
+        return replace(current, callback_unknown=str(error))
+    return replace(current, cluster=current.cluster.with_callback(callback), callback_unknown=None)
+
+
+def judge_callback(spec: ClusterSpec, cluster: ClusterIdentity) -> Judgement:
+    """Brokers with a class of their own: a note, or a warning where the Cluster manifest does not state that class."""
+    messages = tuple(callback_notes(cluster))
+    if spec.brokers.callback is not None:
+        return Judgement(notes=messages)
+    return Judgement(
+        findings=tuple(
+            Finding(id=QUOTA_CALLBACK, severity=Severity.WARNING, message=message, span=spec.span) for message in messages
+        )
+    )

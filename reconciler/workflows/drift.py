@@ -7,10 +7,28 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from reconciler.documents import BASELINE, RecordedBaseline, baseline_of, read_baseline
+from reconciler.errors import BaselineError, FileAccessError, GitError, UsageError
+from reconciler.files import write_whole
 from reconciler.logs import log_event
-from reconciler.model import Baseline, CurrentState, Drift, ManifestCommit, Selector, any_matches
+from reconciler.manifest import compute_units
+from reconciler.model import (
+    ApplyReport,
+    ApplyResult,
+    Baseline,
+    BaselineKind,
+    BaselineOrigin,
+    ClusterIdentity,
+    CurrentState,
+    Drift,
+    ManifestCommit,
+    Selector,
+    any_matches,
+)
 from reconciler.planning import (
     compare,
     forgotten_entities,
@@ -21,10 +39,13 @@ from reconciler.planning import (
 )
 from reconciler.ports import QuotaReader
 from reconciler.resolution import callback_notes
-from reconciler.workflows.baselines import GivenBaseline
+from reconciler.text import shown
+from reconciler.workflows.git_manifests import ManifestsAt, manifests_at
+from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.owners import unread_owners
-from reconciler.workflows.units import divide_totals, read_for
+from reconciler.workflows.trusted import TrustedTree, declared_at
+from reconciler.workflows.units import declared_values, divide_totals, read_for
 
 _log: Final = logging.getLogger(__name__)
 _MOST_NAMED: Final = 5
@@ -102,3 +123,100 @@ def _notes(intent: Intent, current: CurrentState, baseline: Baseline | None) -> 
     gone = forgotten_entities(baseline.entities, intent.desired, current, intent.spec.scope)
     if gone:
         yield forgotten_note(gone, baseline.origin.name)
+
+
+def check_recordable(intent: Intent, path: Path, *, validate_only: bool) -> None:
+    """Find out before anything is written to the cluster whether a baseline can be recorded at the end.
+
+    Raises ``UsageError`` when the run will not show a whole desired state, ``FileAccessError`` when the folder is missing.
+    """
+    if validate_only:
+        msg = "--record-baseline and --validate-only exclude each other: nothing is applied that could be recorded"
+        raise UsageError(msg)
+    if not intent.desired.complete:
+        msg = "--record-baseline needs all manifests: a baseline of some files would make the rest look unmanaged"
+        raise UsageError(msg)
+    if intent.scope.chosen is not None:
+        msg = "--record-baseline needs all owners: a baseline of some would make the changes of the others look applied"
+        raise UsageError(msg)
+    if not path.parent.is_dir() or path.is_dir():
+        msg = f"cannot write the baseline {path}: {'the path is a folder' if path.is_dir() else 'the folder does not exist'}"
+        raise FileAccessError(msg)
+
+
+def is_clean(report: ApplyReport) -> bool:
+    """True when a run verified that the cluster has every desired quota."""
+    if report.withheld:
+        return False
+    nothing_left = report.result is ApplyResult.NOTHING_TO_DO and not report.outcomes
+    return nothing_left or (report.result is ApplyResult.DONE and report.verified)
+
+
+def write_baseline(intent: Intent, report: ApplyReport, path: Path) -> None:
+    """Write the baseline whole or not at all. Raises ``FileAccessError``."""
+    applied = report.applied
+    desired, _ = compute_units(intent.desired, applied.totals)
+    write_whole(path, [BASELINE.text(baseline_of(desired, report.cluster, intent.source(), unmanaged=applied.unmanaged))])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenBaseline:
+    """A baseline of either kind, read before the cluster is asked: a file's, or the manifests at a reference."""
+
+    name: str
+    recorded: RecordedBaseline | None = None
+    at: ManifestsAt | None = None
+
+    def of(self, name: str | None, current: CurrentState) -> Baseline:
+        """The baseline for the cluster that the manifests call ``name``. Raises ``BaselineError`` for the file of another one."""
+        if self.at is not None:
+            origin = BaselineOrigin(kind=BaselineKind.REF, name=self.name, commit=self.at.commit)
+            return Baseline(entities=declared_values(declared_at(self.at, name), current), origin=origin)
+        assert self.recorded is not None
+        _require_same_cluster(self.name, self.recorded, current.cluster)
+        origin = BaselineOrigin(kind=BaselineKind.FILE, name=self.name, commit=self.recorded.source.commit)
+        return Baseline(entities=self.recorded.entities, origin=origin, unmanaged=self.recorded.unmanaged)
+
+
+def given_baseline(name: str, paths: Sequence[str], *, trusted: TrustedTree | None = None) -> GivenBaseline:
+    """A file of that name, with ``trusted`` as the reference has it, else a git reference.
+
+    Raises ``UsageError`` when it could be both, ``GitError`` or ``ManifestError`` for a reference that cannot be used,
+    ``BaselineError`` for a file that is not a baseline, and ``UntrustedError`` for one that only the work tree's commit has.
+    """
+    if not Path(name).is_file():
+        return GivenBaseline(name=name, at=manifests_at(name, paths))
+    if _is_reference(name, paths):
+        msg = f"{shown(name)} is a file and a git reference. Write ./{name} for the file, or refs/heads/{name}"
+        raise UsageError(msg)
+    return GivenBaseline(name=name, recorded=read_baseline(_text(name, trusted), name=name))
+
+
+def _require_same_cluster(name: str, recorded: RecordedBaseline, cluster: ClusterIdentity) -> None:
+    if recorded.cluster.id is None or recorded.cluster.id == cluster.id:
+        return
+    msg = (
+        f"{name} is the baseline of cluster {recorded.cluster.id} ({recorded.cluster.name or 'no name'}), and "
+        f"{cluster.id or 'an unknown one'} answers. Nothing was compared"
+    )
+    raise BaselineError(msg)
+
+
+def _is_reference(name: str, paths: Sequence[str]) -> bool:
+    try:
+        repository_around(paths[0]).commit(name)
+    except (GitError, UsageError):
+        return False
+    return True
+
+
+def _text(name: str, trusted: TrustedTree | None) -> str:
+    try:
+        content = Path(name).read_bytes() if trusted is None else trusted.files.read(name).content
+        return content.decode("utf-8")
+    except OSError as error:
+        msg = f"the baseline {name} cannot be read: {error.strerror}"
+        raise FileAccessError(msg) from error
+    except UnicodeDecodeError:
+        msg = f"the baseline {name} is not UTF-8 text"
+        raise FileAccessError(msg) from None

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Final, TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
-from reconciler.errors import ManifestError, ReconcilerError, UntrustedError, UsageError
-from reconciler.model import ClusterFailure, ClusterIdentity, Isolation, Severity
-from reconciler.workflows.changed_clusters import find_changed_clusters
+from reconciler.errors import GitError, ManifestError, ReconcilerError, UntrustedError, UsageError
+from reconciler.model import (
+    ApplyReport,
+    ApplyResult,
+    ChangedCluster,
+    ClusterChange,
+    ClusterFailure,
+    ClusterIdentity,
+    ClusterSpec,
+    DesiredState,
+    Entity,
+    Isolation,
+    QuotaKey,
+    QuotaUnit,
+    Severity,
+    display_name,
+    slug_of,
+)
+from reconciler.text import count_of, did_you_mean, list_some, shown
+from reconciler.workflows.git_manifests import ManifestsAt, manifests_at, without_spans
+from reconciler.workflows.git_repository import repository_around
 from reconciler.workflows.intent import Intent, intent_of
-from reconciler.workflows.load import load_manifests, stop_on
-from reconciler.workflows.references import References, read_references
+from reconciler.workflows.load import LoadedManifests, desired_for, load_manifests, stop_on
+from reconciler.workflows.trusted import References, declared_at, read_references
 
 T = TypeVar("T")
 _NO_CLUSTER: Final = "--all-clusters needs a Cluster manifest, and none was found"
@@ -108,3 +129,230 @@ def _failure(name: str | None, cluster_id: str | None, error: ReconcilerError, *
         skipped=skipped,
         findings=error.findings if isinstance(error, ManifestError) else (),
     )
+
+
+PLACEHOLDER: Final = "{cluster}"
+"""Stands in a reference for the cluster's slug."""
+
+
+def find_changed_clusters(
+    paths: Sequence[str], *, since: str | None = None, trusted_ref: str | None = None, only: Sequence[str] = ()
+) -> tuple[ChangedCluster, ...]:
+    """Every cluster by name, or those of ``only``, compared with what the manifests declared at ``since``.
+
+    With ``{cluster}`` in it each cluster has a reference of its own; one without it is new. Without ``since`` all are new. While
+    the manifests here or there have errors, everything counts as changed: it is not known what is not. Raises ``UsageError``
+    for a name that no cluster has, ``GitError`` for a reference that cannot be read.
+    """
+    trust = read_references(References(trusted=trusted_ref), paths).trust
+    loaded = load_manifests(paths)
+    names = sorted(loaded.proposed)
+    for name in only:
+        if name not in names:
+            raise UsageError(f"no manifest declares cluster {shown(name)}{did_you_mean(name, names)}")
+    past = _Past(tuple(paths), since)
+    wanted = [name for name in names if not only or name in only]
+    present = [_compared(loaded, name, past, trusted=trust is None or name in trust.clusters) for name in wanted]
+    gone = [] if only else [ChangedCluster(name=name, change=ClusterChange.REMOVED) for name in past.names() - set(names)]
+    return tuple(sorted((*present, *gone), key=lambda cluster: cluster.name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Then:
+    """The manifests at a commit; ``at`` is ``None`` when they have errors."""
+
+    commit: str
+    at: ManifestsAt | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What was, read once for each commit."""
+
+    paths: tuple[str, ...]
+    since: str | None
+    commits: dict[str, str | None] = field(default_factory=dict)
+    read: dict[str, _Then] = field(default_factory=dict)
+
+    def of(self, name: str) -> _Then | None:
+        """The manifests to compare a cluster with; ``None`` when there are none."""
+        if self.since is None:
+            return None
+        commit = self._commit(self.since.replace(PLACEHOLDER, slug_of(name)))
+        if commit is None:
+            return None
+        if commit not in self.read:
+            try:
+                self.read[commit] = _Then(commit=commit, at=manifests_at(commit, self.paths))
+            except ManifestError:
+                self.read[commit] = _Then(commit=commit, at=None)
+        return self.read[commit]
+
+    def _commit(self, ref: str) -> str | None:
+        """What a reference is at; only one of many, which each cluster has for itself, may be missing."""
+        if ref not in self.commits:
+            try:
+                self.commits[ref] = repository_around(self.paths[0]).commit(ref)
+            except GitError:
+                if ref == self.since:
+                    raise
+                self.commits[ref] = None
+        return self.commits[ref]
+
+    def names(self) -> set[str]:
+        """Every cluster there was, when all have one reference."""
+        if self.since is None or PLACEHOLDER in self.since:
+            return set()
+        then = self.of("")
+        return set(then.at.loaded.clusters) if then is not None and then.at is not None else set()
+
+
+def _compared(loaded: LoadedManifests, name: str, past: _Past, *, trusted: bool) -> ChangedCluster:
+    then = past.of(name)
+    if then is None:
+        return ChangedCluster(name=name, change=ClusterChange.NEW, trusted=trusted)
+    if then.at is not None and name not in then.at.loaded.clusters:
+        return ChangedCluster(name=name, change=ClusterChange.NEW, since=then.commit, trusted=trusted)
+    reasons = tuple(_reasons(loaded, name, then.at))
+    change = ClusterChange.CHANGED if reasons else ClusterChange.SAME
+    return ChangedCluster(name=name, change=change, since=then.commit, reasons=reasons, trusted=trusted)
+
+
+def _reasons(loaded: LoadedManifests, name: str, at: ManifestsAt | None) -> Iterator[str]:
+    if at is None:
+        yield "errors there"
+        return
+    spec, desired, findings = desired_for(loaded, name)
+    if any(finding.severity is Severity.ERROR for finding in (*loaded.findings, *findings)):
+        yield "errors here"
+        return
+    if not _same_settings(spec, at.loaded.clusters[name]):
+        yield "settings"
+    try:
+        before = declared_at(at, name)
+    except ManifestError:
+        yield "errors there"
+        return
+    # Also an entity that is declared without a key takes away what the cluster has for it.
+    if (
+        desired.values() != before.values()
+        or desired.entities.keys() != before.entities.keys()
+        or _units(desired) != _units(before)
+    ):
+        yield "quotas"
+
+
+def _units(desired: DesiredState) -> dict[Entity, dict[QuotaKey, QuotaUnit]]:
+    """Values that only the cluster makes numbers, as they are declared."""
+    declared = ((entity, desired.entities[entity].units) for entity in desired.with_units)
+    return {entity: {key: written.unit for key, written in units.items()} for entity, units in declared}
+
+
+def _same_settings(cluster_spec: ClusterSpec, other: ClusterSpec) -> bool:
+    return bool(without_spans(cluster_spec) == without_spans(other))
+
+
+STAGE_LABEL: Final = "stage"
+_MOST_NAMED: Final = 5
+_GOOD: Final = (ApplyResult.DONE, ApplyResult.NOTHING_TO_DO)
+
+RolloutResult: TypeAlias = ApplyReport | ClusterFailure
+Stage: TypeAlias = tuple[Intent | ClusterFailure, ...]
+Withheld: TypeAlias = Mapping[str | None, str]
+"""Owners that an earlier stage withheld, with the cluster where it did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutPlan:
+    """Stages in their order with their clusters; one stage without a name where the Repository manifest has none."""
+
+    names: tuple[str | None, ...]
+    stages: tuple[Stage, ...]
+
+
+def plan_rollout(intents: Sequence[Intent | ClusterFailure]) -> RolloutPlan:
+    """Sort clusters into ``stages`` of the Repository manifest, by their label ``stage``.
+
+    Raises ``UsageError`` when a cluster has no such label, or one that is not among the stages. A cluster with errors in its
+    manifests is in the first stage, so that nothing is written before it is corrected.
+    """
+    names = next((stages for intent in intents if isinstance(intent, Intent) and (stages := intent.loaded.repository.stages)), ())
+    if not names:
+        return RolloutPlan(names=(None,), stages=(tuple(intents),))
+    unknown = [
+        display_name(intent.spec.name)
+        for intent in intents
+        if isinstance(intent, Intent) and intent.spec.name and intent.spec.labels.get(STAGE_LABEL) not in names
+    ]
+    if unknown:
+        raise UsageError(
+            f"{count_of(len(unknown), 'cluster')} of no stage: {list_some(unknown, _MOST_NAMED)}. Give each the label "
+            f"{STAGE_LABEL} with one of {list_some(list(names), _MOST_NAMED)}"
+        )
+    by_stage: dict[str, list[Intent | ClusterFailure]] = {name: [] for name in names}
+    for intent in intents:
+        name = intent.spec.labels[STAGE_LABEL] if isinstance(intent, Intent) else names[0]
+        by_stage[name].append(intent)
+    return RolloutPlan(names=names, stages=tuple(tuple(by_stage[name]) for name in names))
+
+
+@dataclass(slots=True)
+class Rollout:
+    """One run over all stages. ``keep_going``: a failure stops nothing. ``parallel``: how many clusters at once."""
+
+    work: Callable[[Intent, Withheld], ApplyReport]
+    ended: Callable[[str | None, RolloutResult], None]
+    """Called with each result as soon as it is there, one at a time."""
+    parallel: int = 1
+    keep_going: bool = False
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set after the first failure; then no further cluster is begun."""
+    stop_wanted: Callable[[], bool] = lambda: False
+    """True after a signal: no further cluster is begun. Those that are being written ask it, too."""
+    _failed: str | None = None
+
+    def run(self, planned: RolloutPlan) -> tuple[RolloutResult, ...]:
+        """Each cluster's result, in the order of the stages."""
+        results: list[RolloutResult] = []
+        withheld: dict[str | None, str] = {}
+        for name, stage in zip(planned.names, planned.stages, strict=True):
+            of_stage = for_every(
+                stage,
+                partial(self._write, earlier=dict(withheld)),
+                parallel=self.parallel,
+                done=partial(self._note, name),
+            )
+            results += of_stage
+            for result in of_stage:
+                if isinstance(result, ApplyReport):
+                    withheld.update({each.owner: display_name(result.cluster.name or "") for each in result.withheld})
+        return tuple(results)
+
+    def _write(self, intent: Intent, *, earlier: Withheld) -> RolloutResult:
+        if self.stop.is_set() or self.stop_wanted():
+            return _not_begun(intent.spec.name, intent.spec.cluster_id, self._failed)
+        return self.work(intent, earlier)
+
+    def _note(self, stage: str | None, result: RolloutResult) -> None:
+        if is_failure(result) and not (self.keep_going or self.stop.is_set() or self.stop_wanted()):
+            self._failed = result.cluster.name
+            self.stop.set()
+        self.ended(stage, result)
+
+
+NOT_BEGUN: Final = "not-begun"
+
+
+def _not_begun(name: str | None, cluster_id: str | None, failed: str | None) -> ClusterFailure:
+    after = f"cluster {display_name(failed)} failed before" if failed else "the run was stopped before"
+    return ClusterFailure(
+        cluster=ClusterIdentity(name=name, id=cluster_id), failure_reason=NOT_BEGUN, message=f"not begun: {after}", skipped=True
+    )
+
+
+def is_failure(result: RolloutResult) -> bool:
+    """True for a result that stops a rollout. Withheld owners do not: they stay withheld in later stages."""
+    if isinstance(result, ClusterFailure):
+        return not result.skipped
+    only_withheld = bool(result.withheld) and not result.outcomes and result.result is ApplyResult.REFUSED
+    return result.result not in _GOOD and not only_withheld

@@ -23,7 +23,7 @@ from reconciler.model import (
 )
 from reconciler.policy import GUARD_EXAMPLES, GUARDS, LINT_EXAMPLES, POLICY_VIOLATED
 from reconciler.text import near_miss, shown
-from reconciler.workflows.cluster_facts import QUOTA_CALLBACK
+from reconciler.workflows.connect import QUOTA_CALLBACK
 from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
 _RUN_TIME: Final = (

@@ -8,13 +8,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.manifest import Owner
-from reconciler.model import ClusterSpec, DesiredState, Finding, Isolation, ManifestCommit, Severity, in_order
+from reconciler.errors import WrongClusterError
+from reconciler.manifest import Owner, endpoints
+from reconciler.model import (
+    ClusterIdentity,
+    ClusterSpec,
+    DesiredState,
+    Entity,
+    Finding,
+    Isolation,
+    ManifestCommit,
+    Severity,
+    display_name,
+    escaped,
+    in_order,
+)
 from reconciler.workflows.git_repository import source_of
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, desired_for, load_manifests, stop_on
-from reconciler.workflows.references import NO_REFERENCES, Before, ReadReferences, References, read_references
-from reconciler.workflows.same_cluster import OtherClusters
-from reconciler.workflows.trusted import TrustedTree
+from reconciler.workflows.trusted import NO_REFERENCES, Before, ReadReferences, References, TrustedTree, read_references
 from reconciler.workflows.validate import lint_offline, stop_on_reading
 
 
@@ -151,3 +162,43 @@ def with_lint(intent: Intent) -> Intent:
     if not intent.isolates:
         stop_on(findings, intent.fail_on)
     return replace(intent, findings=findings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherClusters:
+    """All Cluster manifests but the one of ``spec``. Which of them mean the same cluster is known once that has answered."""
+
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+    loaded: LoadedManifests = field(default_factory=LoadedManifests)
+
+    def claimed(self, answers: ClusterIdentity) -> dict[Entity, str]:
+        """Entities that another Cluster manifest of the cluster that answered declares in its scope, and that manifest's name.
+
+        The same cluster: the ``clusterId`` of the other is the id that answered, or, where it has none, a server in common.
+        Raises ``WrongClusterError`` when only the other one names that id: ``spec`` would lift what the other protects.
+        """
+        claimed: dict[Entity, str] = {}
+        for name, other in self.loaded.clusters.items():
+            if name == self.spec.name or not self._is_same(other, answers):
+                continue
+            if self.spec.cluster_id is None and other.cluster_id is not None:
+                raise self._without_id(other, other.cluster_id)
+            declared = self.loaded.desired(other).entities
+            claimed.update({entity: name for entity in declared if other.scope.contains(entity)})
+        return claimed
+
+    def _is_same(self, other: ClusterSpec, answers: ClusterIdentity) -> bool:
+        known = answers.id or self.spec.cluster_id
+        if other.cluster_id is not None and known is not None:
+            return other.cluster_id == known
+        return bool(endpoints(other) & endpoints(self.spec))
+
+    def _without_id(self, other: ClusterSpec, cluster_id: str) -> WrongClusterError:
+        name = f"cluster {display_name(self.spec.name)}" if self.spec.name else "the cluster"
+        place = f" ({other.span})" if other.span is not None else ""
+        msg = (
+            f"{name} has no clusterId, and the cluster that answers, {escaped(cluster_id)}, is cluster "
+            f"{display_name(other.name or '')}{place}. Nothing was written. Write clusterId in both Cluster manifests if they "
+            "mean one cluster. Else correct the connection"
+        )
+        return WrongClusterError(msg, expected="unknown", actual=cluster_id)

@@ -41,9 +41,9 @@ from reconciler.manifest import (
     read_file,
 )
 from reconciler.model import ClusterSpec, DesiredState, Finding, QuotaProfile, Severity, Span, compose, display_name, in_order
+from reconciler.ports import SystemClock
 from reconciler.text import did_you_mean, shown, shown_part
 from reconciler.workflows.fallback_advice import NO_LIMIT, with_fallbacks
-from reconciler.workflows.system_clock import SystemClock
 
 _log: Final = logging.getLogger(__name__)
 

@@ -27,14 +27,13 @@ from reconciler.policy import (
     judge_policies,
 )
 from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
-from reconciler.workflows.baselines import GivenBaseline
-from reconciler.workflows.cluster_facts import judge_callback
-from reconciler.workflows.expiries import accepted_fallbacks, fallback_notes
+from reconciler.workflows.connect import judge_callback
+from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.owners import errors_by_owner, owner_lookup, withheld_in_stage
 from reconciler.workflows.plan_effects import read_known_clients, with_effects
 from reconciler.workflows.undeclared import DeclaredEarlier, judge_undeclared
-from reconciler.workflows.units import divide_totals, read_for
+from reconciler.workflows.units import accepted_fallbacks, divide_totals, fallback_notes, read_for
 from reconciler.workflows.validate import lint_change
 
 _log: Final = logging.getLogger(__name__)

@@ -45,14 +45,11 @@ from reconciler.resolution import (
     compare_known,
 )
 from reconciler.text import count_of, list_some, near_miss, number_text, shown
-from reconciler.workflows.cluster_facts import with_facts
-from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader
-from reconciler.workflows.expiries import live_expiries
+from reconciler.workflows.connect import Access, quota_reader, read_state, snapshot_reader, with_facts
 from reconciler.workflows.intent import Intent, intent_of, with_lint
 from reconciler.workflows.load import LoadedManifests, chosen_cluster, load_manifests, stop_on
-from reconciler.workflows.references import ReadReferences, References, read_references
-from reconciler.workflows.trusted import TrustedTree, read_trusted_files
-from reconciler.workflows.units import divide_totals, needs_leaders, with_leaders
+from reconciler.workflows.trusted import ReadReferences, References, TrustedTree, read_references, read_trusted_files
+from reconciler.workflows.units import divide_totals, live_expiries, needs_leaders, with_leaders
 
 MOST_EFFECTS: Final = 100_000
 """Differences that are listed when no person was asked about in particular."""

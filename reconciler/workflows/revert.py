@@ -33,10 +33,9 @@ from reconciler.resolution import callback_notes
 from reconciler.workflows.apply import Approval, Dialogue, in_steps, refused, write
 from reconciler.workflows.connect import read_state
 from reconciler.workflows.git_repository import source_of
+from reconciler.workflows.intent import OtherClusters
 from reconciler.workflows.load import chosen_cluster, load_manifests, stop_on
-from reconciler.workflows.references import References, read_references
-from reconciler.workflows.same_cluster import OtherClusters
-from reconciler.workflows.trusted import TrustedTree, read_trusted_files
+from reconciler.workflows.trusted import References, TrustedTree, read_references, read_trusted_files
 
 _NOT_ABOUT_MANIFESTS: Final = frozenset({"empty-desired-state"})
 """Guards that ask what manifests declare, where there are none that the way back comes from."""

@@ -44,7 +44,7 @@ from reconciler.planning import (
 from reconciler.policy import Judgement
 from reconciler.resolution import OverriddenLimit
 from reconciler.text import amount_part, rate_part
-from reconciler.workflows.references import Before
+from reconciler.workflows.trusted import Before
 
 _REMOVE: Final = compose("declare it with {empty}", empty=flag_part("quotas: {}"))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -12,28 +13,36 @@ from reconciler.logs import log_event
 from reconciler.manifest import budget_findings, budgets_of, compute_units, finding, limit_findings
 from reconciler.model import (
     BrokerFacts,
+    Change,
     ClusterSpec,
     CurrentState,
+    DeclaredExpiry,
+    DesiredEntity,
+    DesiredQuota,
     DesiredState,
     Entity,
     Finding,
     LeaderSpread,
     Message,
     Proportional,
+    QuotaKey,
     Quotas,
     RebalancePolicy,
+    ValueExpiry,
     compose,
     flag_part,
     in_order,
     key_part,
+    name_part,
+    same_value,
 )
 from reconciler.planning import keep_leader_parts, keep_parts
 from reconciler.ports import LeaderInspector, QuotaReader
-from reconciler.resolution import is_reserved
-from reconciler.text import amount, count_of, list_some
+from reconciler.resolution import GROUP_CALLBACK, ProportionalTotal, QuotaView, is_reserved, stored_rule
+from reconciler.text import amount, count_of, list_some, live_expiry_text, moment_text
 from reconciler.workflows.connect import read_state
-from reconciler.workflows.expiries import before_expiries
 from reconciler.workflows.load import adjusted, stop_on
+from reconciler.workflows.trusted import Before
 
 if TYPE_CHECKING:
     from reconciler.workflows.intent import Intent
@@ -231,3 +240,143 @@ def proportional_notes(desired: DesiredState, brokers: tuple[int, ...]) -> Itera
         count=count_of(len(brokers), "broker"),
         factor=f"{len(brokers) * unit.most / partitions:.3g}",
     )
+
+
+_GIVING_LEADERS: Final = ((4, 0), (5, 0))
+"""The first release whose brokers give callbacks the leaders in KRaft mode, and the first that no longer does (KIP-1200)."""
+
+
+def uses_leaders(intent: Intent | None, callback: str | None) -> bool:
+    """Whether limits depend on the leaders of partitions. ``callback``: the class that the command line names."""
+    written = intent.spec.brokers.callback if intent is not None else None
+    names = {callback, written.name if written is not None else None}
+    return GROUP_CALLBACK in names or (intent is not None and needs_leaders(intent.desired))
+
+
+def known_leaders(spread: LeaderSpread | None, release: tuple[int, int] | None) -> LeaderSpread | None:
+    """The leaders as brokers of this release give them to a callback. ``release``: ``None`` when it is not known."""
+    if spread is None or not spread.by_topic or not _gives_leaders(release):
+        return None
+    return spread
+
+
+def leader_notes(
+    quotas: Mapping[Entity, Mapping[str, float]], leaders: LeaderSpread | None, release: tuple[int, int] | None
+) -> Iterator[Message]:
+    """One note where the plugin has totals in proportion to leaders: whose leaders count, or why none are known."""
+    if not any(isinstance(stored_rule(entity), ProportionalTotal) for entity in quotas if is_reserved(entity)):
+        return
+    if leaders is not None:
+        yield compose(
+            "Totals in proportion to leaders are judged by the leaders of today on each broker. "
+            "The history does not have the leaders of its own time."
+        )
+        return
+    if not _gives_leaders(release):
+        yield compose(
+            "Totals in proportion to leaders are judged by the stored number on all brokers, which is the largest part: brokers "
+            "of this Kafka version do not give the plugin the leaders."
+        )
+        return
+    yield compose(
+        "Totals in proportion to leaders are judged by the stored number on all brokers, which is the largest part: the leaders "
+        "of partitions are not known. Read the live cluster with {option}.",
+        option=flag_part("--bootstrap-server"),
+    )
+
+
+def _gives_leaders(release: tuple[int, int] | None) -> bool:
+    first, last = _GIVING_LEADERS
+    return release is None or first <= release < last
+
+
+_MOST_NOTES: Final = 10
+
+
+def accepted_fallbacks(changes: Iterable[Change], before: Before | None, current: CurrentState) -> frozenset[tuple[Entity, str]]:
+    """The keys that fall back as the manifests declared before the expiry, where the cluster has exactly the expired value.
+
+    ``before``: the base of a pull request. What follows an expired value is new to the reviewer where the base has another.
+    """
+    fallbacks = [(change.entity, key) for change in changes for key in change.keys if key.is_fallback]
+    if before is None or not fallbacks:
+        return frozenset((entity, key.key) for entity, key in fallbacks)
+    base, _ = compute_units(before.desired, BrokerFacts(brokers=current.brokers, leaders=current.leaders))
+    return frozenset(
+        (entity, key.key) for entity, key in fallbacks if same_value(key.after, _fallback_at(base, entity, QuotaKey(key.key)))
+    )
+
+
+def _fallback_at(base: DesiredState, entity: Entity, key: QuotaKey) -> float | None:
+    """What a state declares to follow an expired value; NaN, which no manifest declares, when it has none that expired."""
+    declared = base.entities.get(entity)
+    if declared is None or (expiry := declared.expiries.get(key)) is None or not expiry.expired:
+        return float("nan")
+    quota = declared.quotas.get(key)
+    return None if quota is None else quota.value
+
+
+def fallback_notes(fallbacks: frozenset[tuple[Entity, str]]) -> Iterator[Message]:
+    """A sentence when guards pass fallbacks."""
+    if fallbacks:
+        yield compose(
+            "{values} back because of the expiry in the manifests. Guards take that as reviewed.",
+            values=count_of(len(fallbacks), "value falls", "values fall"),
+        )
+
+
+def judged_notes(desired: DesiredState) -> Iterator[Message]:
+    """A sentence of a backtest about values that will expire: it judges those of the moment."""
+    count = sum(not expiry.expired for declared in desired.entities.values() for expiry in declared.expiries.values())
+    following = desired.next_expiry()
+    if following is not None:
+        yield compose(
+            "Judged before an expiry: {values}, first on {when}. What follows was not judged. To judge it, declare it without "
+            "{until}.",
+            values=count_of(count, "value expires", "values expire"),
+            when=name_part(moment_text(following)),
+            until=flag_part("until"),
+        )
+
+
+def live_expiries(desired: DesiredState, live: CurrentState | QuotaView) -> dict[tuple[Entity, str], ValueExpiry]:
+    """By entity and key, the expiries of values that apply: of declared ones, and of expired ones that are still there."""
+    brokers = BrokerFacts(brokers=live.brokers, leaders=live.leaders)
+    computed = compute_units(desired, brokers)[0] if desired.with_units else desired
+    return {
+        (entity, key.value): expiry.of_value
+        for entity, declared in computed.entities.items()
+        for key, expiry in declared.expiries.items()
+        if (temporary := _temporary(declared, key, expiry)) is not None
+        and same_value(live.entities.get(entity, {}).get(key.value), temporary)
+    }
+
+
+def _temporary(declared: DesiredEntity, key: QuotaKey, expiry: DeclaredExpiry) -> float | None:
+    """The value that applies for a while only; ``None`` where it could not be computed."""
+    quota = expiry.other if expiry.expired else declared.quotas.get(key)
+    return quota.value if isinstance(quota, DesiredQuota) else None
+
+
+def expiry_notes(expiries: Mapping[tuple[Entity, str], ValueExpiry]) -> Iterator[str]:
+    """A sentence for each of some values that expire, for outputs without a column for it."""
+    for (entity, key), expiry in itertools.islice(expiries.items(), _MOST_NOTES):
+        yield f"{key} of {entity} is temporary: {live_expiry_text(key, expiry)}"
+    if len(expiries) > _MOST_NOTES:
+        yield f"{count_of(len(expiries) - _MOST_NOTES, 'more value is', 'more values are')} temporary"
+
+
+def before_expiries(desired: DesiredState, live: Mapping[Entity, Quotas]) -> DesiredState:
+    """The state with each expired value that the cluster still has: what it was applied as."""
+    entities: dict[Entity, DesiredEntity] = {}
+    for entity, declared in desired.entities.items():
+        kept = {
+            key: expiry.other
+            for key, expiry in declared.expiries.items()
+            if expiry.expired
+            and isinstance(expiry.other, DesiredQuota)
+            and same_value(expiry.other.value, live.get(entity, {}).get(key.value))
+        }
+        if kept:
+            entities[entity] = replace(declared, quotas={**declared.quotas, **kept})
+    return replace(desired, entities={**desired.entities, **entities}) if entities else desired

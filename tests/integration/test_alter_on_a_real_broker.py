@@ -16,11 +16,11 @@ from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
+from reconciler.ports import SystemClock
 from reconciler.render.state_text import state_as_text
 from reconciler.workflows.alter import AlterRequest, AlterTarget, alter_entity, make_alter_request
 from reconciler.workflows.apply import UNASKED, Approval
 from reconciler.workflows.describe import describe_cluster
-from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, pair, user
 from tests.fakes import Silent
 from tests.support import random_filters, raw_quotas

@@ -17,12 +17,11 @@ from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.model.quota import QuotaKey, legal_keys
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.policy.guards import GUARDS
-from reconciler.ports import QuotaCluster
+from reconciler.ports import QuotaCluster, SystemClock
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.plan import make_plan
-from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, declared, desired, ip, pair, user
 from tests.fakes import Silent
 from tests.support import config_command, raw_quotas

@@ -16,11 +16,10 @@ from reconciler.model.cluster import ClusterSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.plan import ApplyResult
 from reconciler.model.quota import INT_MAX, LONG_MAX
-from reconciler.ports import QuotaCluster
+from reconciler.ports import QuotaCluster, SystemClock
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.connect import Access, open_cluster
 from reconciler.workflows.intent import Intent
-from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, declared, desired, ip, pair, user
 from tests.fakes import Silent
 from tests.support import command, raw_quotas

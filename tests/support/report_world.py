@@ -24,7 +24,7 @@ from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, DesiredEntity, DesiredState
-from reconciler.workflows.baselines import GivenBaseline
+from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent
 from tests.builders import NOON, client, cluster_spec, current, declared, ip, pair, user
 from tests.fakes import FakeCluster

@@ -18,7 +18,7 @@ from reconciler.features.service.passes import Passes, PassOutcome, World, Write
 from reconciler.features.service.watch import Watch
 from reconciler.integrations.prometheus_metrics import RunMetrics
 from reconciler.ports import QuotaCluster
-from reconciler.workflows.baselines import GivenBaseline
+from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent, load_intent
 from tests.fakes import FakeClock, FakeCluster
 from tests.support.manifests import cluster as cluster_document

@@ -115,7 +115,8 @@ def _target(args: AlterArguments) -> AlterTarget:
 
 
 def _temporary(args: AlterArguments, request: AlterRequest, target: AlterTarget) -> TemporaryValues | None:
-    from reconciler.workflows import SystemClock, parse_length, temporary_values
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import parse_length, temporary_values
 
     if args.length is None:
         return None
@@ -190,7 +191,13 @@ def _alter(
     approver: writing.Approver,
     before_write: Callable[[], None] = lambda: None,
 ) -> ApplyReport:
-    from reconciler.workflows import Approval, Dialogue, SystemClock, alter_entity, open_cluster
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import (
+        Approval,
+        Dialogue,
+        alter_entity,
+        open_cluster,
+    )
 
     write = args.write
     approval = Approval(accepted=write.accept, expected_digest=write.expect_digest, settings=write.settings())

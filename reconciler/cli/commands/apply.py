@@ -61,7 +61,14 @@ def run(args: ApplyArguments) -> Result:
     """Apply and print the report; the exit code states whether anything was written."""
     from reconciler.cli.progress import PatientProgress
     from reconciler.policy import check_guard_ids
-    from reconciler.workflows import Dialogue, SystemClock, apply_manifests, check_recordable, open_cluster, source_of
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import (
+        Dialogue,
+        apply_manifests,
+        check_recordable,
+        open_cluster,
+        source_of,
+    )
 
     check_guard_ids(args.write.accept)
     args.clusters.check(

@@ -120,7 +120,8 @@ def _extras(args: PlanArguments) -> Extras:
 
 def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, extras: Extras, progress: Progress) -> Plan:
     from reconciler.model import display_name
-    from reconciler.workflows import SystemClock, make_plan, quota_reader
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import make_plan, quota_reader
 
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
     progress.step(f"reading the quotas of {name}")

@@ -60,7 +60,8 @@ def _approval(write: writing.LongWritingOptions) -> Approval:
 
 
 def _revert(undoing: Undoing, access: Access, approval: Approval, approver: writing.Approver) -> ApplyReport:
-    from reconciler.workflows import Dialogue, SystemClock, open_cluster, revert_report
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import Dialogue, open_cluster, revert_report
 
     cluster = open_cluster(undoing.spec, access, trusted=undoing.trusted)
     with writing.given_back(cluster):

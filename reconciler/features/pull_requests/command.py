@@ -161,7 +161,7 @@ def _target(args: CommentArguments) -> CommentTarget:
 
 def _posted(args: CommentArguments) -> PullRequestOutcome:
     from reconciler.features.pull_requests.forges import post_comment
-    from reconciler.workflows import SystemClock
+    from reconciler.ports import SystemClock
 
     target = _target(args)
     content, status = _content(args, target), _status(args)

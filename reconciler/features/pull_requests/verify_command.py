@@ -46,7 +46,7 @@ def run(args: VerifyRefArguments) -> Result:
     from reconciler.features.pull_requests.document import STORED
     from reconciler.features.pull_requests.stored_reference import SNAPSHOT, GitHubRepository, TrustedRuns, verify_reference
     from reconciler.files import write_whole
-    from reconciler.workflows import SystemClock
+    from reconciler.ports import SystemClock
 
     stored = verify_reference(
         args.ref,

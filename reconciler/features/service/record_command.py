@@ -93,7 +93,7 @@ def run(args: RecordArguments) -> Result:
 
     from reconciler.features.prometheus import exporter_targets
     from reconciler.features.service import LogFormat, RecordSettings, run_recorder
-    from reconciler.workflows import SystemClock
+    from reconciler.ports import SystemClock
 
     _check(args)
     settings = RecordSettings(

@@ -86,7 +86,7 @@ def run(args: RunArguments) -> Result:
 
     from reconciler.features.service import LogFormat, Pace, RunSettings, run_service
     from reconciler.model import Severity
-    from reconciler.workflows import SystemClock
+    from reconciler.ports import SystemClock
 
     _check(args)
     service = args.service

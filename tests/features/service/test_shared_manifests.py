@@ -21,7 +21,7 @@ from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.finding import Severity
 from reconciler.workflows.every_cluster import load_every_intent
 from reconciler.workflows.intent import Intent
-from reconciler.workflows.references import References
+from reconciler.workflows.trusted import References
 from tests.builders import NOON, user
 from tests.fakes import FakeClock
 from tests.support.manifests import cluster, quotas

@@ -9,8 +9,8 @@ import pytest
 from reconciler.errors import WrongClusterError
 from reconciler.model.finding import Finding, Severity
 from reconciler.model.state import ClusterIdentity
+from reconciler.workflows.intent import OtherClusters
 from reconciler.workflows.load import chosen_cluster, load_manifests
-from reconciler.workflows.same_cluster import OtherClusters
 from reconciler.workflows.validate import validate_manifests
 from tests.builders import user
 from tests.support.manifests import cluster, quotas, repository

@@ -13,7 +13,7 @@ from reconciler.manifest.stages.units import compute_units
 from reconciler.model import BrokerFacts
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredQuota
-from reconciler.workflows.expiries import judged_notes
+from reconciler.workflows.units import judged_notes
 from tests.builders import user
 from tests.support.manifests import cluster, quotas, repository
 

@@ -11,7 +11,7 @@ from reconciler.features.insight.why.limit_origin import limit_origin
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import ClusterTotal
 from reconciler.workflows.backtest import proposal_of
-from reconciler.workflows.changed_clusters import find_changed_clusters
+from reconciler.workflows.every_cluster import find_changed_clusters
 from reconciler.workflows.git_manifests import manifests_at
 from reconciler.workflows.intent import load_intent
 from tests.builders import current, user

@@ -16,14 +16,12 @@ from reconciler.model.drift import DriftClass
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, DesiredState
-from reconciler.ports import QuotaReader
+from reconciler.ports import QuotaReader, SystemClock
 from reconciler.render.drift_text import drift_view
 from reconciler.render.terminal import plain
-from reconciler.workflows.baselines import GivenBaseline, given_baseline
-from reconciler.workflows.drift import find_drift
+from reconciler.workflows.drift import GivenBaseline, find_drift, given_baseline
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.plan import make_plan
-from reconciler.workflows.system_clock import SystemClock
 from tests.builders import client, cluster_spec, current, declared, desired, user
 from tests.fakes import FakeCluster, Faults
 

@@ -10,7 +10,7 @@ import pytest
 from reconciler.errors import FileAccessError
 from reconciler.model.effect import OTHER, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.workflows.entity_lines import parse_clients, read_clients
+from reconciler.workflows.plan_effects import parse_clients, read_clients
 
 
 def parsed(text: str | bytes) -> list[tuple[Entity, object]]:

@@ -11,7 +11,8 @@ from reconciler.features.sandbox.jars import KAFKA_VERSIONS
 from reconciler.features.sandbox.seeding import nearest_version, seed
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, Change, KeyChange, Plan, Reason
-from reconciler.workflows import Intent, SystemClock
+from reconciler.ports import SystemClock
+from reconciler.workflows import Intent
 from reconciler.workflows.plan import Checker, Extras, make_plan
 from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
 from tests.builders import client, cluster_spec, current, declared, desired, ip, plan, span, user

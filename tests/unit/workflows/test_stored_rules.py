@@ -11,9 +11,9 @@ from reconciler.model.state import DesiredState
 from reconciler.resolution.group_callback import GROUP_CALLBACK
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, ProportionalTotal, reserved_entity
 from reconciler.workflows.backtest import proposal_of, proposal_of_settings
-from reconciler.workflows.cluster_facts import with_facts
+from reconciler.workflows.connect import with_facts
+from reconciler.workflows.describe import stored_rule_notes
 from reconciler.workflows.intent import Intent
-from reconciler.workflows.stored_rules import stored_rule_notes
 from tests.builders import cluster_spec, current, user
 from tests.fakes import FakeCluster
 

@@ -10,8 +10,7 @@ from reconciler.errors import FileAccessError, GitError, ManifestError, Untruste
 from reconciler.model.finding import Span
 from reconciler.workflows.git_manifests import manifests_at, relocate_spans, without_spans
 from reconciler.workflows.git_repository import repository_around
-from reconciler.workflows.references import declared_at
-from reconciler.workflows.trusted import TrustedFiles, trusted_tree
+from reconciler.workflows.trusted import TrustedFiles, declared_at, trusted_tree
 from tests.builders import declared, user
 from tests.support.git_repository import GitRepository
 from tests.support.manifests import cluster, quotas

@@ -61,7 +61,8 @@ def _read(args: ReportArguments) -> Overview:
     from reconciler.cli.progress import PatientProgress
     from reconciler.features.insight.report.reading import ReportRequest, load_report_intents, make_report
     from reconciler.features.insight.runs import read_runs
-    from reconciler.workflows import SystemClock, read_trusted_files
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import read_trusted_files
 
     asked = ReportRequest(
         paths=args.paths,
