@@ -27,17 +27,6 @@ class CommandGroup(StrEnum):
     REFERENCE = "Reference"
 
 
-class CommandExamples(NamedTuple):
-    """What the help of a command ends with. ``page`` lies in the folder of the documentation.
-
-    No dataclass: a help would load ``dataclasses`` for this alone, an eighth of its time.
-    """
-
-    page: str
-    lines: tuple[tuple[str, str], ...]
-    """What an example does, and its arguments."""
-
-
 class Command(NamedTuple):
     """A command: its line in ``--help``, and where its work is. ``tool schema`` is the action ``schema`` of ``tool``."""
 
@@ -49,6 +38,12 @@ class Command(NamedTuple):
 
     The type of its argument is a dataclass of options (``reconciler.cli.declaration``), and it returns a ``Result``.
     """
+
+    page: str = ""
+    """Of the documentation, where its help leads to."""
+
+    examples: tuple[tuple[str, str], ...] = ()
+    """At the end of its help: what an example does, and its arguments."""
 
     description: str = ""
     """What its own help begins with, where that is more than the summary."""

@@ -116,10 +116,8 @@ def ci_reads(environ: Mapping[str, str]) -> bool:
 
 def _run(arguments: list[str], sinks: Sequence[Sink]) -> int:
     command = command_of(arguments)
-    if command is None and _OF_OTHER_TOOLS & set(arguments):
-        from reconciler.cli.kip_lines import right_command
-
-        build_parser(None).error(right_command(arguments))
+    if command is None and (operation := _OF_OTHER_TOOLS & set(arguments)):
+        build_parser(None).error(f"{min(operation)} is an operation of other quota tools. Write describe, resolve or alter")
     try:
         args = build_parser(command).parse_args(arguments)
     except errors.UsageError as error:

@@ -6,21 +6,26 @@ The help shows the usage in one line, the arguments in sections, examples that c
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO
 
 from reconciler.cli import exit_codes
 from reconciler.cli.declaration import COMMON, SECTIONS
-from reconciler.cli.terminal import WITHOUT_SIZE, columns
 
 PROGRAM: Final = "kafka-quotas"
 DOCUMENTATION: Final = "docs/"
 """Where the pages of the documentation lie, below the root of the repository."""
 
+_EXAMPLES: Final = (
+    ("Try everything on a local Kafka", "sandbox demo"),
+    ("Show the changes that apply would make", "plan quotas --cluster prod"),
+)
 _WIDEST: Final = 100
 _NARROWEST: Final = 30
 _ROOMY: Final = 58
@@ -234,18 +239,17 @@ def _commands(title: str, commands: Mapping[str, str], width: int) -> str:
 
 
 def _closing(parser: Parser, width: int) -> Iterator[str]:
-    from reconciler.cli.examples import examples
+    from reconciler.cli.registry import find_command
 
-    known = examples().get(parser.prog.removeprefix(PROGRAM).strip())
-    if known is None:
-        return
-    shown = [_filled(f"{what}:", width, "  ") + _command(f"{PROGRAM} {line}", width) for what, line in known.lines]
+    command = find_command(parser.prog.removeprefix(PROGRAM).strip())
+    page, examples = (command.page, command.examples) if command is not None else ("index.md", _EXAMPLES)
+    shown = [_filled(f"{what}:", width, "  ") + _command(f"{PROGRAM} {line}", width) for what, line in examples]
     yield "Examples:\n" + "".join(shown)
     if not parser.listed:
         yield _filled(f"{PROGRAM} --help shows the options of every command: --color, --quiet, --verbose, --log-format.", width)
     else:
         yield _filled(f"{PROGRAM} COMMAND --help shows the options and examples of a command.", width)
-    yield _filled(f"Documentation: {DOCUMENTATION}{known.page}", width)
+    yield _filled(f"Documentation: {DOCUMENTATION}{page}", width)
 
 
 def _command(text: str, width: int) -> str:
@@ -269,3 +273,19 @@ def _filled(text: str, width: int, indent: str = "", hanging: str | None = None)
         break_long_words=False,
     )
     return "".join(f"{row}\n" for row in rows).replace(_NO_BREAK, " ")
+
+
+WITHOUT_SIZE: Final = 80
+"""Columns of a terminal that does not report how wide it is."""
+
+
+def columns(stream: TextIO) -> int | None:
+    """``COLUMNS`` where it is set, else the columns of the terminal that ``stream`` is; ``None`` when it is none."""
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isascii() and wanted.isdigit() and int(wanted[:6]):
+        return int(wanted[:6])
+    if not stream.isatty():
+        return None
+    with contextlib.suppress(AttributeError, ValueError, OSError):
+        return os.get_terminal_size(stream.fileno()).columns or WITHOUT_SIZE
+    return WITHOUT_SIZE

@@ -14,12 +14,25 @@ CORE: Final = (
         group=CommandGroup.START,
         summary="Write a live cluster's quotas as manifests or a snapshot",
         module="reconciler.cli.commands.export",
+        page="operators.md",
+        examples=(
+            (
+                "Write all quotas of a cluster as manifests",
+                "export --bootstrap-server b1:9092 --command-config client.properties --folder quotas",
+            ),
+            ("Keep a snapshot for plan --current and backtest --current", "export quotas --cluster prod --snapshot prod.json"),
+        ),
     ),
     Command(
         name="validate",
         group=CommandGroup.CHECK,
         summary="Check manifests without a cluster",
         module="reconciler.cli.commands.validate",
+        page="authors.md",
+        examples=(
+            ("Check all manifests below a folder", "validate quotas"),
+            ("Fail on warnings, and keep a JUnit file for CI", "validate quotas --fail-on warning --out junit=junit.xml"),
+        ),
         is_short=True,
     ),
     Command(
@@ -27,6 +40,14 @@ CORE: Final = (
         group=CommandGroup.CHECK,
         summary="Show the changes that apply would make",
         module="reconciler.cli.commands.plan",
+        page="reviewers.md",
+        examples=(
+            ("Compare the manifests with the live cluster", "plan quotas --cluster prod"),
+            (
+                "Compare with a snapshot, and save the plan and a comment",
+                "plan quotas --current prod.json --out json=plan.json --out markdown=plan.md",
+            ),
+        ),
         is_short=True,
     ),
     Command(
@@ -34,18 +55,39 @@ CORE: Final = (
         group=CommandGroup.CHECK,
         summary="Replay recorded traffic against current and proposed quotas",
         module="reconciler.cli.commands.backtest",
+        page="backtest.md",
+        examples=(
+            ("Replay the request logs of one broker", "backtest quotas --traffic 1=/logs/broker-1 --current prod.json"),
+            (
+                "Write a page with plots from per-second totals",
+                "backtest quotas --traffic history --current prod.json --out html=backtest.html",
+            ),
+        ),
     ),
     Command(
         name="compact",
         group=CommandGroup.CHECK,
         summary="Sum up recorded traffic by client and second",
         module="reconciler.cli.commands.compact",
+        page="request-log.md",
+        examples=(
+            ("Sum up the logs of two brokers", "compact --traffic 1=/logs/broker-1 --traffic 2=/logs/broker-2 --folder history"),
+            ("Sum up on a Spark cluster", "compact --traffic /logs --folder history --master spark://host:7077"),
+        ),
     ),
     Command(
         name="apply",
         group=CommandGroup.CHANGE,
         summary="Change a cluster's quotas to match the manifests, and verify",
         module="reconciler.cli.commands.apply",
+        page="apply.md",
+        examples=(
+            ("Show the plan, ask, write and verify", "apply quotas --cluster prod"),
+            (
+                "Apply exactly the plan that was reviewed, and keep a report for revert",
+                "apply quotas --plan plan.json --auto-approve --report report.json",
+            ),
+        ),
         needs_reader=True,
         is_short=True,
     ),
@@ -54,6 +96,11 @@ CORE: Final = (
         group=CommandGroup.CHANGE,
         summary="Restore the quotas from before a run, and verify",
         module="reconciler.cli.commands.revert",
+        page="apply.md",
+        examples=(
+            ("Restore the quotas from before a run", "revert report.json quotas"),
+            ("Let the cluster validate that, and write nothing", "revert report.json quotas --validate-only"),
+        ),
         needs_reader=True,
         is_short=True,
     ),
@@ -62,6 +109,11 @@ CORE: Final = (
         group=CommandGroup.CHANGE,
         summary="Change the quotas of one entity by hand, and verify",
         module="reconciler.cli.commands.alter",
+        page="describe-and-alter.md",
+        examples=(
+            ("Set one quota of a user", "alter quotas --name user=alice --add producer_byte_rate=10MiB"),
+            ("Raise it for two hours", "alter quotas --name user=alice --add producer_byte_rate=50MiB --for 2h"),
+        ),
         needs_reader=True,
         is_short=True,
     ),
@@ -70,6 +122,11 @@ CORE: Final = (
         group=CommandGroup.INSPECT,
         summary="Print quotas as a cluster has them",
         module="reconciler.cli.commands.describe",
+        page="describe-and-alter.md",
+        examples=(
+            ("Print every quota of a cluster", "describe --bootstrap-server b1:9092"),
+            ("Print the quotas of users that begin with 'etl-' as CSV", "describe quotas --prefix user=etl- --format csv"),
+        ),
         is_short=True,
     ),
     Command(
@@ -77,6 +134,14 @@ CORE: Final = (
         group=CommandGroup.INSPECT,
         summary="Show which limits apply to a client, and why",
         module="reconciler.cli.commands.resolve",
+        page="resolve.md",
+        examples=(
+            (
+                "Show the limits of a client, and draw the precedence levels",
+                "resolve quotas --name user=alice --name client-id=app --explain",
+            ),
+            ("Show which clients get other limits by a change", "resolve quotas --all --diff planned"),
+        ),
         is_short=True,
     ),
     Command(
@@ -84,46 +149,96 @@ CORE: Final = (
         group=CommandGroup.INSPECT,
         summary="Compare a cluster with the manifests and the last apply",
         module="reconciler.cli.commands.drift",
+        page="at-night.md",
+        examples=(
+            ("Compare a cluster with the manifests and the last apply", "drift quotas --cluster prod --baseline baseline.json"),
+            ("Exit 2 on differences, for a scheduled job", "drift quotas --all-clusters --detailed-exitcode --format json"),
+        ),
         is_short=True,
     ),
     Command(
         name="explain",
         group=CommandGroup.REFERENCE,
         summary="Explain a finding, a guard or a class of drift",
-        module="reconciler.cli.commands.explain",
+        module="reconciler.cli.commands.tool:explain",
+        page="guards.md",
+        examples=(
+            ("Explain the guard against removals", "explain prune"),
+            ("List everything that has an id", "explain"),
+        ),
     ),
-    Command(name="tool", group=CommandGroup.REFERENCE, summary="Run one of the small tools: schemas, saved plans, pipelines"),
+    Command(
+        name="tool",
+        group=CommandGroup.REFERENCE,
+        summary="Run one of the small tools: schemas, saved plans, pipelines",
+        page="authors.md",
+        examples=(
+            ("Print the schema of manifests, for an editor", "tool schema ClientQuotas"),
+            ("Print a saved plan as text", "tool render plan.json"),
+        ),
+    ),
     Command(
         name="tool schema",
         group=CommandGroup.REFERENCE,
         summary="Print the JSON Schema of a document",
-        module="reconciler.cli.commands.schema",
+        module="reconciler.cli.commands.tool:print_schema",
+        page="authors.md",
+        examples=(
+            ("Print the schema of manifests, for an editor", "tool schema ClientQuotas"),
+            ("Print the schema of a saved plan", "tool schema plan"),
+        ),
     ),
     Command(
         name="tool render",
         group=CommandGroup.REFERENCE,
         summary="Print a saved plan in another format",
-        module="reconciler.cli.commands.render",
+        module="reconciler.cli.commands.tool:render",
+        page="ci.md",
+        examples=(
+            ("Print a saved plan as text", "tool render plan.json"),
+            ("Write it as a page and for code scanning", "tool render plan.json --out html=plan.html --out sarif=plan.sarif"),
+        ),
     ),
     Command(
         name="tool clusters",
         group=CommandGroup.REFERENCE,
         summary="List clusters, and which of them a change affects",
-        module="reconciler.cli.commands.clusters",
+        module="reconciler.cli.commands.tool:list_clusters",
+        page="ci.md",
+        examples=(
+            ("List the clusters that a branch changes", "tool clusters quotas --changed-since origin/main"),
+            (
+                "Write them as the matrix of a workflow",
+                "tool clusters quotas --changed-since origin/main --out outputs=matrix.txt",
+            ),
+        ),
     ),
     Command(
         name="tool check-traffic",
         group=CommandGroup.REFERENCE,
         summary="Check rows of a producer of recorded traffic",
-        description="Check rows of a producer against the canonical traffic schema: columns, types, times and names. "
-        "Exit 1 on a failure.",
         module="reconciler.cli.commands.check_traffic",
+        page="notebooks.md",
+        examples=(
+            ("Check a folder of Parquet files", "tool check-traffic --traffic lake/traffic"),
+            (
+                "Check other columns, and fail on warnings",
+                "tool check-traffic --traffic out.csv --mapping mapping.yaml --fail-on warning",
+            ),
+        ),
+        description="Check rows of a producer against the canonical traffic schema: columns, types, times and names. Exit 1 "
+        "on a failure.",
     ),
     Command(
         name="tool completion",
         group=CommandGroup.REFERENCE,
         summary="Print the completion script for a shell",
-        module="reconciler.cli.commands.completion",
+        module="reconciler.cli.commands.tool:print_completion",
+        page="install.md",
+        examples=(
+            ("bash: evaluate this output in ~/.bashrc", "tool completion bash"),
+            ("fish: save this output as ~/.config/fish/completions/kafka-quotas.fish", "tool completion fish"),
+        ),
     ),
 )
 OF_CORE: Final = {command.name: command for command in CORE}

@@ -6,22 +6,27 @@ import contextlib
 import dataclasses
 import math
 import os
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final
 
-from reconciler.cli import output
+from reconciler.cli import exit_codes, notifying, output
 from reconciler.cli.declaration import option
-from reconciler.cli.interrupts import INTERRUPTS
 from reconciler.cli.option_groups import ACCEPT
-from reconciler.errors import NotConfirmedError, UsageError
+from reconciler.cli.results import Result, show
+from reconciler.errors import FileAccessError, ManifestError, NotConfirmedError, OutputError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
     from reconciler.apply import ApplySettings, StepDown
-    from reconciler.cli.progress import PatientProgress
-    from reconciler.model import Plan
+    from reconciler.cli.output import PatientProgress
+    from reconciler.model import ApplyReport, ClusterSpec, ManifestCommit, Plan
     from reconciler.ports import QuotaCluster
+    from reconciler.workflows import Access, AuditFile, TrustedTree
 
 _LONGEST_WAIT: Final = 86_400.0
 DEADLINE: Final = option(
@@ -168,3 +173,229 @@ def given_back(cluster: QuotaCluster) -> Iterator[None]:
         raise
     with contextlib.suppress(Exception):  # whatever breaks, there is nothing to give back any more
         cluster.close()
+
+
+_NUMBERS: Final = tuple(
+    number
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if (number := getattr(signal, name, None)) is not None  # not on Windows
+)
+
+
+class Interrupts:
+    """The signals to this process. Handlers are set in the main thread only; a signal that is ignored stays ignored."""
+
+    def __init__(self) -> None:
+        self._holds = 0
+        self._noted = False
+        self._breaks = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def hold(self) -> None:
+        """Note signals from now on, until the process ends."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._holds += 1
+        if self._holds > 1:
+            return
+        for number in _NUMBERS:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Note signals inside."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self._release()
+
+    def stop_wanted(self) -> bool:
+        """True once a signal was noted."""
+        return self._noted
+
+    @contextlib.contextmanager
+    def breakable(self) -> Iterator[None]:
+        """Let the first signal, and one that was noted before, raise ``KeyboardInterrupt`` inside. For the main thread."""
+        self._breaks = True
+        try:
+            if self._noted:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._breaks = False
+
+    def _release(self) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return
+        self._holds -= 1
+        if self._holds == 0:
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+            self._before.clear()
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self._noted = True
+        if self._breaks:
+            self._breaks = False
+            raise KeyboardInterrupt
+
+
+INTERRUPTS: Final = Interrupts()
+"""Those of this process, which has one handler for each signal."""
+
+
+class Audit:
+    """The audit file, if one is wanted, the cluster of the run, as far as that is known, and its notifications."""
+
+    def __init__(self, write: WritingOptions, file: AuditFile | None, command: str) -> None:
+        self._write = write
+        self._command = command
+        self._file = file
+        self.spec: ClusterSpec | None = None
+
+    def about(
+        self, spec: ClusterSpec, access: Access, *, source: Callable[[], ManifestCommit], trusted: TrustedTree | None
+    ) -> None:
+        """What is known before the cluster is asked."""
+        self.spec = spec
+        if self._file is None:
+            return
+        from reconciler.workflows import principal
+
+        who = None
+        # Settings that cannot be used are an error of connecting, and told there.
+        with contextlib.suppress(ReconcilerError):
+            who = principal(spec, access, trusted=trusted)
+        self._file.about(spec, source=source(), principal=who)
+
+    def ended(self, report: ApplyReport) -> None:
+        """Add the line. Raises ``FileAccessError``."""
+        if self._file is not None:
+            self._file.ended(report)
+
+    def notify(self, report: ApplyReport) -> None:
+        """Send the notifications of the Cluster manifest."""
+        notifying.notify_of_report(self.spec, report, command=self._command)
+
+    def notify_failure(self, error: BaseException) -> None:
+        """Send those about a run that an error ended."""
+        if not self._write.validate_only:
+            notifying.notify_of_error(self.spec, error, command=self._command)
+
+    def broke_off(self, error: BaseException) -> None:
+        """Add the line of a run that an error ended before anything was written."""
+        if self._file is None:
+            return
+        try:
+            self._file.broke_off(error)
+        except FileAccessError as broken:
+            output.tell(str(broken))
+
+
+@contextlib.contextmanager
+def audited(write: WritingOptions, command: str, form: str = "text") -> Iterator[Audit]:
+    """Audit what happens inside, also when an error ends it, and with JSON as ``form`` print the document of that, too.
+
+    A way of calling that cannot work is not a run. Raises ``FileAccessError`` at once, before anything else is done, when no line
+    could be added to the audit file.
+    """
+    audit = Audit(write, None, command)
+    try:
+        audit = _opened(write, command)
+        yield audit
+    except UsageError:
+        raise
+    except BaseException as error:
+        with INTERRUPTS.held():
+            audit.broke_off(error)
+            if form == "json":
+                _print_failure(error, audit.spec, validate_only=write.validate_only)
+            audit.notify_failure(error)
+        raise
+
+
+def _opened(write: WritingOptions, command: str) -> Audit:
+    if write.audit is None:
+        return Audit(write, None, command)
+    from reconciler.ports import SystemClock
+    from reconciler.workflows import AuditFile
+
+    file = AuditFile(Path(write.audit), command=command, validate_only=write.validate_only, clock=SystemClock())
+    return Audit(write, file, command)
+
+
+def _print_failure(error: BaseException, spec: ClusterSpec | None, *, validate_only: bool) -> None:
+    """Stdout has one document however a run ends; that of bad manifests are their findings."""
+    if isinstance(error, ManifestError | OutputError):
+        return
+    from reconciler.documents import APPLY_SUMMARY, failed_apply
+    from reconciler.model import ClusterIdentity
+
+    cluster = ClusterIdentity(name=spec.name, id=spec.cluster_id) if spec else ClusterIdentity()
+    document = APPLY_SUMMARY.write(failed_apply(error, cluster=cluster, validate_only=validate_only))
+    # The error itself is what matters, and is told on stderr whether or not this can be printed.
+    with contextlib.suppress(OutputError):
+        show(Result(document=lambda: document), "json")
+
+
+def finish(
+    write: WritingOptions, report: ApplyReport, audit: Audit, form: str, *, also: Callable[[], None] | None = None
+) -> Result:
+    """Audit, print and write the report; each is tried, whatever becomes of the others. Returns the exit code alone.
+
+    A signal ends none of these: it would cost the only list of what was written.
+    """
+    with INTERRUPTS.held():
+        return Result(exit=_finish(write, report, audit, form, also))
+
+
+def _finish(write: WritingOptions, report: ApplyReport, audit: Audit, form: str, also: Callable[[], None] | None) -> int:
+    from reconciler.documents import APPLY_REPORT
+    from reconciler.files import write_whole
+    from reconciler.model import ApplyResult
+    from reconciler.render import apply_report_lines
+
+    code = {
+        ApplyResult.DONE: exit_codes.DONE,
+        ApplyResult.NOTHING_TO_DO: exit_codes.DONE,
+        ApplyResult.FAILED: exit_codes.NOT_DONE,
+        ApplyResult.REFUSED: exit_codes.REFUSED,
+        ApplyResult.PARTIAL: exit_codes.PARTIAL,
+    }[report.result]
+    if report.withheld and code == exit_codes.DONE:
+        code = exit_codes.REFUSED
+    result = Result(view=lambda: apply_report_lines(report), document=lambda: APPLY_REPORT.write(report))
+
+    def to_file() -> None:
+        if write.report:
+            write_whole(Path(write.report), [APPLY_REPORT.text(report)])
+
+    def to_stdout() -> None:
+        show(result, form)
+
+    for leave in (lambda: audit.ended(report), to_file, to_stdout, also, lambda: audit.notify(report)):
+        failed = _left(leave, report)
+        code = code or failed
+    if report.message and form == "json":
+        output.tell(report.message)
+    return code
+
+
+def _left(leave: Callable[[], None] | None, report: ApplyReport) -> int:
+    """Leave one trace of the run; the exit code if that fails, which never states that less was written than was."""
+    failed = exit_codes.PARTIAL if report.wrote else exit_codes.NOT_DONE
+    try:
+        if leave is not None:
+            leave()
+    except (OutputError, FileAccessError) as error:
+        output.tell(str(error))
+        return failed
+    except Exception as error:
+        if not report.wrote:
+            raise
+        output.tell(f"internal error: {type(error).__name__}: {error}. Please report it")
+        return failed
+    return exit_codes.DONE

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
+from reconciler.cli.results import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support.command import environment, warm_process
 from tests.support.manifests import cluster, quotas

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.commands.completion import SHELLS
+from reconciler.cli.commands.tool import SHELLS
 from reconciler.cli.registry import commands
 from reconciler.policy import GUARDS
 from reconciler.workflows.resolve import WORDS

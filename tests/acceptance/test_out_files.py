@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.cli.renderings import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
+from reconciler.cli.results import DRIFT_FORMATS, PLAN_FORMATS, VALIDATE_FORMATS
 from reconciler.formats.schema_check import load_schema
 from tests.builders import user
 from tests.support.command import Done, invoke

@@ -47,7 +47,7 @@ def run(folder: Path, *arguments: str) -> Done:
 
 
 def test_a_plan_names_the_class_in_every_format(folder: Path) -> None:
-    from reconciler.cli.renderings import PLAN_FORMATS
+    from reconciler.cli.results import PLAN_FORMATS
 
     for name in PLAN_FORMATS:
         done = run(folder, "plan", "--format", name)

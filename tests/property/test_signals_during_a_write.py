@@ -19,12 +19,11 @@ from hypothesis import strategies as st
 import reconciler
 from reconciler.apply.stepping import StepDown
 from reconciler.apply.writing import ChunkLimits
-from reconciler.cli import exit_codes, run_outputs, writing
+from reconciler.cli import exit_codes, writing
 from reconciler.cli.declaration import read
-from reconciler.cli.interrupts import INTERRUPTS
 from reconciler.cli.main import build_parser
-from reconciler.cli.output import console
-from reconciler.cli.progress import PatientProgress
+from reconciler.cli.output import PatientProgress, console
+from reconciler.cli.writing import INTERRUPTS
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from reconciler.workflows.apply import Approval, Dialogue, write
 from tests.builders import plan, user
@@ -79,7 +78,7 @@ def command(folder: Path, cluster: FakeCluster, *, step_down: StepDown | None) -
     try:
         with (
             console(color="auto", quiet=True),
-            run_outputs.audited(options, "apply", "json") as audit,
+            writing.audited(options, "apply", "json") as audit,
             writing.given_back(cluster),
         ):
             report = write(
@@ -90,7 +89,7 @@ def command(folder: Path, cluster: FakeCluster, *, step_down: StepDown | None) -
                 clock=FakeClock(),
                 progress=Silent(),
             )
-        left = run_outputs.finish(options, report, audit, "json")
+        left = writing.finish(options, report, audit, "json")
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     assert isinstance(left.exit, int)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.cli.declaration import COMMON, SECTIONS
-from reconciler.cli.examples import examples
 from reconciler.cli.main import build_parser
 from reconciler.cli.parser import Parser, usage_text
-from reconciler.cli.registry import command_groups, commands
+from reconciler.cli.registry import command_groups, commands, find_command
+from reconciler.hooks import Command
 
 _DOCS: Final = Path(__file__).parents[2] / "docs"
 
@@ -71,13 +71,13 @@ def _page(name: str, parser: Parser) -> str:
         parts += [f"## {name} {one}\n", f"{_escaped(sub.description or '')}\n", *_body(sub, f"{name} {one}", level=3)]
     if not nested:
         parts += _body(parser, name, level=2)
-    page = examples()[name].page
+    page = _command(name).page
     return "\n".join((*parts, f"[{_title(page)}](../../{page}) · [All commands and exit codes](../commands.md)\n"))
 
 
 def _body(parser: Parser, name: str, *, level: int) -> Iterator[str]:
     yield f"```text\n{usage_text(parser, 100).removeprefix('usage: ')}```\n"
-    lines = "\n\n".join(f"# {what}\nkafka-quotas {line}" for what, line in examples()[name].lines)
+    lines = "\n\n".join(f"# {what}\nkafka-quotas {line}" for what, line in _command(name).examples)
     yield f"```sh\n{lines}\n```\n"
     for group, actions in sorted(parser.sections(), key=lambda one: SECTIONS.index(one[0].title or "")):
         entries = [_entry(parser, one) for one in actions if one.help != argparse.SUPPRESS]
@@ -86,6 +86,12 @@ def _body(parser: Parser, name: str, *, level: int) -> Iterator[str]:
             if group.description:
                 yield f"{_escaped(group.description)}\n"
             yield from entries
+
+
+def _command(name: str) -> Command:
+    command = find_command(name)
+    assert command is not None  # a name of the registry
+    return command
 
 
 def _title(page: str) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from reconciler.cli import entity_options, option_groups, output, run_outputs, writing
+from reconciler.cli import entity_options, option_groups, output, writing
 from reconciler.cli.declaration import group, option
-from reconciler.cli.exposing import Exposing
 from reconciler.cli.results import Result
 from reconciler.errors import UsageError
 from reconciler.text import shown
 
 if TYPE_CHECKING:
+    from reconciler.cli.option_groups import ConnectionOptions
     from reconciler.model import ApplyReport, Plan
     from reconciler.ports import QuotaCluster
     from reconciler.workflows import AlterRequest, AlterTarget, TemporaryValues
@@ -57,7 +58,7 @@ class AlterArguments:
 
 def run(args: AlterArguments) -> Result:
     """Plan the one change, write it, print its report; the exit code states whether anything was written."""
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.model import ApplyResult
     from reconciler.policy import check_guard_ids
 
@@ -67,7 +68,7 @@ def run(args: AlterArguments) -> Result:
     if args.keys:
         raise UsageError("--keys needs --expose-clients")
     access = args.connection.access()
-    with run_outputs.audited(args.write, "alter", args.format) as audit, PatientProgress() as progress:
+    with writing.audited(args.write, "alter", args.format) as audit, PatientProgress() as progress:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         request = _request(args)
         for warning in _warnings(args, request):
@@ -83,12 +84,12 @@ def run(args: AlterArguments) -> Result:
             report = _alter(args, lambda *_: request, plain, approver, lambda: _write(args, temporary, approver))
             if report.result is ApplyResult.NOTHING_TO_DO:
                 _write(args, temporary, approver)
-    return run_outputs.finish(args.write, report, audit, args.format)
+    return writing.finish(args.write, report, audit, args.format)
 
 
 def _expose(args: AlterArguments) -> Result:
     """The same for the quota that makes every client visible, which depends on those of the cluster."""
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.model import ApplyResult
 
     entity = args.entity
@@ -97,12 +98,12 @@ def _expose(args: AlterArguments) -> Result:
             "--expose-clients chooses the entity and its values: without options of Entity, --add, --delete and --for"
         )
     chosen = Exposing(args.keys)
-    with run_outputs.audited(args.write, "alter", args.format) as audit, PatientProgress() as progress:
+    with writing.audited(args.write, "alter", args.format) as audit, PatientProgress() as progress:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         target = _target(args)
         audit.about(target.spec, args.connection.access(), source=lambda: target.source, trusted=target.trusted)
         report = _alter(args, chosen.request, target, approver)
-    result = run_outputs.finish(args.write, report, audit, args.format)
+    result = writing.finish(args.write, report, audit, args.format)
     if args.write.validate_only or report.result not in (ApplyResult.DONE, ApplyResult.PARTIAL):
         return result
     return replace(result, notes=chosen.undo_notes(args.paths, args.connection))
@@ -230,3 +231,44 @@ def _preview(write: writing.WritingOptions, plan: Plan, approver: writing.Approv
         with approver.progress.silent():
             for note in plan.notes:
                 output.tell(f"note: {note}")
+
+
+class Exposing:
+    """One run with ``--expose-clients``."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        """Raise ``UsageError`` for ``keys``, those of ``--keys`` as typed, that make no client visible."""
+        from reconciler.workflows import EXPOSED_KEYS, require_exposable
+
+        self._keys = tuple(dict.fromkeys(key for text in keys for key in text.split(","))) or EXPOSED_KEYS
+        self._added: tuple[str, ...] = ()
+        require_exposable(self._keys)
+
+    def request(self, cluster: QuotaCluster, target: AlterTarget) -> AlterRequest:
+        """Choose what to set, and print on stderr which keys are not set, and why."""
+        from reconciler.workflows import exposing_request, exposure_notes
+
+        request, exposure = exposing_request(cluster, self._keys, target)
+        for note in exposure_notes(exposure):
+            output.tell(f"note: {note}")
+        self._added = tuple(exposure.add)
+        return request
+
+    def undo_notes(self, paths: Sequence[str], connection: ConnectionOptions) -> Sequence[str]:
+        """The command that takes the values back, and why one must not forget them."""
+        if not self._added:
+            return ()
+        keys = ",".join(self._added)
+        options = {
+            "--cluster": connection.cluster,
+            "--bootstrap-server": connection.bootstrap_server,
+            "--zookeeper": connection.zookeeper,
+            "--command-config": connection.command_config,
+        }
+        given = [part for name, value in options.items() if value is not None for part in (name, value)]
+        undo = ("--accept", "default-entity", "--defaults", "user,client-id", "--delete", keys)
+        warning = (
+            f"note: while user=<default> client-id=<default> has {keys}, these keys limit no client when you set them on a "
+            "client-id or on the default user. Undo this first:"
+        )
+        return warning, shlex.join(["kafka-quotas", "alter", *paths, *given, *undo])

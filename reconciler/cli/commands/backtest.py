@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import argument, group, option
-from reconciler.cli.entity_options import default_in_text_warnings
-from reconciler.cli.quota_settings import SETTINGS, parse_settings
+from reconciler.cli.entity_options import SETTINGS, default_in_text_warnings, parse_settings
 from reconciler.cli.results import OutFile, Result
 from reconciler.cli.traffic_groups import (
     UNTIL,
@@ -235,7 +234,7 @@ def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Resu
 
 def _page_of_backtest(report: BacktestReport, form: str) -> str:
     """All details; in HTML with plots."""
-    from reconciler.cli.renderings import page
+    from reconciler.cli.results import page
     from reconciler.render import backtest_view
 
     return page(backtest_view(report, details=True, page=form == "html"), form, report.commit.commit)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, notifying, option_groups
-from reconciler.cli.baseline_option import BaselineSource, baseline_option
 from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters, Wanted, result_for
-from reconciler.cli.renderings import DRIFT_FORMATS
-from reconciler.cli.results import OutFile, Result
+from reconciler.cli.option_groups import BaselineSource, baseline_option
+from reconciler.cli.results import DRIFT_FORMATS, OutFile, Result
 from reconciler.errors import ReconcilerError, UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class DriftArguments:
 
 def run(args: DriftArguments) -> Result:
     """Compare; exit 2 for differences with ``--detailed-exitcode``, and 1 for errors in the manifests of isolated owners."""
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.workflows import References, with_lint
 
     args.clusters.check(current=args.current)

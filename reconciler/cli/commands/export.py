@@ -42,7 +42,7 @@ class ExportArguments:
 
 def run(args: ExportArguments) -> Result:
     """Read the cluster, and write the files."""
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.resolution import callback_notes
     from reconciler.workflows import (

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, option_groups
-from reconciler.cli.baseline_option import BaselineSource, baseline_option
 from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters, Wanted, changed_since, result_for
-from reconciler.cli.renderings import PLAN_FORMATS, result_of_plan
-from reconciler.cli.results import OutFile, Result
+from reconciler.cli.option_groups import BaselineSource, baseline_option
+from reconciler.cli.results import PLAN_FORMATS, OutFile, Result, result_of_plan
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class PlanArguments:
 
 def run(args: PlanArguments) -> Result:
     """Plan; exit 2 for changes with ``--detailed-exitcode``, and 1 for findings that stop it."""
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import References
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.cli import option_groups, output, run_outputs, writing
+from reconciler.cli import option_groups, output, writing
 from reconciler.cli.declaration import argument, group
 from reconciler.cli.results import Result
 
@@ -29,13 +29,13 @@ class RevertArguments:
 
 def run(args: RevertArguments) -> Result:
     """Plan the way back, write it, print its report; the exit code states whether anything was written."""
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.policy import check_guard_ids
     from reconciler.workflows import load_undoing
 
     check_guard_ids(args.write.accept)
     access = args.connection.access()
-    with run_outputs.audited(args.write, "revert", args.format) as audit, PatientProgress() as progress:
+    with writing.audited(args.write, "revert", args.format) as audit, PatientProgress() as progress:
         approver = writing.Approver(write=args.write, as_json=args.format == "json", progress=progress)
         approval = _approval(args.write)
         undoing = load_undoing(
@@ -48,7 +48,7 @@ def run(args: RevertArguments) -> Result:
         audit.about(undoing.spec, access, source=lambda: undoing.source, trusted=undoing.trusted)
         progress.step("connecting to the cluster")
         report = _revert(undoing, access, approval, approver)
-    return run_outputs.finish(args.write, report, audit, args.format)
+    return writing.finish(args.write, report, audit, args.format)
 
 
 def _approval(write: writing.LongWritingOptions) -> Approval:

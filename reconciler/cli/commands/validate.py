@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from reconciler.cli import exit_codes, option_groups, output
 from reconciler.cli.declaration import option
 from reconciler.cli.every_cluster import check_formats, combined
-from reconciler.cli.renderings import VALIDATE_FORMATS
-from reconciler.cli.results import OutFile, Result, lines_of
+from reconciler.cli.results import VALIDATE_FORMATS, OutFile, Result, lines_of
 from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class ValidateArguments:
 
 def run(args: ValidateArguments) -> Result:
     """Check; exit 1 when a finding is at or above ``--fail-on``."""
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.model import Severity
     from reconciler.workflows import stop_on, validate_every, validate_manifests
 

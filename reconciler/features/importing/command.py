@@ -40,7 +40,7 @@ class ImportArguments:
 
 def run(args: ImportArguments) -> Result:
     """Convert; exit 1 when nothing was written."""
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.documents import FINDINGS, FindingList
     from reconciler.features.importing.conversion import import_files
 

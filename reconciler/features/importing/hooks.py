@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.hooks import Command, CommandExamples, CommandGroup
+from reconciler.hooks import Command, CommandGroup
 
 COMMANDS: Final = (
     Command(
@@ -12,21 +12,10 @@ COMMANDS: Final = (
         group=CommandGroup.START,
         summary="Convert the quota files of other tools into manifests",
         module="reconciler.features.importing.command",
-    ),
-)
-
-EXAMPLES: Final = (
-    (
-        "import",
-        CommandExamples(
-            page="coming-from.md",
-            lines=(
-                ("Convert the files of jikkou", "import --from jikkou jikkou --folder quotas"),
-                (
-                    "Write the convertible part of a Terraform state",
-                    "import --from terraform state.json --folder quotas --partial",
-                ),
-            ),
+        page="coming-from.md",
+        examples=(
+            ("Convert the files of jikkou", "import --from jikkou jikkou --folder quotas"),
+            ("Write the convertible part of a Terraform state", "import --from terraform state.json --folder quotas --partial"),
         ),
     ),
 )

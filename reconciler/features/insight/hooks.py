@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.hooks import Command, CommandExamples, CommandGroup
+from reconciler.hooks import Command, CommandGroup
 
 NEEDS: Final = ("prometheus",)
 
@@ -14,84 +14,54 @@ COMMANDS: Final = (
         group=CommandGroup.INSPECT,
         summary="Explain an incident: who filled which quota, and who set it",
         module="reconciler.features.insight.why.command",
+        page="why.md",
+        examples=(
+            ("Explain a throttle of today", 'why quotas --name client-id=checkout --at "14:03" --traffic 1=kafka-request.log'),
+            (
+                "Find the longest incident of a client in a compacted history",
+                "why quotas --name user=orders --since 2026-11-22T00:00Z --traffic history/",
+            ),
+        ),
     ),
     Command(
         name="headroom",
         group=CommandGroup.INSPECT,
         summary="Show how near clients are to their limits now",
         module="reconciler.features.insight.headroom.command",
+        page="monitor.md",
+        examples=(
+            (
+                "Watch who is near a limit, with rates from Prometheus",
+                "headroom quotas --cluster prod --traffic prometheus+http://prometheus:9090 --watch",
+            ),
+            (
+                "Exit with 2 when a client is above 80 % of its limit, by the page of one exporter",
+                "headroom --current prod.json --traffic 1=metrics+http://b1:7071/metrics --over 80% --detailed-exitcode",
+            ),
+        ),
     ),
     Command(
         name="report",
         group=CommandGroup.INSPECT,
         summary="Write one page about every cluster",
         module="reconciler.features.insight.report.command",
-        is_short=True,
+        page="report.md",
+        examples=(
+            ("Write one page about every cluster", "report quotas --out html=report.html"),
+            ("Show snapshots in place of the live clusters", "report quotas --current '{cluster}.json' --out html=report.html"),
+        ),
         keeps_files=True,
+        is_short=True,
     ),
     Command(
         name="doctor",
         group=CommandGroup.INSPECT,
         summary="Check manifests, cluster and machine, or traffic",
         module="reconciler.features.insight.doctor.command",
-    ),
-)
-
-EXAMPLES: Final = (
-    (
-        "why",
-        CommandExamples(
-            page="why.md",
-            lines=(
-                (
-                    "Explain a throttle of today",
-                    'why quotas --name client-id=checkout --at "14:03" --traffic 1=kafka-request.log',
-                ),
-                (
-                    "Find the longest incident of a client in a compacted history",
-                    "why quotas --name user=orders --since 2026-11-22T00:00Z --traffic history/",
-                ),
-            ),
-        ),
-    ),
-    (
-        "headroom",
-        CommandExamples(
-            page="monitor.md",
-            lines=(
-                (
-                    "Watch who is near a limit, with rates from Prometheus",
-                    "headroom quotas --cluster prod --traffic prometheus+http://prometheus:9090 --watch",
-                ),
-                (
-                    "Exit with 2 when a client is above 80 % of its limit, by the page of one exporter",
-                    "headroom --current prod.json --traffic 1=metrics+http://b1:7071/metrics --over 80% --detailed-exitcode",
-                ),
-            ),
-        ),
-    ),
-    (
-        "report",
-        CommandExamples(
-            page="report.md",
-            lines=(
-                ("Write one page about every cluster", "report quotas --out html=report.html"),
-                (
-                    "Show snapshots in place of the live clusters",
-                    "report quotas --current '{cluster}.json' --out html=report.html",
-                ),
-            ),
-        ),
-    ),
-    (
-        "doctor",
-        CommandExamples(
-            page="doctor.md",
-            lines=(
-                ("Check everything that work on a cluster needs", "doctor prod"),
-                ("Examine the last hour of a Prometheus server", "doctor --traffic prometheus+https://prometheus.example.org"),
-                ("Look clients up by the names of manifests", "doctor quotas --traffic prometheus+http://127.0.0.1:9090"),
-            ),
+        page="doctor.md",
+        examples=(
+            ("Check everything that work on a cluster needs", "doctor prod"),
+            ("Examine the last hour of a Prometheus server", "doctor --traffic prometheus+https://prometheus.example.org"),
         ),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.hooks import Command, CommandExamples, CommandGroup
+from reconciler.hooks import Command, CommandGroup
 
 COMMANDS: Final = (
     Command(
@@ -12,23 +12,12 @@ COMMANDS: Final = (
         group=CommandGroup.INSPECT,
         summary="Write Prometheus rules and a Grafana dashboard of the limits",
         module="reconciler.features.monitoring.command",
-    ),
-)
-
-EXAMPLES: Final = (
-    (
-        "rules",
-        CommandExamples(
-            page="monitor.md",
-            lines=(
-                (
-                    "Write rules for an exporter without rules of its own",
-                    "rules quotas --cluster prod --out prometheus=rules.yaml",
-                ),
-                (
-                    "Write rules and a dashboard for the example configuration of jmx_exporter",
-                    "rules quotas --cluster prod --layout quota-labels --out prometheus=rules.yaml --out grafana=dashboard.json",
-                ),
+        page="monitor.md",
+        examples=(
+            ("Write rules for an exporter without rules of its own", "rules quotas --cluster prod --out prometheus=rules.yaml"),
+            (
+                "Write rules and a dashboard for the example configuration of jmx_exporter",
+                "rules quotas --cluster prod --layout quota-labels --out prometheus=rules.yaml --out grafana=dashboard.json",
             ),
         ),
     ),

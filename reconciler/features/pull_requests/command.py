@@ -208,7 +208,7 @@ def _dry_run(args: CommentArguments) -> Result:
 
 
 def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
-    from reconciler.cli.renderings import places
+    from reconciler.cli.results import places
     from reconciler.documents import BACKTEST
     from reconciler.features.pull_requests.comment import body_content, read_body
     from reconciler.features.pull_requests.forges import comment_links

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.hooks import Command, CommandExamples, CommandGroup
+from reconciler.hooks import Command, CommandGroup
 
 COMMANDS: Final = (
     Command(
@@ -12,43 +12,26 @@ COMMANDS: Final = (
         group=CommandGroup.REVIEW,
         summary="Post and update the comment on a pull request or merge request",
         module="reconciler.features.pull_requests.command",
+        page="pull-requests.md",
+        examples=(
+            ("Post a plan with its backtest", "comment plan.json --backtest backtest.json"),
+            ("Report the end of apply", "comment --report report.json"),
+        ),
     ),
     Command(
         name="tool verify-ref",
         group=CommandGroup.REFERENCE,
         summary="Ask GitHub which run stored a git reference",
         module="reconciler.features.pull_requests.verify_command",
-    ),
-)
-
-EXAMPLES: Final = (
-    (
-        "comment",
-        CommandExamples(
-            page="pull-requests.md",
-            lines=(
-                ("Post a plan with its backtest", "comment plan.json --backtest backtest.json"),
-                ("Report the end of apply", "comment --report report.json"),
-                ("Print the comment of a merge request of GitLab", "comment plan.json --forge gitlab --dry-run"),
+        page="ci.md",
+        examples=(
+            (
+                "Verify a stored snapshot, and write it to a file",
+                "tool verify-ref refs/kafka-quotas/snapshot/prod --branch refs/heads/main --workflow apply.yml --snapshot a.json",
             ),
-        ),
-    ),
-    (
-        "tool verify-ref",
-        CommandExamples(
-            page="ci.md",
-            lines=(
-                (
-                    "Verify a stored snapshot, and write it to a file",
-                    (
-                        "tool verify-ref refs/kafka-quotas/snapshot/prod --branch refs/heads/main --workflow apply.yml "
-                        "--snapshot a.json"
-                    ),
-                ),
-                (
-                    "Verify a baseline",
-                    "tool verify-ref refs/kafka-quotas/baseline/prod --branch refs/heads/main --workflow apply.yml",
-                ),
+            (
+                "Verify a baseline",
+                "tool verify-ref refs/kafka-quotas/baseline/prod --branch refs/heads/main --workflow apply.yml",
             ),
         ),
     ),

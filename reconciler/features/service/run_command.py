@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reconciler.cli import exit_codes, option_groups, output
-from reconciler.cli.baseline_option import BaselineSource, baseline_option
 from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters
+from reconciler.cli.option_groups import BaselineSource, baseline_option
 from reconciler.cli.results import Result
 from reconciler.cli.writing import DEADLINE
 from reconciler.errors import UsageError

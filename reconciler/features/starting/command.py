@@ -101,7 +101,7 @@ def _own_workflows(args: InitArguments) -> Workflows | None:
 
 
 def _state(args: InitArguments, access: Access) -> CurrentState | None:
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.model import ClusterSpec, ForeignText
     from reconciler.workflows import open_cluster, snapshot_reader
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from reconciler.hooks import Command, CommandExamples, CommandGroup
+from reconciler.hooks import Command, CommandGroup
 
 COMMANDS: Final = (
     Command(
@@ -12,20 +12,12 @@ COMMANDS: Final = (
         group=CommandGroup.START,
         summary="Create a repository of manifests and CI workflows",
         module="reconciler.features.starting.command",
-    ),
-)
-
-EXAMPLES: Final = (
-    (
-        "init",
-        CommandExamples(
-            page="ci.md",
-            lines=(
-                ("Create an empty repository without pipelines", "init quotas --ci none"),
-                (
-                    "Begin with the quotas of a live cluster, for GitLab",
-                    "init quotas --ci gitlab --bootstrap-server b1:9092 --command-config client.properties --name prod",
-                ),
+        page="ci.md",
+        examples=(
+            ("Create an empty repository without pipelines", "init quotas --ci none"),
+            (
+                "Begin with the quotas of a live cluster, for GitLab",
+                "init quotas --ci gitlab --bootstrap-server b1:9092 --command-config client.properties --name prod",
             ),
         ),
     ),

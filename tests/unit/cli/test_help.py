@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli.declaration import SECTIONS
-from reconciler.cli.examples import examples
 from reconciler.cli.main import build_parser
 from reconciler.cli.parser import Parser
-from reconciler.cli.registry import command_groups, commands
+from reconciler.cli.registry import actions_of, command_groups, commands, find_command
+from reconciler.hooks import Command
 from tests.support.command import Done, invoke
 
 DOCS = Path(__file__).parents[3] / "docs"
-NAMES = tuple(examples())
+NAMES = ("", *(each for name in commands() for each in (name, *(f"{name} {action}" for action in actions_of(name)))))
 """Every command, the actions of sandbox, and the program itself."""
 
 
@@ -27,6 +27,12 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     for word in name.split():
         parser = next(a.choices[word] for a in parser._actions if isinstance(a, argparse._SubParsersAction))
     return parser
+
+
+def command_named(name: str) -> Command:
+    command = find_command(name)
+    assert command is not None
+    return command
 
 
 def options_of(name: str) -> Iterator[argparse.Action]:
@@ -44,15 +50,14 @@ def titles(text: str) -> list[str]:
 
 
 def test_every_command_has_examples() -> None:
-    assert {name.split()[0] for name in NAMES if name} == set(commands())
-    assert {name: len(known.lines) for name, known in examples().items() if len(known.lines) < 2} == {}
+    assert [name for name in NAMES[1:] if len(command_named(name).examples) < 2] == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[1:])
 def test_examples_parse_and_their_page_exists(name: str, tmp_path: Path) -> None:
-    known = examples()[name]
+    known = command_named(name)
     assert (DOCS / known.page).is_file()
-    for _, line in known.lines:
+    for _, line in known.examples:
         words = shlex.split(line)
         assert line.startswith(name)
         assert build_parser(words[0]).parse_args(words).command == words[0]
@@ -118,11 +123,11 @@ def test_no_line_is_wider_than_the_terminal(name: str, columns: int, tmp_path: P
 
 
 @pytest.mark.parametrize("columns", [30, 40, 80])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", NAMES[1:])
 def test_an_example_over_several_lines_is_one_command_for_a_shell(name: str, columns: int, tmp_path: Path) -> None:
     shown = help_of(name, tmp_path, columns).partition("Examples:\n")[2]
 
-    for _, line in examples()[name].lines:
+    for _, line in command_named(name).examples:
         commands = re.findall(r"^    kafka-quotas(?:[^\n]*\\\n)*[^\n]*$", shown, re.MULTILINE)
         assert ["kafka-quotas", *shlex.split(line)] in [shlex.split(command.replace("\\\n", "")) for command in commands]
 
@@ -174,20 +179,9 @@ def wrong(*arguments: str, cwd: Path) -> Done:
         (("compact", "--traffic", "logs"), "the following arguments are required: --folder"),
         (("sandbox", "start", "--node", "3", "--requestlog"), "unknown option '--requestlog'. Did you mean '--request-log'?"),
         (
-            ("--describe", "--names", "user=a b"),
-            "describe --names 'user=a b'. To show the limits that apply to a client, write: kafka-quotas resolve --names",
+            ("--describe", "--names", "user=a"),
+            "--describe is an operation of other quota tools. Write describe, resolve or alter",
         ),
-        (("--bootstrap-server", "b:1", "--list"), "write: kafka-quotas describe --bootstrap-server b:1\n"),
-        (("list", "--prefix=user=a"), "write: kafka-quotas describe --prefix=user=a\n"),
-        (("--alter", "--defaults=user", "--delete=x"), "write: kafka-quotas alter --defaults=user --delete=x\n"),
-        (("--describe", "--names=user=a", "--add=x=1"), "write: kafka-quotas alter --names=user=a --add=x=1\n"),
-        (("--describe", "--names=user=a", "--include-overrides"), "kafka-quotas resolve --names=user=a --include-overrides\n"),
-        (("--describe", "--bootstrap-server", "b:1"), "write: kafka-quotas describe --bootstrap-server b:1\n"),
-        (
-            ("--alter", "--add-config", "x=1", "--entity-type=users"),
-            "Write kafka-quotas alter. Options of kafka-configs have other",
-        ),
-        (("--describe", "--entity-type", "users"), "Write kafka-quotas describe. Options of kafka-configs"),
         (("--format", "json", "plan"), "Options of a command follow it: kafka-quotas COMMAND --format"),
         (("plan", "--format", "jsn"), "argument --format: unknown value 'jsn'. Did you mean 'json'?"),
         (("tool", "clusters", "--format", "xyzzy"), "unknown value 'xyzzy'. Write one of text, json"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import run_outputs, writing
+from reconciler.cli import writing
 from reconciler.cli.declaration import read
 from reconciler.cli.main import build_parser
 from reconciler.errors import FileAccessError, OutputError
@@ -37,7 +37,7 @@ DONE = report(ApplyResult.DONE, ChangeStatus.APPLIED)
 REFUSED = report(ApplyResult.REFUSED, ChangeStatus.NOT_ATTEMPTED)
 
 
-class Failing(run_outputs.Audit):
+class Failing(writing.Audit):
     """An audit file that cannot be written, for one reason or another."""
 
     def __init__(self, write: writing.WritingOptions, error: BaseException) -> None:
@@ -51,7 +51,7 @@ class Failing(run_outputs.Audit):
 def finish(tmp_path: Path, what: ApplyReport, error: BaseException) -> int:
     line = ["apply", "--report", str(tmp_path / "report.json")]
     write = read(writing.WritingOptions, build_parser("apply").parse_args(line))
-    left = run_outputs.finish(write, what, Failing(write, error), "json")
+    left = writing.finish(write, what, Failing(write, error), "json")
     assert isinstance(left.exit, int)
     return left.exit
 

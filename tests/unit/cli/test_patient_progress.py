@@ -9,8 +9,7 @@ from typing import TextIO, cast
 
 import pytest
 
-from reconciler.cli.output import console
-from reconciler.cli.progress import PatientProgress
+from reconciler.cli.output import PatientProgress, console
 from reconciler.render.sink import Sink
 from reconciler.render.terminal import cells
 from tests.support.polling import wait_until

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import jsonschema
 import pytest
 
-from reconciler.cli.renderings import SUMMARY_BUDGET, list_of_findings, page
+from reconciler.cli.results import SUMMARY_BUDGET, list_of_findings, page
 from reconciler.formats.canonical import document_text
 from reconciler.model.cluster import Prune
 from reconciler.model.drift import Drift, DriftClass, EntityDrift, KeyDrift

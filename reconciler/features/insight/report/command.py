@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.cli import exit_codes, option_groups
-from reconciler.cli.baseline_option import baseline_option
 from reconciler.cli.declaration import group, option
+from reconciler.cli.option_groups import baseline_option
 from reconciler.cli.results import OutFile, Result
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def run(args: ReportArguments) -> Result:
 
 
 def _read(args: ReportArguments) -> Overview:
-    from reconciler.cli.progress import PatientProgress
+    from reconciler.cli.output import PatientProgress
     from reconciler.features.insight.report.reading import ReportRequest, load_report_intents, make_report
     from reconciler.features.insight.runs import read_runs
     from reconciler.ports import SystemClock
