@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from reconciler.collector import pause_collector
 from reconciler.model import (
-    CONTROLLER,
     BacktestReport,
     BucketVerdict,
     GroupCounts,
@@ -30,18 +29,14 @@ from reconciler.traffic.judging.judged_quotas import (
     unjudged_findings,
     unused_quotas,
 )
-from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
-from reconciler.traffic.judging.means import recommend_from_metrics
 from reconciler.traffic.judging.recommendations import quota_fits
 from reconciler.traffic.judging.verdicts import moment, target_numbers, worth_a_plot
-from reconciler.traffic.judging.violation_verdicts import judge_violations
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kernels.second_sums import proves
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.provenance import assumptions_of, provenance_of, recording_holes
 from reconciler.traffic.quota_groups import QuotaGroups, ReportParts, form_of
 from reconciler.traffic.traffic_source import ReplayJudge, RequestSource, TrafficSource
-from reconciler.traffic.violation_traffic import ViolationTraffic
 
 
 class Backtest:
@@ -73,9 +68,9 @@ class Backtest:
         form = form_of(question, has_requests=isinstance(recorded, ReplayJudge))
         provenance = provenance_of(question, recorded, form, self._holes)
         rows = self._plotted(self._groups.judge(question, provenance))
-        means = self._of_means(provenance)
-        verdicts = means.merge_into(rows)
-        parts = ReportParts.of(verdicts, self._groups, question, means.rows)
+        evidence = recorded.evidence(question, self._groups.tables, provenance)
+        verdicts = evidence.merge_into(rows)
+        parts = ReportParts.of(verdicts, self._groups, question, evidence.rows)
         return report_of(question, recorded, provenance, parts, verdicts)
 
     def request_lines(self) -> Iterator[str]:
@@ -93,19 +88,6 @@ class Backtest:
     @functools.cached_property
     def _holes(self) -> Mapping[int, Integers]:
         return recording_holes(self._recorded)
-
-    def _of_means(self, provenance: Provenance) -> MeanVerdicts:
-        question, recorded = self._question, self._recorded
-        *earlier, after = self._groups.tables
-        before = earlier[0] if earlier else None
-        if isinstance(recorded, ViolationTraffic):
-            return judge_violations(recorded.throttles, before, after, in_effect=question.in_effect)
-        of_then = after if before is None and question.in_effect else before
-        judged = judge_means(recorded.means, of_then, after, question.broker.window, recorded.sample_counts)
-        brokers = sum(coverage.broker != CONTROLLER for coverage in provenance.coverage)
-        days = (provenance.end - provenance.start).total_seconds() / 86_400
-        advised = recommend_from_metrics(judged.verdicts, incomplete=judged.incomplete, days=days, brokers=brokers)
-        return replace(judged, verdicts=advised)
 
     def _plotted(self, verdicts: Sequence[BucketVerdict]) -> tuple[BucketVerdict, ...]:
         """The worst ones with their rates over time, where cells of whole seconds can give them."""

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from reconciler.errors import UsageError
 from reconciler.traffic.client_totals import MEAN_TOTALS
+from reconciler.traffic.judging.evidence import means_of
 from reconciler.traffic.judging.grouping import Series
-from reconciler.traffic.judging.means import means_of
 from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.relocation import COLUMNS, TrafficMoves, move_facts, move_minutes, move_series, rows_mover

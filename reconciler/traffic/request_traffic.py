@@ -14,7 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from reconciler.model import BucketVerdict
+from reconciler.errors import TrafficError
+from reconciler.hooks import added, load
+from reconciler.model import BucketVerdict, Provenance
+from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.client_seconds import keyed_sums
 from reconciler.traffic.client_totals import (
     CLIENT_TOTALS,
@@ -37,6 +40,7 @@ from reconciler.traffic.columns.group_index import (
     lone_groups,
 )
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
+from reconciler.traffic.judging.evidence import Evidence, Mean, means_of
 from reconciler.traffic.judging.exact import (
     ORDER,
     REQUESTS,
@@ -53,15 +57,13 @@ from reconciler.traffic.judging.exact import (
     topics_as_requests,
 )
 from reconciler.traffic.judging.exact import SCHEMA as EXACT
-from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, rows_of_groups
 from reconciler.traffic.judging.history_gaps import may_have_gaps
-from reconciler.traffic.judging.mean_verdicts import SampleCounts, sample_counts
-from reconciler.traffic.judging.means import Mean, means_of
 from reconciler.traffic.judging.verdicts import request_verdicts
 from reconciler.traffic.kernels.exact_totals import MICRO_BITS, ORDER_BITS, TIME_BITS, time_of
 from reconciler.traffic.kernels.sample_counts import FOLDS as SAMPLE_FOLDS
 from reconciler.traffic.kernels.sample_counts import SCHEMA as SAMPLES_OVER
-from reconciler.traffic.kernels.sample_counts import count_samples
+from reconciler.traffic.kernels.sample_counts import SampleCounts, count_samples, counts_by_group
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows, Totals, add_up, whole_groups
@@ -185,10 +187,18 @@ class SecondsTraffic:
         work = self._of_requests(grouping, groups, judge, EXACT, name="verdicts of mutations", more=topic_columns, columns=_TOPIC)
         return request_verdicts(result_of(self._rows.judge(work)), self.series, grouping, stated=self.states_throttles)
 
-    def sample_counts(
-        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
-    ) -> Mapping[int, SampleCounts]:
-        """Of the gauges of these groups, which are targets. In this process, so many at a time as memory allows.
+    def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
+        """Verdicts of metrics, by the feature that knows them. Raises ``TrafficError`` without it."""
+        if not self.means:
+            return Evidence()
+        judge = next(added("METRIC_JUDGES"), None)
+        if judge is None:
+            raise TrafficError("this traffic has metrics, and no installed feature judges them")
+        judged: Evidence = load(judge)(self.means, self.sample_counts, question, tables, provenance)
+        return judged
+
+    def sample_counts(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> Mapping[int, SampleCounts]:
+        """By target, of the gauges of these groups. In this process, so many at a time as memory allows.
 
         Where a group is one series, no moment has two samples to add up: each row counts as it comes.
         """
@@ -207,15 +217,15 @@ class SecondsTraffic:
             )
             tables.append(self._rows.total(lone))
         if groups := set(groups) - alone:
-            tables.append(self._joint_samples(series, grouping, groups, window))
-        return sample_counts(pa.concat_tables(tables))
+            tables.append(self._joint_samples(series, grouping, groups))
+        return counts_by_group(pa.concat_tables(tables))
 
-    def _joint_samples(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window) -> pa.Table:
+    def _joint_samples(self, series: Sequence[Series], grouping: Grouping, groups: Collection[int]) -> pa.Table:
         """``SAMPLES_OVER`` of groups of several series."""
         before, after = limits_of(grouping.groups)
 
         def judge(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-            return count_samples(pieces, before, after, window)
+            return count_samples(pieces, before, after)
 
         index, expected = GroupIndex.of(series, grouping, groups), rows_of_groups(series, grouping, groups)
         work: GroupWork[pa.RecordBatch] = GroupWork(

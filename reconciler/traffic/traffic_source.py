@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Observations
+from reconciler.model import CONTROLLER, BucketVerdict, Coverage, Observations, Provenance
+from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.by_seconds import Lines, Points
+from reconciler.traffic.judging.evidence import Evidence, Mean
 from reconciler.traffic.judging.exact import ExactResult, JudgedRequest
-from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.judging.mean_verdicts import SampleCounts
-from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
@@ -143,10 +143,8 @@ class TrafficSource(GroupJudge, Protocol):
         """The largest mean, and the largest gauge, of each client and length of time, where metrics were recorded."""
         ...
 
-    def sample_counts(
-        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
-    ) -> Mapping[int, SampleCounts]:
-        """By target number the samples of gauges above its limits. ``groups`` are targets of ``grouping``."""
+    def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
+        """Verdicts of what is neither requests nor seconds. ``tables``: the quotas before, where they are known, and after."""
         ...
 
     def minutes(self) -> Mapping[int, Integers]:

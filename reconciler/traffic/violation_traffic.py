@@ -9,12 +9,13 @@ from typing import Final
 import numpy as np
 
 from reconciler.errors import TrafficError
-from reconciler.model import BucketVerdict, Observations
+from reconciler.model import BucketVerdict, Observations, Provenance
 from reconciler.text import list_some
+from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.judging.by_seconds import Lines, Points
-from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.judging.mean_verdicts import SampleCounts
-from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.judging.evidence import Evidence, Mean
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables
+from reconciler.traffic.judging.violation_verdicts import judge_violations
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.seconds.folder import Covered
@@ -101,12 +102,11 @@ class ViolationTraffic:
         del grouping, groups, window
         return {}
 
-    def sample_counts(
-        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
-    ) -> Mapping[int, SampleCounts]:
-        """None."""
-        del series, grouping, groups, window
-        return {}
+    def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
+        """A verdict for each quota group and broker that logged a throttle."""
+        del provenance
+        before = tables[0] if len(tables) > 1 else None
+        return judge_violations(self.throttles, before, tables[-1], in_effect=question.in_effect)
 
     def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
         """None."""

@@ -16,7 +16,6 @@ from reconciler.traffic.columns.group_index import GroupIndex, count_lone_sample
 from reconciler.traffic.judging.exact import limits_of
 from reconciler.traffic.judging.grouping import Grouping, Series, group_series
 from reconciler.traffic.kernels.sample_counts import FOLDS, SCHEMA, count_samples
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
 from reconciler.traffic.kinds import Kind
 from reconciler.traffic.shuffle.rows import add_up
 from reconciler.traffic.sources.normal_form import canonical_rows
@@ -54,9 +53,7 @@ def test_rows_counted_one_by_one_are_those_counted_by_moment(rows: list[tuple[in
     keys, amounts = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else (np.empty(0), np.empty(0))
     order = np.argsort(keys, kind="stable")
     pieces = [(keys[order].astype(np.int64), amounts[order].astype(np.int64))]
-    by_moment = add_up(pa.Table.from_batches(count_samples(pieces, before, after, DEFAULT_WINDOW), SCHEMA), ("group",), FOLDS)
-    # One series proves by its highest sample, without a run.
-    counted, by_moment = (table.drop_columns(["proven"]) for table in (counted, by_moment))
+    by_moment = add_up(pa.Table.from_batches(count_samples(pieces, before, after), SCHEMA), ("group",), FOLDS)
     wanted = [row for row in counted.to_pylist() if row["moments"]]
     assert sorted(map(repr, wanted)) == sorted(map(repr, by_moment.to_pylist()))
 

@@ -8,13 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 import pytest
 
 from reconciler.errors import TrafficError
-from reconciler.model import BucketVerdict, Coverage
+from reconciler.model import BucketVerdict, Coverage, Provenance
 from reconciler.model.entity import Entity
 from reconciler.traffic import Backtest, BacktestRequest, BrokerModel
 from reconciler.traffic.judging.by_seconds import Lines, Points
-from reconciler.traffic.judging.grouping import Grouping, Series
-from reconciler.traffic.judging.mean_verdicts import SampleCounts
-from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.judging.evidence import Evidence, Mean
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
 from reconciler.traffic.kinds import Kind
@@ -43,10 +42,8 @@ class Seconds:
     def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
         return {}
 
-    def sample_counts(
-        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
-    ) -> Mapping[int, SampleCounts]:
-        return {}
+    def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
+        return Evidence()
 
     def minutes(self) -> Mapping[int, Integers]:
         return {}

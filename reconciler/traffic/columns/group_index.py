@@ -270,6 +270,5 @@ def _count(rows: ChargedRows, group_of: Integers, before: Doubles, after: Double
         of = of[rows.begins]
     counted = [fold_by_code(fold, of, values, rows.clients) for fold, values in figures]
     known = group_of >= 0
-    # One series proves most by its highest sample.
-    columns = [group_of[known], *(values[known] for values in counted), np.zeros(known.sum(), dtype=np.int64)]
+    columns = [group_of[known], *(values[known] for values in counted)]
     return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], schema=SCHEMA)

@@ -25,9 +25,9 @@ from reconciler.model import (
     Verdict,
 )
 from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, Candidate, Resolver
+from reconciler.traffic.judging.evidence import Evidence
 from reconciler.traffic.judging.grouping import Tables
 from reconciler.traffic.judging.judged_quotas import Quota
-from reconciler.traffic.judging.mean_verdicts import MeanVerdicts
 from reconciler.traffic.judging.verdicts import moment
 from reconciler.traffic.sources.violation_log import ThrottledSecond
 
@@ -42,9 +42,7 @@ _PAUSE_S: Final = 12
 """Seconds without a throttle that end an episode: no request counts longer in a sampled rate."""
 
 
-def judge_violations(
-    throttles: Sequence[ThrottledSecond], before: Tables | None, after: Tables, *, in_effect: bool
-) -> MeanVerdicts:
+def judge_violations(throttles: Sequence[ThrottledSecond], before: Tables | None, after: Tables, *, in_effect: bool) -> Evidence:
     """One verdict for each quota group and broker. ``in_effect``: ``after`` are the quotas of that time."""
     groups: dict[tuple[int, str, str | None, str | None], list[ThrottledSecond]] = defaultdict(list)
     for second in throttles:
@@ -56,7 +54,7 @@ def judge_violations(
         verdicts.append(judged)
         for entity in entities:
             rows.setdefault((entity, judged.key), set()).add(judged.place)
-    return MeanVerdicts(verdicts=tuple(verdicts), rows=rows)
+    return Evidence(verdicts=tuple(verdicts), rows=rows)
 
 
 def _judged(

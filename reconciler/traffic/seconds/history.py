@@ -24,14 +24,14 @@ import pyarrow.parquet as pq
 from reconciler.collector import pause_collector
 from reconciler.errors import TrafficError
 from reconciler.logs import log_event
-from reconciler.model import BucketVerdict, Observations
+from reconciler.model import BucketVerdict, Observations, Provenance
+from reconciler.traffic.backtest_request import BacktestRequest
 from reconciler.traffic.client_totals import sorted_series
 from reconciler.traffic.columns.group_index import KeyIndex, KnownClients
 from reconciler.traffic.judging.by_seconds import Lines, Points, judge_seconds, plot_points
+from reconciler.traffic.judging.evidence import Evidence, Mean
 from reconciler.traffic.judging.exact import tokens_by_seconds
-from reconciler.traffic.judging.grouping import Grouping, Series, rows_of_groups
-from reconciler.traffic.judging.mean_verdicts import SampleCounts
-from reconciler.traffic.judging.means import Mean
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, rows_of_groups
 from reconciler.traffic.judging.verdicts import seconds_verdicts
 from reconciler.traffic.kernels.sampled_rate import Integers, Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict, Rule
@@ -300,12 +300,10 @@ class SecondsSource:
         """Per-second totals have none."""
         return ()
 
-    def sample_counts(
-        self, series: Sequence[Series], grouping: Grouping, groups: Collection[int], window: Window
-    ) -> Mapping[int, SampleCounts]:
-        """As ``TrafficSource.sample_counts``: totals have no gauges."""
-        del series, grouping, groups, window
-        return {}
+    def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
+        """As ``TrafficSource.evidence``: there are seconds only."""
+        del question, tables, provenance
+        return Evidence()
 
     @property
     def states_throttles(self) -> bool:

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reconciler.features.prometheus.metric_advice import MARGINS, margin_factor
+from reconciler.features.prometheus.metric_verdicts import share_interval
 from reconciler.model import Verdict
 from reconciler.model.entity import Entity
 from reconciler.model.metric_samples import MetricSemantics
 from reconciler.resolution.resolver import Resolver
-from reconciler.traffic import find_traffic, open_traffic
-from reconciler.traffic.judging.mean_verdicts import MeanVerdicts, judge_means
-from reconciler.traffic.judging.means import MARGINS, margin_factor
-from reconciler.traffic.kernels.sample_counts import share_interval
-from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW
+from reconciler.traffic import BacktestRequest, find_traffic, open_traffic
+from reconciler.traffic.judging.evidence import Evidence
+from tests.support.backtest_reports import provenance
 from tests.support.kafka_quota_classes import Rate
 from tests.support.quota_oracles import Arrival, replayed
 
@@ -88,11 +88,12 @@ def no_spark() -> SparkSession:
     raise AssertionError("gauges need no Spark")
 
 
-def judged(folder: Path, rows: list[dict[str, object]], limit: float) -> MeanVerdicts:
+def judged(folder: Path, rows: list[dict[str, object]], limit: float) -> Evidence:
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), folder / "gauges.parquet", row_group_size=50)
     traffic = open_traffic(find_traffic([str(folder)]), no_spark, in_process=True)
     tables = {KEY: Resolver({ALICE: {KEY: limit}}, KEY)}
-    return judge_means(traffic.means, tables, tables, DEFAULT_WINDOW, traffic.sample_counts)
+    question = BacktestRequest(current=None, proposed={}, declared={})
+    return traffic.evidence(question, (tables, tables), provenance())
 
 
 @settings(max_examples=120, deadline=None)

@@ -1,0 +1,387 @@
+"""Verdicts of metrics. None of a limited quota group is ever ``clear``.
+
+A quota group is ``throttled`` where a sample or a mean proves it, or a broker reported it (``metric_throttles``), else
+``possible`` or ``inconclusive``.
+
+A limited quota group is possible where a sample of the broker's own rate is above its limit, which proves no throttle: the rate
+is compared with the limit when a request comes. It is possible, too, where the highest sample with the margin of its resolution
+(``metric_advice``) is above the limit.
+
+A mean over a time shows nothing about the seconds in it. But a broker lets no more through without a throttle than its limit
+allows over the windows that cover that time. Take the last request of an interval of L seconds, then the last one before its
+window, and so on. Each window has the rate ``S / w <= limit`` when nothing is throttled. A window that Kafka fills up to N - 1
+samples ends at least as long behind the request before it, so the lengths add up to no more than L and one longest window. An
+amount A in L seconds hence proves a throttle under every limit below ``A / (L + longest window)``. A throttle below half a
+millisecond is rounded to none, which adds a millisecond to each window. The counter's difference before it may end in the same
+window, so no rate exceeds ``(A + A before) / shortest window``.
+
+A gauge is the broker's own rate at a moment. Between the last request and that moment samples only expire, so the rate at that
+request was at least ``gauge x (N - 1) samples / longest window``. Several series of one quota group prove no
+more than the one that proves most.
+
+The interval of a share is the Wilson score interval for 95 %. With no hit at all it is the rule of three: the share is at most
+``3 / samples`` in 95 of 100 such histories. Both take samples as independent. Gauges that are nearer to each other than the
+window they are computed over share requests, so ``independent`` counts them as fewer.
+
+Sources: E. B. Wilson, Journal of the American Statistical Association 22 (1927); J. A. Hanley and A. Lippman-Hand, JAMA 249
+(1983).
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from reconciler.features.prometheus.metric_advice import margin_factor, recommend_from_metrics
+from reconciler.model import (
+    CONTROLLER,
+    BucketName,
+    BucketVerdict,
+    Member,
+    MetricSamples,
+    MetricSemantics,
+    PeakBound,
+    PeakRate,
+    Provenance,
+    RecordedGroup,
+    SecondsOver,
+    Verdict,
+)
+from reconciler.resolution import Resolved
+from reconciler.text import amount, count_of
+from reconciler.traffic.backtest_request import BacktestRequest
+from reconciler.traffic.judging.evidence import Evidence, Mean
+from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
+from reconciler.traffic.judging.history_gaps import are_enough, old_limit_reason
+from reconciler.traffic.judging.judged_quotas import rows_of_quotas
+from reconciler.traffic.judging.recommendations import DAY_S
+from reconciler.traffic.judging.verdicts import moment, target_fields
+from reconciler.traffic.kernels.sample_counts import NEVER, SampleCounts
+from reconciler.traffic.kernels.sampled_rate import Era, Window
+from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
+from reconciler.traffic.kinds import SAMPLED, Kind
+
+
+def judge_metrics(
+    means: Sequence[Mean],
+    count: Callable[[Sequence[Series], Grouping, Collection[int]], Mapping[int, SampleCounts]],
+    question: BacktestRequest,
+    tables: Sequence[Tables],
+    provenance: Provenance,
+) -> Evidence:
+    """A group is throttled where a metric proves it. ``count``: goes through the gauges of some targets once more.
+
+    ``tables``: the quotas before, where they are known, and after. A sensor that shows nothing at all makes no row: it may be
+    left over, since brokers keep one for an hour after the last request of its quota group.
+    """
+    means = [mean for mean in means if mean.series.amount or mean.series.throttled]
+    after = tables[-1]
+    then = tables[0] if len(tables) > 1 or question.in_effect else None
+    series = [mean.series for mean in means]
+    grouping = group_series(series, then, after)
+    worth = _worth_counting(means, grouping)
+    counts = count(series, grouping, worth) if worth else {}
+    world = _World(means=means, grouping=grouping, window=question.broker.window, counts=counts, then_known=then is not None)
+    verdicts = recommend_from_metrics(
+        [_verdict(index, world) for index in range(len(grouping.targets))],
+        incomplete={target.place for target in grouping.targets if target.may_have},
+        days=(provenance.end - provenance.start).total_seconds() / DAY_S,
+        brokers=sum(coverage.broker != CONTROLLER for coverage in provenance.coverage),
+    )
+    return Evidence(verdicts=verdicts, rows=rows_of_quotas(series, grouping, [after] if then is None else [then, after]))
+
+
+def _worth_counting(means: Sequence[Mean], grouping: Grouping) -> set[int]:
+    """Targets of which the highest samples alone do not show whether any is above a limit, or what they add up to."""
+    worth = set()
+    for index, target in enumerate(grouping.targets):
+        gauges = gauges_of(means, target.members)
+        limits = [limit for limit in (target.after.value, _limit_before(index, grouping)) if limit is not None]
+        if not gauges or not limits or target.undecided or target.kind not in SAMPLED:
+            continue
+        total = sum(mean.series.amount for mean in gauges) / target.kind.amounts_a_unit
+        if len(gauges) > 1 or total > min(limits):
+            worth.add(index)
+    return worth
+
+
+def _limit_before(index: int, grouping: Grouping) -> float | None:
+    """Of a target whose members shared one limit before, and with no others."""
+    side = grouping.groups[index].before
+    return None if side is None else side.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _World:
+    """All that metrics show. ``counts``: by target. ``then_known``: whether the quotas of the recording are known."""
+
+    means: Sequence[Mean]
+    grouping: Grouping
+    window: Window
+    counts: Mapping[int, SampleCounts]
+    then_known: bool
+
+
+def _verdict(index: int, world: _World) -> BucketVerdict:
+    grouping, window, counts = world.grouping, world.window, world.counts.get(index)
+    target = grouping.targets[index]
+    members = [world.means[member] for member in target.members]
+    limit, unit = target.after.value, target.kind.amounts_a_unit
+    peak = max(proven_rate(mean, window) for mean in members) / unit
+    most = sum(possible_rate(mean, window) for mean in members) / unit
+    is_proven = False
+    if limit is not None and target.kind in SAMPLED and not target.undecided:
+        fits = target.kind.is_capped or most < limit * longest_throttle_ratio(window) * (1 - ROUNDING)
+        is_proven = fits and peak > limit * (1 + ROUNDING)
+    metrics = _metrics(index, world)
+    earlier = [grouping.before_of_series[member] for member in target.members]
+    reports = verdict_of_reports(target, [*zip(members, earlier, strict=True)], metrics, then_known=world.then_known)
+    verdict, reason = _decided(target, metrics, reports, is_proven=is_proven, then_known=world.then_known)
+    return BucketVerdict(
+        **target_fields(index, grouping),
+        verdict=verdict,
+        reason=reason,
+        recorded=RecordedGroup(members=_members(members, grouping, target), censored=reports is not None and reports.is_censored),
+        # When a broker throttled is not in the totals of its reports.
+        over=_over(metrics, verdict, first=_first(members, counts) if is_proven else None),
+        peak=PeakRate(rate=peak, bound=PeakBound.LOWER),
+        metrics=metrics,
+    )
+
+
+def _decided(
+    target: Target, metrics: MetricSamples, reports: ReportedVerdict | None, *, is_proven: bool, then_known: bool
+) -> tuple[Verdict, str | None]:
+    """The first case that applies."""
+    of_gauges, limit = metrics.semantics is MetricSemantics.GAUGE, target.after.value
+    recorded = "samples of the broker's own rate" if of_gauges else "averages"
+    proof = "sample of the broker's own rate proves a throttle" if of_gauges else "mean is above the limit"
+    split = "the proposed quotas split it"
+    if not then_known:
+        split = "the quotas of that time are not known: give --current, and it judges groups that no change splits"
+    verdict, reason = (None, None) if reports is None else (reports.verdict, reports.reason)
+    highest = metrics.highest if limit is not None and target.kind in SAMPLED else 0.0
+    cases: tuple[tuple[bool, Verdict | None, str | None], ...] = (
+        (verdict is Verdict.THROTTLED, verdict, reason),
+        (is_proven, Verdict.THROTTLED, f"a recorded {proof}"),
+        (target.undecided, Verdict.INCONCLUSIVE, f"the metrics name the quota group as it was, and {split}"),
+        (highest > (limit or 0), Verdict.POSSIBLE, f"{recorded} are above the limit, which proves no throttle by itself"),
+        (verdict is not None, verdict, reason),
+        (limit is None, Verdict.CLEAR, None),
+        (target.kind not in SAMPLED, Verdict.INCONCLUSIVE, "a rate does not show how many tokens were left"),
+        (
+            highest * (metrics.factor or 0) > (limit or 0),
+            Verdict.POSSIBLE,
+            "the highest sample, with the margin for what samples miss, is above the limit",
+        ),
+        (
+            of_gauges and metrics.factor is None,
+            Verdict.INCONCLUSIVE,
+            f"the {recorded} are too far apart to show more than what they prove",
+        ),
+    )
+    rest = Verdict.INCONCLUSIVE, f"{recorded} are recorded, which can prove throttling and never its absence"
+    return next(((verdict, reason) for applies, verdict, reason in cases if applies and verdict is not None), rest)
+
+
+def _metrics(index: int, world: _World) -> MetricSamples:
+    """Of gauges where there are any; of deltas the length with the highest average."""
+    means, grouping, window, counts = world.means, world.grouping, world.window, world.counts.get(index)
+    target = grouping.targets[index]
+    unit, gauges = target.kind.amounts_a_unit, gauges_of(means, target.members)
+    window_s = window.expiry_ms / 1000
+    if not gauges:
+        deltas = [means[member] for member in target.members]
+        top = max(deltas, key=lambda mean: mean.series.amount / mean.interval_us)
+        length_s = top.interval_us / 1e6
+        return MetricSamples(
+            semantics=top.semantics,
+            samples=sum(mean.series.requests for mean in deltas),
+            highest=top.series.amount / length_s / unit,
+            every_s=length_s,
+            window_s=window_s,
+            throttled_then=sum(mean.series.throttled for mean in deltas),
+            most=max(possible_rate(mean, window) for mean in deltas) / unit,
+            factor=margin_factor(top.semantics, length_s),
+        )
+    longest = max(gauges, key=lambda mean: mean.series.requests)
+    every_s = longest.since_us / 1e6
+    samples = longest.series.requests if counts is None else counts.moments
+    highest = sum(mean.series.amount for mean in gauges) if counts is None else counts.highest
+    limits = None if target.undecided else target.after.value, _limit_before(index, grouping)
+    over = None if limits[0] is None else counts.over if counts is not None else _none_over(highest / unit, limits[0])
+    over_before = (
+        None if limits[1] is None else counts.over_before if counts is not None else _none_over(highest / unit, limits[1])
+    )
+    low, high = 0.0, 1.0
+    if over is not None:
+        low, high = share_interval(over, samples, samples * min(1.0, every_s / window_s) if every_s else None)
+    return MetricSamples(
+        semantics=MetricSemantics.GAUGE,
+        samples=samples,
+        highest=highest / unit,
+        every_s=every_s,
+        window_s=window_s,
+        over=over,
+        over_before=over_before,
+        share_low=low,
+        share_high=high,
+        throttled_then=min(samples, max(mean.series.throttled for mean in gauges)),
+        factor=margin_factor(MetricSemantics.GAUGE, every_s),
+    )
+
+
+def _none_over(highest: float, limit: float) -> int | None:
+    """Without a count only that no sample is above the limit can be known."""
+    return 0 if highest <= limit else None
+
+
+def _over(metrics: MetricSamples, verdict: Verdict, *, first: datetime.datetime | None) -> SecondsOver:
+    """Of the sampled time: all of it, what is over its limit, and the most that may be."""
+    every_s = metrics.every_s or 1.0
+    active = round(metrics.samples * every_s)
+    if verdict not in (Verdict.THROTTLED, Verdict.POSSIBLE):
+        return SecondsOver(active=active)
+    over = round((metrics.over or 0) * every_s)
+    least = int(verdict is Verdict.THROTTLED)
+    most = round(metrics.share_high * active) if metrics.over is not None else least
+    return SecondsOver(active=active, certain=least, seconds=max(over, least), possible=max(most, over, 1), first=first)
+
+
+def _members(means: Sequence[Mean], grouping: Grouping, target: Target) -> tuple[Member, ...]:
+    """The clients, each once. ``share``: of their highest samples, which need not be of one moment."""
+    highest: dict[tuple[str | None, str | None], float] = {}
+    limits: dict[tuple[str | None, str | None], float | None] = {}
+    for index, mean in zip(target.members, means, strict=True):
+        name = mean.series.user, mean.series.client_id
+        if target.kind is Kind.CONNECTION:
+            # Documents name an address where other members have their client-id.
+            name = "", mean.series.ip
+        rate = mean.series.amount / (mean.interval_us / 1e6 or 1.0)
+        highest[name] = max(rate, highest.get(name, 0.0))
+        earlier = grouping.before_of_series[index]
+        limits[name] = earlier.value if earlier else None
+    total = sum(highest.values())
+    return tuple(
+        Member(user=name[0], client_id=name[1], share=rate / total if total else 0.0, requests=0, limit_before=limits[name])
+        for name, rate in sorted(highest.items(), key=lambda item: (-item[1], item[0][0] or "", item[0][1] or ""))
+    )
+
+
+def _first(members: Sequence[Mean], counts: SampleCounts | None) -> datetime.datetime:
+    if counts is not None and counts.first_over_ms != NEVER:
+        return moment(counts.first_over_ms * 1000)
+    return moment(min(mean.start_us for mean in members))
+
+
+class ReportedVerdict(NamedTuple):
+    """``is_censored``: the limit of then held these clients back, so their samples are lower bounds of their need."""
+
+    verdict: Verdict
+    reason: str
+    is_censored: bool = False
+
+
+def verdict_of_reports(
+    target: Target, members: Sequence[tuple[Mean, Resolved | None]], metrics: MetricSamples, *, then_known: bool
+) -> ReportedVerdict | None:
+    """What throttles that brokers reported beside the rates (``throttle-time``) decide; ``None``: nothing.
+
+    Under the limit of then, a broker throttled some request. Up to the first one it recorded every request, and so does a broker
+    with a lower limit. So that request, or an earlier one, is throttled under each limit that is not higher. About a higher limit
+    nothing follows: the group sent what the limit of then let through.
+
+    Brokers report throttles of controller mutations that they forward under ``Request``. So a report of that kind counts only
+    where a sample is above the limit, too.
+
+    ``members``: of the target, with the quotas of then, which are known (``then_known``) or not.
+    """
+    throttled = [(mean, then) for mean, then in members if mean.series.throttled]
+    after, key = target.after.value, target.kind.key.value
+    limits = [limit for mean, then in throttled if (limit := _limit_of_then(mean, then)) is not None]
+    # No limit throttles no request. That is a doubt only where the change takes one away.
+    if not throttled or target.undecided or (after is None and not limits):
+        return None
+    count = max(mean.series.throttled for mean, _ in throttled)
+    reported, seen = "the broker reported throttles", f"in {count:,} of {count_of(metrics.samples, 'sample')}"
+    if limits and target.kind is Kind.REQUEST and metrics.highest <= max(limits):
+        mutations = "Brokers report throttles of controller_mutation_rate under Request, too"
+        return ReportedVerdict(Verdict.INCONCLUSIVE, f"{reported} {seen}, and no sample is above the limit. {mutations}")
+    if limits and after is not None and after <= max(limits):
+        rest = "" if after in limits else f", when it was {amount(key, max(limits))}"
+        reason = f"{reported} under this limit {seen}{rest}"
+        return ReportedVerdict(Verdict.THROTTLED, reason, is_censored=are_enough(count, metrics.samples))
+    if not are_enough(count, metrics.samples):
+        return None
+    if limits:
+        reason = old_limit_reason(key, max(limits), after, f"these clients {seen}", peak=metrics.highest)
+        return ReportedVerdict(Verdict.INCONCLUSIVE, reason, is_censored=True)
+    others = f"{seen}, and the current quotas do not limit this quota group: others were in effect then"
+    unknown = f"{seen} under quotas that are not known: give --current"
+    return ReportedVerdict(Verdict.INCONCLUSIVE, f"{reported} {others if then_known else unknown}")
+
+
+def _limit_of_then(mean: Mean, then: Resolved | None) -> float | None:
+    """``None``: not known, also where the quotas of then have no such group, so that others were in effect."""
+    series = mean.series
+    if then is None or (series.has_tags and then.bucket != BucketName(user=series.user or "", client_id=series.client_id or "")):
+        return None
+    return then.value
+
+
+def proven_rate(mean: Mean, window: Window) -> float:
+    """Amounts a second: every limit below this would have throttled a request."""
+    if mean.is_gauge:
+        return mean.series.amount * shortest_window_ms(window) / longest_window_ms(window)
+    length_ms = mean.interval_us / 1000
+    return 1000 * mean.series.amount / (length_ms * (1 + 1 / shortest_window_ms(window)) + longest_window_ms(window))
+
+
+def possible_rate(mean: Mean, window: Window) -> float:
+    """What no rate can have exceeded, if all of a window's amount came at once."""
+    shortest_s = shortest_window_ms(window) / 1000
+    if mean.is_gauge:
+        return mean.series.amount * window.expiry_ms / 1000 / shortest_s
+    parts = math.ceil(longest_window_ms(window) * 1000 / mean.interval_us) + 1
+    return mean.series.amount * parts / shortest_s
+
+
+def longest_window_ms(window: Window) -> int:
+    """The longest time that a broker divides by, and the millisecond that a rounded throttle may add."""
+    return window.expiry_ms + (window.sample_ms if window.era is Era.OVERLAPPING else 0) + 1
+
+
+def shortest_window_ms(window: Window) -> int:
+    """The shortest time that a broker divides by."""
+    return max(1, window.samples - 1) * window.sample_ms
+
+
+_Z: Final = 1.959963984540054
+"""Of a standard normal variable, the quantile of 97.5 %."""
+_RULE_OF_THREE: Final = 3.0
+
+
+def share_interval(hits: int, samples: int, independent: float | None = None) -> tuple[float, float]:
+    """The least and the largest share, 0 to 1. ``independent``: how many of the samples count, all of them if not given.
+
+    Raises ``ValueError`` for hits that are not among the samples.
+    """
+    if not 0 <= hits <= samples:
+        raise ValueError(f"{hits} of {samples} samples")
+    count = float(samples) if independent is None else max(min(1.0, samples), min(independent, samples))
+    if count <= 0:
+        return 0.0, 1.0
+    if not hits:
+        return 0.0, min(1.0, _RULE_OF_THREE / count)
+    share = hits / samples
+    middle = (share + _Z * _Z / (2 * count)) / (1 + _Z * _Z / count)
+    half = _Z / (1 + _Z * _Z / count) * math.sqrt(share * (1 - share) / count + _Z * _Z / (4 * count * count))
+    return max(0.0, middle - half), 1.0 if hits == samples else min(1.0, middle + half)
+
+
+def gauges_of(means: Sequence[Mean], members: Sequence[int]) -> list[Mean]:
+    """Those of some members that are gauges."""
+    return [means[member] for member in members if means[member].is_gauge]
