@@ -17,8 +17,8 @@ from benchmarks.fidelity.arrivals import SMALLEST, Arrival
 from benchmarks.fidelity.rehearsal import connections_needed, planned_throttles
 from benchmarks.fidelity.scenarios import Quotas, Scenario, uses_groups
 from benchmarks.fidelity.sender import Connections, OpenLoop, Sent
+from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.sandbox.cluster import running
-from reconciler.features.sandbox.connection import admin_client
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.formats.canonical import entity_to_json
 from reconciler.resolution.group_callback import GROUP_CALLBACK

@@ -23,7 +23,7 @@ from typing import Final
 from benchmarks.measure import machine, once, row
 from benchmarks.prometheus.tsdb import START_S, Sampled, fill, require_programs
 from reconciler.features.prometheus import AnswerReader, PageWriter, PrometheusApi
-from reconciler.features.sandbox.ports import free_ports
+from reconciler.features.sandbox.configuration import free_ports
 from reconciler.traffic import selector_of
 from tests.support.manifests import cluster, quotas
 from tests.support.polling import wait_until

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.features.sandbox import Sandbox, SandboxSpec, create_topic, running, runtime_for
-from reconciler.features.sandbox.broker_plugins import RECORDER, plugin_jar
+from reconciler.features.sandbox.java import RECORDER, plugin_jar
 from tests.support import raw_quotas
 from tests.support.recorded_seconds import Client, Seconds, logged_requests, recorded_seconds, sums_of
 

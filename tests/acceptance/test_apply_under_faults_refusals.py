@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.features.sandbox.connection import admin_client
+from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support.bad_servers import serving
 from tests.support.change_set import ChangeSet, mixed, new_limits

@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import READ_ACL_UNSAFE, make_acl, make_digest_acl, make_digest_acl_credential
 
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support.bad_servers import refusing_port
 from tests.support.certificates import Authority

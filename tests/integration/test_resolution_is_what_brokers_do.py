@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.features.sandbox.clients import create_topic
 from reconciler.features.sandbox.cluster import running
-from reconciler.features.sandbox.ports import free_ports
+from reconciler.features.sandbox.configuration import free_ports
 from reconciler.features.sandbox.spec import Login, SandboxSpec
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver

@@ -12,7 +12,7 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, R
 
 from reconciler.backends.broker.cluster import BrokerCluster
 from reconciler.backends.broker.settings import ConnectionSettings, parse_servers
-from reconciler.features.sandbox.connection import admin_client
+from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.command import Done, run

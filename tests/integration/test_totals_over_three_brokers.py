@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from kafka.admin import NewTopic
 
-from reconciler.features.sandbox.connection import admin_client
+from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.sandbox.spec import SandboxSpec
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas

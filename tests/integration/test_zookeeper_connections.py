@@ -25,7 +25,7 @@ from reconciler.backends.zookeeper.settings import (
     zookeeper_security,
 )
 from reconciler.errors import AuthenticationError, BackendError, UnreachableError, UnsupportedClusterError
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from tests.support.bad_servers import refusing_port
 from tests.support.certificates import Authority
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server

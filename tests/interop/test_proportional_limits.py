@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from kafka.admin import NewTopic
 
+from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.sandbox.cluster import running
-from reconciler.features.sandbox.connection import admin_client
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support.command import run
 from tests.support.group_callback_jar import SETTINGS, with_callback

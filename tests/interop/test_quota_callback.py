@@ -17,7 +17,7 @@ import pytest
 
 from reconciler.features.sandbox.clients import create_topic
 from reconciler.features.sandbox.cluster import running
-from reconciler.features.sandbox.ports import free_ports
+from reconciler.features.sandbox.configuration import free_ports
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.resolution.group_callback import GroupQuotaCallback

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.sandbox.ports import free_ports
+from reconciler.features.sandbox.configuration import free_ports
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas
 from tests.support.metrics_exporter import served

@@ -6,8 +6,8 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from reconciler.features.sandbox.broker_plugins import GROUP_SETTINGS, GROUPS, plugin_jar
 from reconciler.features.sandbox.cluster import runtime_for
+from reconciler.features.sandbox.java import GROUP_SETTINGS, GROUPS, plugin_jar
 from reconciler.features.sandbox.spec import SandboxSpec
 
 SOURCES = Path(__file__).parents[2] / "callback" / "src"

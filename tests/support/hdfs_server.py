@@ -14,9 +14,9 @@ from xml.sax.saxutils import escape
 import pyspark
 
 from reconciler.features.sandbox import process
-from reconciler.features.sandbox.guard import guarding
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.process import guarding
 from reconciler.java import find_java
 from tests.support.polling import wait_until
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from reconciler.features.sandbox.cluster import running
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from reconciler.java import find_java
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from tests.support.polling import wait_until
 
 REALM = "TEST.EXAMPLE"

@@ -11,7 +11,7 @@ from typing import Final
 
 from kafka.admin import NewTopic
 
-from reconciler.features.sandbox.connection import admin_client
+from reconciler.features.sandbox.clients import admin_client
 from tests.support.wire_client import ClosedError, RefusedError, WireClient, record_batch
 
 _RETRY_S: Final = 0.1

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from reconciler.features.sandbox.ports import free_ports
+from reconciler.features.sandbox.configuration import free_ports
 from tests.support.polling import wait_until
 
 

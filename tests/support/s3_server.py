@@ -16,9 +16,9 @@ from typing import Final
 import pyspark
 
 from reconciler.features.sandbox import process
-from reconciler.features.sandbox.guard import guarding
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.process import guarding
 from reconciler.files import cache_folder
 from reconciler.java import find_java
 from tests.support.polling import wait_until

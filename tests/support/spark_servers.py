@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 
-from reconciler.features.sandbox.ports import free_ports
+from reconciler.features.sandbox.configuration import free_ports
 from tests.support.polling import wait_until
 
 SPARK_BIN = Path(pyspark.__file__).parent / "bin"

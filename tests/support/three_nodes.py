@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.features.sandbox import process
+from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.sandbox.cluster import running, runtime_for
-from reconciler.features.sandbox.connection import admin_client
-from reconciler.features.sandbox.guard import Guard, guarding
 from reconciler.features.sandbox.launch import wait_until_ready
 from reconciler.features.sandbox.node import NodeFiles
+from reconciler.features.sandbox.process import Guard, guarding
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec
 from tests.support.polling import wait_until
 

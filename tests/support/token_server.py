@@ -19,7 +19,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat
 
-from reconciler.features.sandbox.ports import LOOPBACK
+from reconciler.features.sandbox.configuration import LOOPBACK
 from tests.support.certificates import Authority
 
 CLIENT_ID = "quotas ci"

@@ -15,9 +15,9 @@ from typing import Any, Final
 import pyspark
 
 from reconciler.features.sandbox import process
-from reconciler.features.sandbox.guard import guarding
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.jars import Artifact, JarSet, available_fetchers, ensure_jars
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.process import guarding
 from reconciler.java import find_java
 from tests.support.hdfs_server import HdfsServer, hdfs_server, write_settings
 from tests.support.polling import wait_until

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from reconciler.features.sandbox import process
 from reconciler.features.sandbox.cluster import runtime_for
-from reconciler.features.sandbox.guard import Guard, guarding
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.jars import ZOOKEEPER_VERSIONS
 from reconciler.features.sandbox.launch import PortTakenError, await_zookeeper
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
-from reconciler.features.sandbox.process import ProcessRef
+from reconciler.features.sandbox.node import ZooKeeperFiles
+from reconciler.features.sandbox.process import Guard, ProcessRef, guarding
 from reconciler.features.sandbox.spec import ZooKeeperSpec
-from reconciler.features.sandbox.zookeeper import ZooKeeperFiles
 from tests.support.polling import wait_until
 
 

@@ -8,10 +8,11 @@ import os
 import secrets
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from reconciler.documents import VALUES, Document, row
 from reconciler.errors import FileAccessError, SandboxError
 from reconciler.features.sandbox import cluster, process
 from reconciler.features.sandbox.jars import exclusive
@@ -135,7 +136,7 @@ def write_record(sandbox: Sandbox, file: Path) -> None:
         partial.unlink(missing_ok=True)
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-            json.dump(_to_json(sandbox), opened, indent=1)
+            json.dump({"version": _VERSION, **asdict(sandbox)}, opened, indent=1, default=str)
         partial.replace(file)
     except OSError as error:
         raise FileAccessError(f"cannot write {file}: {error.strerror}") from error
@@ -158,75 +159,122 @@ def read_record(file: Path) -> Sandbox | None:
         ) from error
 
 
-def _to_json(sandbox: Sandbox) -> dict[str, object]:
-    return {
-        "version": _VERSION,
-        "bootstrap_servers": sandbox.bootstrap_servers,
-        "sasl_bootstrap_servers": sandbox.sasl_bootstrap_servers,
-        "cluster_id": sandbox.cluster_id,
-        "kafka_version": sandbox.kafka_version,
-        "folder": str(sandbox.folder),
-        "groups": sandbox.groups,
-        "keeps_folder": sandbox.keeps_folder,
-        "users": [{"name": user.name, "password": user.password} for user in sandbox.users],
-        "nodes": [
-            {
-                "id": node.id,
-                "pid": node.process.pid,
-                "mark": node.process.mark,
-                "port": node.port,
-                "log_file": str(node.log_file),
-                "request_log_file": str(node.request_log_file) if node.request_log_file else None,
-                "recorded_folder": str(node.recorded_folder) if node.recorded_folder else None,
-            }
-            for node in sandbox.nodes
-        ],
-        "zookeeper": None if sandbox.zookeeper_server is None else _zookeeper_to_json(sandbox.zookeeper_server),
-    }
-
-
-def _zookeeper_to_json(server: SandboxZooKeeper) -> dict[str, object]:
-    return {
-        "pid": server.process.pid,
-        "mark": server.process.mark,
-        "connection": server.connection,
-        "log_file": str(server.log_file),
-    }
-
-
-def _zookeeper_from_json(value: Mapping[str, Any]) -> SandboxZooKeeper:
-    return SandboxZooKeeper(
-        process=ProcessRef(pid=int(value["pid"]), mark=value["mark"]),
-        connection=value["connection"],
-        log_file=Path(value["log_file"]),
-    )
-
-
 def _from_json(value: Mapping[str, Any]) -> Sandbox:
     if value["version"] != _VERSION:
         raise ValueError(value["version"])
-    return Sandbox(
-        bootstrap_servers=value["bootstrap_servers"],
-        sasl_bootstrap_servers=value["sasl_bootstrap_servers"],
-        cluster_id=value["cluster_id"],
-        kafka_version=value["kafka_version"],
-        folder=Path(value["folder"]),
-        # A record of an earlier release has no such line.
-        groups=value.get("groups", False),
-        keeps_folder=value.get("keeps_folder", False),
-        users=tuple(Login(name=user["name"], password=user["password"]) for user in value["users"]),
+    server = value["zookeeper_server"]
+    made = {
+        "folder": Path(value["folder"]),
+        "users": tuple(Login(**user) for user in value["users"]),
+        "nodes": tuple(SandboxNode(**_process_from_json(node)) for node in value["nodes"]),
+        "zookeeper_server": SandboxZooKeeper(**_process_from_json(server)) if server else None,
+    }
+    return Sandbox(**{**{name: value[name] for name in value.keys() - {"version"}}, **made})
+
+
+def _process_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    paths = {name: Path(path) for name, path in value.items() if path is not None and name.endswith(("_file", "_folder"))}
+    return {**value, **paths, "process": ProcessRef(**value["process"])}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserFile:
+    """A user of the local Kafka."""
+
+    name: str
+    """Name of the user."""
+    client_properties: str
+    """A file for --command-config."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """A node of the local Kafka."""
+
+    id: int
+    """Node id."""
+    pid: int
+    """Process id."""
+    alive: bool
+    """True while the process runs."""
+    port: int
+    """Of the listener without any login."""
+    log_file: str
+    """Log file of the process."""
+    request_log_file: str | None
+    """``None`` when requests are not logged."""
+    recorded_folder: str | None
+    """Folder of the recorder's files. ``None`` without --record."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperState:
+    """The ZooKeeper of the local Kafka."""
+
+    connection: str
+    """Host:port/chroot, as zookeeper.connect takes it."""
+    pid: int
+    """Process id."""
+    alive: bool
+    """True while the process runs."""
+    log_file: str
+    """Log file of the process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxState:
+    """A local Kafka and how to reach it."""
+
+    sandbox: Sandbox
+    folder: str
+    """Data and logs. Stop removes it."""
+    users: tuple[UserFile, ...]
+    """Users who can log in, from --user."""
+    nodes: tuple[NodeState, ...]
+    """The nodes of the cluster."""
+    zookeeper: ZooKeeperState | None
+    """The ZooKeeper server. ``None``, or missing, for a cluster without one."""
+
+
+def state_of_sandbox(status: Status) -> SandboxState | None:
+    """How to reach it. ``None``: stopped."""
+    sandbox = status.sandbox
+    if sandbox is None:
+        return None
+    server = sandbox.zookeeper_server
+    return SandboxState(
+        sandbox=sandbox,
+        folder=str(sandbox.folder),
+        users=tuple(UserFile(name=u.name, client_properties=str(sandbox.client_properties(u.name))) for u in sandbox.users),
         nodes=tuple(
-            SandboxNode(
-                id=node["id"],
-                process=ProcessRef(pid=int(node["pid"]), mark=node["mark"]),
-                port=node["port"],
-                log_file=Path(node["log_file"]),
-                request_log_file=Path(node["request_log_file"]) if node["request_log_file"] else None,
-                # A record of an earlier release has no such line.
-                recorded_folder=Path(folder) if (folder := node.get("recorded_folder")) else None,
+            NodeState(
+                id=node.id,
+                pid=node.pid,
+                alive=node.id in status.alive,
+                port=node.port,
+                log_file=str(node.log_file),
+                request_log_file=str(node.request_log_file) if node.request_log_file else None,
+                recorded_folder=str(node.recorded_folder) if node.recorded_folder else None,
             )
-            for node in value["nodes"]
+            for node in sandbox.nodes
         ),
-        # A record of an earlier release has no such line.
-        zookeeper_server=_zookeeper_from_json(zookeeper) if (zookeeper := value.get("zookeeper")) else None,
+        zookeeper=None
+        if server is None
+        else ZooKeeperState(
+            connection=server.connection, pid=server.process.pid, alive=status.zookeeper_alive, log_file=str(server.log_file)
+        ),
     )
+
+
+SANDBOX: Final = Document(
+    cls=Status,
+    name="sandbox",
+    title="kafka-quotas sandbox status",
+    codec=VALUES.extended(
+        {
+            Sandbox: row("bootstrap_servers sasl_bootstrap_servers cluster_id kafka_version"),
+            SandboxState: row("*sandbox folder users nodes zookeeper"),
+            Status: row("status=condition sandbox", sandbox=state_of_sandbox),
+        }
+    ),
+)

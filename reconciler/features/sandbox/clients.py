@@ -10,16 +10,18 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaError, KafkaTimeoutError, TopicAlreadyExistsError
+from kafka.net.compat import KafkaNetClient
+from kafka.protocol.admin import DescribeClientQuotasRequest
+from kafka.protocol.metadata import MetadataRequest
 
 from reconciler.errors import SandboxError
-from reconciler.features.sandbox.connection import admin_client, connect
 from reconciler.features.sandbox.spec import Login
 
 _CLOSE_S: Final = 2.0
@@ -27,6 +29,8 @@ _CONNECT_MS: Final = 10_000
 _BATCH_BYTES: Final = 128 * 1024
 _IDLE_S: Final = 0.002
 _LINGER_MS: Final = 10
+RECORD_BYTES: Final = 32_768
+"""Of each record that is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +73,10 @@ def produce_steadily(
     client_id: str,
     bytes_per_second: float,
     seconds: float,
-    record_size: int = 1024,
     login: Login | None = None,
     stop: threading.Event | None = None,
 ) -> TrafficReport:
-    """One producer that sends records of ``record_size`` bytes at ``bytes_per_second``, for ``seconds``.
+    """One producer that sends records at ``bytes_per_second``, for ``seconds``.
 
     It has one request in flight and at most a second's worth of records unacknowledged; when the broker has it back it sends
     later, and does not catch up. The last records get two more seconds to be acknowledged. Raises ``SandboxError`` when it cannot
@@ -97,7 +100,7 @@ def produce_steadily(
         try:
             # Connecting and looking up the topic takes its time, which is not part of the steady run.
             producer.partitions_for(topic)
-            return _produce(producer, topic, client_id, login, bytes_per_second, seconds, record_size, stop)
+            return _produce(producer, topic, client_id, login, bytes_per_second, seconds, stop)
         finally:
             _close_at_once(producer)
 
@@ -168,12 +171,11 @@ def _produce(
     login: Login | None,
     bytes_per_second: float,
     seconds: float,
-    record_size: int,
     stop: threading.Event,
 ) -> TrafficReport:
-    value = os.urandom(record_size)
+    value = os.urandom(RECORD_BYTES)
     done = _Acknowledged()
-    most_waiting = max(int(bytes_per_second / record_size), 1)
+    most_waiting = max(int(bytes_per_second / RECORD_BYTES), 1)
     sent = 0
     started = time.monotonic()
     due = started
@@ -182,10 +184,10 @@ def _produce(
             stop.wait(min(max(due - now, _IDLE_S), 0.05))
             continue
         future = producer.send(topic, value)
-        future.add_callback(lambda _metadata: done.one(record_size))
+        future.add_callback(lambda _metadata: done.one(RECORD_BYTES))
         future.add_errback(lambda _error: setattr(done, "failed", done.failed + 1))
         sent += 1
-        due = max(due, now - 0.1) + record_size / bytes_per_second
+        due = max(due, now - 0.1) + RECORD_BYTES / bytes_per_second
     deadline = time.monotonic() + (0.0 if stop.is_set() else _CLOSE_S)
     while done.records + done.failed < sent and time.monotonic() < deadline:
         stop.wait(_IDLE_S)
@@ -227,3 +229,81 @@ def _translated(doing: str) -> Iterator[None]:
         yield
     except KafkaError as error:
         raise SandboxError(f"cannot {doing}: {error}") from error
+
+
+Client = TypeVar("Client")
+
+
+def connect(kind: Callable[..., Client], *, bootstrap_servers: str, login: Login | None, **settings: Any) -> Client:
+    """One of kafka-python's clients, connected; what its constructor left open is closed when it fails. Raises its errors."""
+    nets: list[Any] = []
+
+    def remembered(**config: Any) -> KafkaNetClient:
+        nets.append(KafkaNetClient(**config))
+        return nets[-1]
+
+    try:
+        return kind(bootstrap_servers=bootstrap_servers.split(","), kafka_client=remembered, **_security(login), **settings)
+    except BaseException:
+        # The constructors start a thread before they connect, and when that fails give nobody the means to end it.
+        for net in nets:
+            net.close()
+            net._manager._net.stop()  # noqa: SLF001 - see above
+            net._manager._net.close()  # noqa: SLF001 - see above
+        raise
+
+
+@contextlib.contextmanager
+def admin_client(bootstrap_servers: str, *, login: Login | None = None, timeout_s: float = 10.0) -> Iterator[KafkaAdminClient]:
+    """An admin client for the length of the block. Raises kafka-python's errors."""
+    milliseconds = int(timeout_s * 1000)
+    client = connect(
+        KafkaAdminClient,
+        bootstrap_servers=bootstrap_servers,
+        login=login,
+        bootstrap_timeout_ms=milliseconds,
+        request_timeout_ms=milliseconds,
+    )
+    with contextlib.closing(client):
+        yield client
+
+
+def _security(login: Login | None) -> dict[str, str]:
+    """The client settings to connect as ``login``, or without any login."""
+    if login is None:
+        return {"security_protocol": "PLAINTEXT"}
+    return {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "PLAIN",
+        "sasl_plain_username": login.name,
+        "sasl_plain_password": login.password,
+    }
+
+
+def cluster_id(client: KafkaAdminClient) -> str:
+    """Which cluster answers."""
+    return str(_metadata(client).cluster_id)
+
+
+def brokers_up(client: KafkaAdminClient) -> frozenset[int]:
+    """The ids of the brokers that serve clients now."""
+    return frozenset(broker.node_id for broker in _metadata(client).brokers)
+
+
+def answers_quotas(client: KafkaAdminClient, node_id: int) -> bool:
+    """Whether this broker answers a DescribeClientQuotas request without an error."""
+    request = DescribeClientQuotasRequest(components=[], strict=True)
+    manager = client._manager  # noqa: SLF001 - the only way the library has to send this request
+    return bool(manager.run(manager.send, request, node_id).error_code == 0)
+
+
+def _metadata(client: KafkaAdminClient) -> Any:
+    """The library's ``describe_cluster`` stumbles over the answer of brokers before 3.7."""
+    request = MetadataRequest(
+        topics=[],  # none of them
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    manager = client._manager  # noqa: SLF001 - as above
+    return manager.run(manager.send, request)

@@ -1,28 +1,35 @@
-"""Starts and stops a real Kafka on loopback."""
+"""Starts and stops a real Kafka on loopback: for a person, beside one command, or with the state of another cluster."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 import shutil
+import signal
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.errors import SandboxError
-from reconciler.features.sandbox import process, zookeeper
-from reconciler.features.sandbox.broker_plugins import GROUPS, RECORDER, plugin_jar
-from reconciler.features.sandbox.guard import Guard, guarding
-from reconciler.features.sandbox.jars import available_fetchers, ensure_jars, jar_set
-from reconciler.features.sandbox.java import Runtime, keep_classes, writes_classes
+from reconciler.apply import ChunkLimits, split_into_requests
+from reconciler.backends import BrokerCluster, ConnectionSettings, parse_servers
+from reconciler.errors import SandboxError, UsageError
+from reconciler.features.sandbox import process
+from reconciler.features.sandbox.configuration import assign_ports, free_ports
+from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION, KAFKA_VERSIONS, available_fetchers, ensure_jars, jar_set
+from reconciler.features.sandbox.java import GROUPS, RECORDER, Runtime, keep_classes, plugin_jar, writes_classes
 from reconciler.features.sandbox.launch import PortTakenError, launch
-from reconciler.features.sandbox.node import NODE_FOLDERS, NodeFiles
-from reconciler.features.sandbox.ports import assign_ports, free_ports
+from reconciler.features.sandbox.node import NODE_FOLDERS, ZOOKEEPER_FOLDER, NodeFiles, ZooKeeperFiles
+from reconciler.features.sandbox.process import Guard, guarding
 from reconciler.features.sandbox.spec import CLIENT_PROPERTIES, Sandbox, SandboxSpec
 from reconciler.java import find_java
-from reconciler.ports import Progress
+from reconciler.model import Action, Alteration, Change, CurrentState, Entity, KeyChange, Quotas, Reason, escaped
+from reconciler.ports import Progress, QuotaCluster
+from reconciler.resolution import refusal
+from reconciler.workflows import Seeded
 
 _PORT_ATTEMPTS: Final = 3
 _STOP_GRACE_S: Final = 3.0
@@ -109,7 +116,7 @@ def stop(sandbox: Sandbox) -> None:
 
 def _remove(folder: Path) -> None:
     """What a sandbox made in its folder, and the folder itself unless another program put something there."""
-    for made in (*folder.glob(NODE_FOLDERS), *folder.glob(zookeeper.FOLDER), *folder.glob(CLIENT_PROPERTIES)):
+    for made in (*folder.glob(NODE_FOLDERS), *folder.glob(ZOOKEEPER_FOLDER), *folder.glob(CLIENT_PROPERTIES)):
         shutil.rmtree(made, ignore_errors=True) if made.is_dir() else made.unlink(missing_ok=True)
     with contextlib.suppress(OSError):
         folder.rmdir()
@@ -147,9 +154,151 @@ def _start(
         guard.release()
         for number in range(1, spec.nodes + 1):
             NodeFiles(id=number, sandbox_folder=folder).remove_data()
-        zookeeper.ZooKeeperFiles(sandbox_folder=folder, kafka_version=spec.kafka_version).remove_data()
+        ZooKeeperFiles(sandbox_folder=folder, kafka_version=spec.kafka_version).remove_data()
         raise
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     raise AssertionError  # pragma: no cover - the loop returns or raises
+
+
+_NOTICED_S: Final = 2.0
+"""How long a command has to end by itself after an interrupt, which on a terminal it gets too."""
+_TERM_S: Final = 3.0
+
+
+def run_in_sandbox(spec: SandboxSpec, command: Sequence[str], *, progress: Progress) -> int:
+    """Run ``command`` beside a sandbox of its own that is gone afterwards; the command's exit code (128 + N for signal N).
+
+    The command finds the sandbox in its environment: ``KAFKA_QUOTAS_BOOTSTRAP_SERVER`` and ``BOOTSTRAP_SERVER``, and when there
+    are users ``SASL_BOOTSTRAP_SERVER``, when there is a ZooKeeper ``ZOOKEEPER``; ``KAFKA_QUOTAS_SANDBOX`` is its folder. Raises
+    ``UsageError`` for a command that does not exist.
+    """
+    program = shutil.which(command[0])
+    if program is None:
+        raise UsageError(f"cannot run {command[0]!r}: there is no such program")
+    with running(spec, progress=progress) as sandbox:
+        code = _run(program, command, {**os.environ, **_environment(sandbox)})
+    return code if code >= 0 else 128 - code
+
+
+def _environment(sandbox: Sandbox) -> dict[str, str]:
+    variables = {
+        "KAFKA_QUOTAS_BOOTSTRAP_SERVER": sandbox.bootstrap_servers,
+        "BOOTSTRAP_SERVER": sandbox.bootstrap_servers,
+        "KAFKA_QUOTAS_SANDBOX": str(sandbox.folder),
+    }
+    if sandbox.sasl_bootstrap_servers:
+        variables["SASL_BOOTSTRAP_SERVER"] = sandbox.sasl_bootstrap_servers
+    if sandbox.zookeeper:
+        variables["ZOOKEEPER"] = sandbox.zookeeper
+    return variables
+
+
+def _run(program: str, command: Sequence[str], environ: dict[str, str]) -> int:
+    # A command that may read the terminal must stay in our process group; any other gets its own, so that it can be ended whole.
+    own_group = not _has_terminal()
+    try:
+        process = subprocess.Popen(list(command), executable=program, env=environ, process_group=0 if own_group else None)
+    except OSError as error:
+        raise SandboxError(f"cannot run {command[0]!r}: {error.strerror}") from error
+    try:
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            _end(process, own_group=own_group)
+
+
+def _has_terminal() -> bool:
+    try:
+        return os.isatty(0)
+    except OSError:
+        return False
+
+
+def _end(process: subprocess.Popen[bytes], *, own_group: bool) -> None:
+    """INT, which on a terminal the command has got already, then TERM, then KILL; to its whole group where it has one."""
+
+    def tell(number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number) if own_group else process.send_signal(number)
+
+    try:
+        if own_group:
+            tell(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_NOTICED_S)
+            return
+        tell(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_TERM_S)
+    finally:
+        tell(signal.SIGKILL)
+        process.wait()
+
+
+_FIRST_WITHOUT_ZOOKEEPER: Final = 4
+_BEFORE_4: Final = next(version for version in KAFKA_VERSIONS if version.startswith("3."))
+_MANY_ENTITIES: Final = 20_000
+_HEAP_MB: Final = 512
+_LARGE_HEAP_MB: Final = 1024
+
+
+def nearest_version(kafka_version: str | None) -> tuple[str, tuple[str, ...]]:
+    """The pinned version nearest to a cluster's (``"3.6"``), and notes on what that leaves open."""
+    major = (kafka_version or "").partition(".")[0]
+    if not major.isascii() or not major.isdigit():
+        return DEFAULT_KAFKA_VERSION, ("the cluster's Kafka version is not known",)
+    version = DEFAULT_KAFKA_VERSION if int(major) >= _FIRST_WITHOUT_ZOOKEEPER else _BEFORE_4
+    notes = (
+        []
+        if version.startswith(f"{kafka_version}.")
+        else [f"the cluster runs Kafka {kafka_version}, which may check differently"]
+    )
+    if version == _BEFORE_4:
+        notes.append("the local Kafka runs without ZooKeeper. A cluster that keeps its quotas in ZooKeeper has other checks")
+    return version, tuple(notes)
+
+
+@contextlib.contextmanager
+def seeded_sandbox(kafka_version: str | None, current: CurrentState, *, progress: Progress) -> Iterator[Seeded]:
+    """A sandbox of the pinned version nearest to a cluster's, with ``current``, for the length of the block."""
+    version, notes = nearest_version(kafka_version)
+    heap = _LARGE_HEAP_MB if len(current.entities) > _MANY_ENTITIES else _HEAP_MB
+    with running(SandboxSpec(kafka_version=version, heap_mb=heap), progress=progress) as sandbox:
+        settings = ConnectionSettings(servers=parse_servers((sandbox.bootstrap_servers,)))
+        with contextlib.closing(BrokerCluster.open(settings)) as cluster:
+            yield Seeded(
+                kafka_version=version, cluster=cluster, notes=(*notes, *seed(cluster, current.entities, progress=progress))
+            )
+
+
+def seed(cluster: QuotaCluster, entities: Mapping[Entity, Quotas], *, progress: Progress) -> tuple[str, ...]:
+    """Write a state to an empty cluster; a note on what it does not take: unknown types and keys, values that are refused now."""
+    wanted: list[Change] = []
+    refused: list[tuple[Entity, str | None]] = []
+    for entity, quotas in entities.items():
+        refusals = {key: refusal(Alteration(entity=entity, ops={key: value})) for key, value in sorted(quotas.items())}
+        refused += ((entity, words) for words in refusals.values() if words is not None)
+        keys = tuple(_setting(key, quotas[key]) for key, words in refusals.items() if words is None)
+        if keys:
+            wanted.append(Change(entity=entity, action=Action.CREATE, keys=keys))
+    if wanted:
+        progress.step(f"giving the local Kafka the cluster's state: {len(wanted)} entities")
+    for request in split_into_requests(wanted, ChunkLimits()):
+        results = cluster.alter([change.alteration() for change in request], validate_only=False)
+        for change, result in zip(request, results, strict=True):
+            if result.error_code:
+                refused += ((change.entity, result.error) for _ in change.keys)
+    return (_left_out(refused),) if refused else ()
+
+
+def _setting(key: str, value: float) -> KeyChange:
+    return KeyChange(key=key, before=None, after=value, reason=Reason.NOT_IN_CURRENT)
+
+
+def _left_out(refused: Sequence[tuple[Entity, str | None]]) -> str:
+    what = "1 value" if len(refused) == 1 else f"{len(refused)} values"
+    entity, words = refused[0]
+    example = f"{entity}: {escaped(words) if words else 'no reason given'}"
+    return f"the local Kafka did not take {what} of the cluster's present state and checked without: {example}"

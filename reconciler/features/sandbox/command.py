@@ -117,7 +117,7 @@ def status(args: StatusArguments) -> Result:
 
 
 def _result(status: Status, code: int) -> Result:
-    from reconciler.features.sandbox.document import SANDBOX
+    from reconciler.features.sandbox.background import SANDBOX
 
     return Result(exit=code, view=lambda: status_lines(status), document=lambda: SANDBOX.write(status))
 
@@ -133,7 +133,7 @@ def stop(args: StopArguments) -> Result:
 
 def run_beside(args: RunBesideArguments) -> Result:
     """Run a command beside one; the exit code is the command's."""
-    from reconciler.features.sandbox.runs import run_in_sandbox
+    from reconciler.features.sandbox.cluster import run_in_sandbox
 
     program = args.program[1:] if args.program[0] == "--" else args.program
     return Result(exit=run_in_sandbox(args.kafka.spec(), program, progress=output.StderrProgress()))

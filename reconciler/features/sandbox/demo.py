@@ -34,7 +34,6 @@ KIBIBYTE: Final = 1024
 MEBIBYTE: Final = 1024 * KIBIBYTE
 TOPIC: Final = "events"
 # Large records, so that a slow machine too sends more than the limits allow.
-_RECORD: Final = 32 * KIBIBYTE
 _AFTERWARDS_S: Final = 10.0
 _RUNS: Final = 4
 _ENOUGH: Final = 2 / 3
@@ -193,7 +192,6 @@ class _Demo:
             client_id=team.client_id,
             bytes_per_second=team.rate,
             seconds=seconds,
-            record_size=_RECORD,
             login=self._sandbox.user(team.user),
             stop=stop,
         )

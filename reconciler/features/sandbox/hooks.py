@@ -79,5 +79,5 @@ COMMANDS: Final = (
     ),
 )
 
-LOCAL_KAFKAS: Final = ("reconciler.features.sandbox.seeding:seeded_sandbox",)
+LOCAL_KAFKAS: Final = ("reconciler.features.sandbox.cluster:seeded_sandbox",)
 """Each opens a local Kafka of a version that has a state."""

@@ -16,15 +16,12 @@ from kafka.errors import KafkaError
 
 from reconciler.errors import SandboxError
 from reconciler.features.sandbox import process
-from reconciler.features.sandbox.configuration import client_properties_text
-from reconciler.features.sandbox.connection import admin_client, answers_quotas, brokers_up, cluster_id
-from reconciler.features.sandbox.guard import Guard
+from reconciler.features.sandbox.clients import admin_client, answers_quotas, brokers_up, cluster_id
+from reconciler.features.sandbox.configuration import LOOPBACK, NodePorts, Ports, client_properties_text
 from reconciler.features.sandbox.java import Runtime
-from reconciler.features.sandbox.node import NodeFiles, telling_lines
-from reconciler.features.sandbox.ports import LOOPBACK, NodePorts, Ports
-from reconciler.features.sandbox.process import ProcessRef
+from reconciler.features.sandbox.node import NodeFiles, ZooKeeperFiles, telling_lines, wait_until_serving
+from reconciler.features.sandbox.process import Guard, ProcessRef
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec, SandboxZooKeeper, client_properties_file
-from reconciler.features.sandbox.zookeeper import ZooKeeperFiles, wait_until_serving
 from reconciler.ports import Progress
 
 _PORT_TAKEN: Final = "Address already in use"

@@ -1,30 +1,73 @@
-"""One node on disk and as a process: its folder, its files, its two JVM command lines."""
+"""The servers of a sandbox on disk and as processes: Kafka's nodes and ZooKeeper, their folders, files and command lines."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
-from collections.abc import Sequence
+import socket
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from reconciler.features.sandbox.broker_plugins import GROUP_SETTINGS, recorder_settings
-from reconciler.features.sandbox.configuration import logging_file_name, logging_options, logging_text, server_properties
-from reconciler.features.sandbox.java import Runtime, class_reading_options, class_writing_options, jvm_command
-from reconciler.features.sandbox.ports import NodePorts
+from reconciler.features.sandbox.configuration import (
+    LOOPBACK,
+    NodePorts,
+    logging_file_name,
+    logging_options,
+    logging_text,
+    properties_text,
+    server_properties,
+)
+from reconciler.features.sandbox.java import (
+    GROUP_SETTINGS,
+    Runtime,
+    class_reading_options,
+    class_writing_options,
+    jvm_command,
+    recorder_settings,
+)
 from reconciler.features.sandbox.process import ProcessRef
-from reconciler.features.sandbox.spec import SandboxNode, SandboxSpec
+from reconciler.features.sandbox.spec import SandboxNode, SandboxSpec, ZooKeeperSpec
 
 _TROUBLE: Final = re.compile(r"\b(ERROR|FATAL)\b|Exception in thread|^Error: |^(Caused by: )?([\w$]+\.)+\w*(Exception|Error)\b")
 _LINE_LIMIT: Final = 300
 _CLUSTER_ID: Final = re.compile(r"\bCluster ID = ([\w-]+)", re.ASCII)
 NODE_FOLDERS: Final = "node-[1-9]"
 """A glob for the node folders in a sandbox's folder."""
+ZOOKEEPER_FOLDER: Final = "zookeeper"
+
+
+class ServerFiles:
+    """What all servers have in their ``folder``."""
+
+    __slots__ = ()
+
+    @property
+    def folder(self) -> Path:
+        """Everything of this server is below."""
+        raise NotImplementedError
+
+    @property
+    def data(self) -> Path:
+        """Kafka's ``log.dirs``, ZooKeeper's snapshots and transaction logs."""
+        return self.folder / "data"
+
+    @property
+    def temporary(self) -> Path:
+        """What the JVM uses for temporary files."""
+        return self.folder / "tmp"
+
+    def remove_data(self) -> None:
+        """Everything but the configuration and the logs."""
+        for folder in (self.data, self.temporary):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeFiles:
+class NodeFiles(ServerFiles):
     """Where node ``id`` of the sandbox in ``sandbox_folder`` keeps its things."""
 
     id: int
@@ -39,16 +82,6 @@ class NodeFiles:
     def properties(self) -> Path:
         """The broker's settings, with its users' passwords."""
         return self.folder / "server.properties"
-
-    @property
-    def data(self) -> Path:
-        """Kafka's ``log.dirs``."""
-        return self.folder / "data"
-
-    @property
-    def temporary(self) -> Path:
-        """What the JVM uses for temporary files."""
-        return self.folder / "tmp"
 
     @property
     def log(self) -> Path:
@@ -84,11 +117,6 @@ class NodeFiles:
         self.properties.write_text(text, "ascii")
         logging = logging_text(spec.kafka_version, request_log=spec.request_log)
         self._logging(spec).write_text(logging, "utf-8")
-
-    def remove_data(self) -> None:
-        """Everything but the configuration and the logs."""
-        for folder in (self.data, self.temporary):
-            shutil.rmtree(folder, ignore_errors=True)
 
     def says(self, words: str) -> bool:
         """Whether the broker's log has these words by now."""
@@ -150,3 +178,90 @@ def telling_lines(log: Path, *, troubles: int = 4, last: int = 8) -> tuple[str, 
     wanted = [n for n, line in enumerate(lines) if _TROUBLE.search(line)][:troubles]
     wanted += range(max(0, len(lines) - last), len(lines))
     return tuple(lines[n][:_LINE_LIMIT] for n in sorted(set(wanted)))
+
+
+_HEAP_MB: Final = 256
+_POLL_S: Final = 0.02
+_ANSWER_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeperFiles(ServerFiles):
+    """Where the ZooKeeper server of the sandbox in ``sandbox_folder`` keeps its things."""
+
+    sandbox_folder: Path
+    kafka_version: str
+
+    @property
+    def folder(self) -> Path:
+        """Everything of this server is below."""
+        return self.sandbox_folder / ZOOKEEPER_FOLDER
+
+    @property
+    def configuration(self) -> Path:
+        """The server's settings."""
+        return self.folder / "zoo.cfg"
+
+    @property
+    def log(self) -> Path:
+        """The server's log and whatever the JVM prints."""
+        return self.folder / "zookeeper.log"
+
+    def write(self, spec: ZooKeeperSpec, *, port: int) -> None:
+        """Makes the folder and its configuration files."""
+        self.temporary.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "dataDir": str(self.data),
+            "clientPort": str(port),
+            "clientPortAddress": LOOPBACK,
+            # Short, so that the session of a client that died ends soon; Kafka's own asks for 18 s.
+            "tickTime": "500",
+            "minSessionTimeout": "1000",
+            "maxSessionTimeout": "60000",
+            "maxClientCnxns": "0",
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "*",
+            **spec.properties,
+        }
+        self.configuration.write_text(properties_text(settings), "ascii")
+        self._logging.write_text(logging_text(self.kafka_version, request_log=False), "utf-8")
+
+    def command(self, spec: ZooKeeperSpec, runtime: Runtime) -> list[str]:
+        """Runs the server in the foreground."""
+        return [
+            *jvm_command(runtime, folder=self.folder, temporary=self.temporary, heap_mb=_HEAP_MB),
+            # What a sandbox stores need not outlive the machine: waiting for the disk at every write would be for nothing.
+            "-Dzookeeper.forceSync=no",
+            *logging_options(self.kafka_version, config=self._logging, request_log=None),
+            *spec.java_options,
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+            str(self.configuration),
+        ]
+
+    @property
+    def _logging(self) -> Path:
+        return self.folder / logging_file_name(self.kafka_version)
+
+
+def wait_until_serving(port: int, *, deadline: float, check_alive: Callable[[], None]) -> bool:
+    """Waits until the server serves clients; ``False`` at ``deadline`` (monotonic). ``check_alive`` is called between looks."""
+    while time.monotonic() < deadline:
+        check_alive()
+        # "This ZooKeeper instance is not currently serving requests", until it is.
+        if b"Mode:" in ask(port, b"srvr"):
+            return True
+        time.sleep(_POLL_S)
+    return False
+
+
+def ask(port: int, word: bytes) -> bytes:
+    """The answer to one of ZooKeeper's four letter words; empty when no server answers."""
+    answer = b""
+    with (
+        contextlib.suppress(OSError),
+        socket.create_connection((LOOPBACK, port), timeout=_ANSWER_S) as connection,
+    ):
+        connection.sendall(word)
+        while part := connection.recv(4096):
+            answer += part
+    return answer

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 from urllib.parse import quote
 
@@ -25,14 +24,6 @@ _NODE_COUNTS: Final = (1, 3)
 _LONGEST_NAME: Final = 50
 _LONGEST_FILE_NAME: Final = 100
 _CHROOT: Final = re.compile(r"(/[\w.-]+)*", re.ASCII)
-
-
-def _no_properties() -> Mapping[str, str]:
-    return MappingProxyType({})
-
-
-def _no_node_options() -> Mapping[int, tuple[str, ...]]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +44,7 @@ class Listener:
 
     name: str
     protocol: str
-    properties: Mapping[str, str] = field(default_factory=_no_properties, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what cannot work before anything is started."""
@@ -72,7 +63,7 @@ class ZooKeeperSpec:
     """
 
     chroot: str = ""
-    properties: Mapping[str, str] = field(default_factory=_no_properties, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     java_options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -101,10 +92,10 @@ class SandboxSpec:
     record: bool = False
     groups: bool = False
     heap_mb: int = 512
-    properties: Mapping[str, str] = field(default_factory=_no_properties)
+    properties: Mapping[str, str] = field(default_factory=dict)
     plugins: tuple[Path, ...] = ()
     java_options: tuple[str, ...] = ()
-    node_java_options: Mapping[int, tuple[str, ...]] = field(default_factory=_no_node_options)
+    node_java_options: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     listeners: tuple[Listener, ...] = ()
     zookeeper: bool = False
     zookeeper_server: ZooKeeperSpec = field(default_factory=ZooKeeperSpec)
@@ -185,7 +176,7 @@ class Sandbox:
     users: tuple[Login, ...] = ()
     groups: bool = False
     """Whether its nodes have the plugin of groups."""
-    listeners: Mapping[str, str] = field(default_factory=_no_properties)
+    listeners: Mapping[str, str] = field(default_factory=dict)
     """Bootstrap strings of the further listeners, by name."""
     zookeeper_server: SandboxZooKeeper | None = None
     keeps_folder: bool = False

@@ -13,7 +13,7 @@ from reconciler.errors import ReconcilerError, UsageError
 from reconciler.features.service.log import Log
 from reconciler.features.service.loop import Loop, Pace, Requests
 from reconciler.features.service.passes import PassOutcome, finding_lines
-from reconciler.features.service.shared_manifests import SharedManifests
+from reconciler.features.service.watch import SharedManifests
 from reconciler.model import ClusterFailure, display_name
 from reconciler.ports import Clock
 from reconciler.text import count_of, list_some

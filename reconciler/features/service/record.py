@@ -21,8 +21,8 @@ import reconciler
 from reconciler.errors import FileAccessError, ReconcilerError, TrafficError
 from reconciler.features.prometheus import ExporterTarget, exporter_rules, open_page, read_login, series_reader
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
+from reconciler.features.service.loop import SignalRequests
 from reconciler.features.service.polling import Poller, PollEvents, ScrapeGap
-from reconciler.features.service.signal_requests import SignalRequests
 from reconciler.files import append_line
 from reconciler.formats import moment_to_json
 from reconciler.logs import Datum

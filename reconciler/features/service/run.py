@@ -23,13 +23,11 @@ from reconciler.errors import ReconcilerError, UsageError
 from reconciler.features.service.cluster_loops import ClusterLoops, LoopRequests
 from reconciler.features.service.endpoint import Endpoint, Health, HealthLimits, HealthOfClusters
 from reconciler.features.service.log import Log, LogFormat, redirect_library_logs
-from reconciler.features.service.loop import Loop, Pace, Pacing, Requests, Turns
+from reconciler.features.service.loop import Loop, Pace, Pacing, Requests, SignalRequests, Turns
 from reconciler.features.service.notifier import PassNotifier
 from reconciler.features.service.observers import Observers, metric_labels
 from reconciler.features.service.passes import Passes, PassOutcome, PassResult, World
-from reconciler.features.service.shared_manifests import ManifestsOfCluster, SharedManifests
-from reconciler.features.service.signal_requests import SignalRequests
-from reconciler.features.service.watch import Manifests, Watch
+from reconciler.features.service.watch import Manifests, ManifestsOfCluster, SharedManifests, Watch
 from reconciler.files import write_whole
 from reconciler.integrations import MetricsOfClusters, RunMetrics
 from reconciler.logs import Datum

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 
-from reconciler.features.sandbox.ports import LOOPBACK, PORT_RANGE, free_ports
+from reconciler.features.sandbox.configuration import LOOPBACK, PORT_RANGE, free_ports
 
 
 def test_chosen_ports_differ_and_can_all_be_bound() -> None:

@@ -9,8 +9,7 @@ import uuid
 import pytest
 
 from reconciler.errors import SandboxError
-from reconciler.features.sandbox.clients import consume_all, create_topic, produce_steadily
-from reconciler.features.sandbox.connection import admin_client
+from reconciler.features.sandbox.clients import RECORD_BYTES, admin_client, consume_all, create_topic, produce_steadily
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.polling import wait_until
@@ -31,9 +30,9 @@ def topic(clean_kafka: Sandbox) -> str:
 def test_a_consumer_gets_every_byte_a_producer_got_acknowledged(clean_kafka: Sandbox, topic: str) -> None:
     alice, servers = clean_kafka.user("alice"), clean_kafka.sasl_bootstrap_servers
     assert servers is not None
-    sent = produce_steadily(servers, topic, client_id="app", bytes_per_second=RATE, seconds=1.0, record_size=2000, login=alice)
+    sent = produce_steadily(servers, topic, client_id="app", bytes_per_second=RATE, seconds=1.0, login=alice)
     assert (sent.user, sent.client_id, sent.throttle_ms_max) == ("alice", "app", 0.0)
-    assert 0 < sent.record_bytes <= RATE * sent.wall_seconds + 2000
+    assert 0 < sent.record_bytes <= RATE * sent.wall_seconds + RECORD_BYTES
     read = consume_all(servers, topic, client_id="reader", seconds=120.0, until_bytes=sent.record_bytes, login=alice)
     assert (read.records, read.record_bytes) == (sent.records, sent.record_bytes)
 

@@ -230,7 +230,7 @@ def test_a_folder_with_something_in_it_is_refused_and_left_as_it_is(sandbox: Run
 def test_run_gives_the_command_a_broker_and_exits_with_its_code(sandbox: Run, environ: dict[str, str]) -> None:
     program = """
 import os, sys
-from reconciler.features.sandbox.connection import admin_client, brokers_up
+from reconciler.features.sandbox.clients import admin_client, brokers_up
 assert os.environ["BOOTSTRAP_SERVER"] == os.environ["KAFKA_QUOTAS_BOOTSTRAP_SERVER"]
 with admin_client(os.environ["BOOTSTRAP_SERVER"]) as client:
     print(sorted(brokers_up(client)), sys.argv[1:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.features.sandbox.connection import admin_client, brokers_up
+from reconciler.features.sandbox.clients import admin_client, brokers_up
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 

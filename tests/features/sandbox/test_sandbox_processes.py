@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.features.sandbox import process
-from reconciler.features.sandbox.guard import guarding
-from reconciler.features.sandbox.guard import main as guard_main
-from reconciler.features.sandbox.process import ProcessRef
+from reconciler.features.sandbox.process import ProcessRef, guarding
+from reconciler.features.sandbox.process import main as guard_main
 
 
 @pytest.fixture

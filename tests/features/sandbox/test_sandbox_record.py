@@ -13,9 +13,8 @@ import pytest
 
 from reconciler.errors import SandboxError
 from reconciler.features.sandbox import background, process
-from reconciler.features.sandbox.background import Condition
+from reconciler.features.sandbox.background import SANDBOX, Condition
 from reconciler.features.sandbox.command import status_lines, stopped_lines
-from reconciler.features.sandbox.document import SANDBOX
 from reconciler.features.sandbox.process import ProcessRef
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxNode, SandboxSpec, SandboxZooKeeper
 from reconciler.render.terminal import plain
@@ -69,15 +68,6 @@ def test_the_record_of_a_cluster_with_zookeeper_reads_back_too(tmp_path: Path, s
     sandbox = recorded(tmp_path, sleeper, zookeeper=server)
     assert background.read_record(background.record_file(tmp_path)) == sandbox
     assert (background.sandbox_status(tmp_path).condition, sandbox.zookeeper) == (Condition.RUNNING, "127.0.0.1:2181/a")
-
-
-def test_the_record_of_an_earlier_release_is_that_of_a_cluster_without_zookeeper(tmp_path: Path, sleeper: ProcessRef) -> None:
-    sandbox = recorded(tmp_path, sleeper)
-    file = background.record_file(tmp_path)
-    document = json.loads(file.read_text())
-    del document["zookeeper"]
-    file.write_text(json.dumps(document))
-    assert background.read_record(file) == sandbox
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"version": 99}', "\x00"])

@@ -12,9 +12,9 @@ import pytest
 
 from reconciler.errors import SandboxError, UsageError
 from reconciler.features.sandbox import process
+from reconciler.features.sandbox.clients import admin_client, brokers_up, cluster_id
 from reconciler.features.sandbox.cluster import running, runtime_for, start, stop
-from reconciler.features.sandbox.connection import admin_client, brokers_up, cluster_id
-from reconciler.features.sandbox.ports import LOOPBACK, free_ports
+from reconciler.features.sandbox.configuration import LOOPBACK, free_ports
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from tests.support import raw_quotas
 from tests.support.polling import wait_until

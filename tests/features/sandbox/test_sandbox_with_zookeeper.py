@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import SandboxError
+from reconciler.features.sandbox.clients import admin_client, brokers_up, cluster_id
 from reconciler.features.sandbox.cluster import start
-from reconciler.features.sandbox.connection import admin_client, brokers_up, cluster_id
 from reconciler.features.sandbox.jars import ZOOKEEPER_VERSIONS
 from reconciler.features.sandbox.spec import Sandbox, SandboxSpec, ZooKeeperSpec
 from tests.support import raw_quotas

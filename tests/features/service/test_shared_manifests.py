@@ -14,7 +14,7 @@ from reconciler.errors import ManifestError, VanishedError
 from reconciler.features.service.endpoint import Health, HealthLimits, HealthOfClusters
 from reconciler.features.service.loop import Turns
 from reconciler.features.service.observers import metric_labels
-from reconciler.features.service.shared_manifests import ManifestsOfCluster, SharedManifests
+from reconciler.features.service.watch import ManifestsOfCluster, SharedManifests
 from reconciler.formats import Json
 from reconciler.integrations.prometheus_metrics import MetricsOfClusters, RunMetrics
 from reconciler.model.cluster_outcome import ClusterFailure

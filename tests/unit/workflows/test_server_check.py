@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from reconciler.errors import AuthorizationError, UsageError
+from reconciler.features.sandbox.cluster import nearest_version, seed
 from reconciler.features.sandbox.jars import KAFKA_VERSIONS
-from reconciler.features.sandbox.seeding import nearest_version, seed
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Alteration, AlterationResult, Change, KeyChange, Plan, Reason
 from reconciler.ports import SystemClock
