@@ -214,22 +214,6 @@ CORE: Final = (
         ),
     ),
     Command(
-        name="tool check-traffic",
-        group=CommandGroup.REFERENCE,
-        summary="Check rows of a producer of recorded traffic",
-        module="reconciler.cli.commands.check_traffic",
-        page="notebooks.md",
-        examples=(
-            ("Check a folder of Parquet files", "tool check-traffic --traffic lake/traffic"),
-            (
-                "Check other columns, and fail on warnings",
-                "tool check-traffic --traffic out.csv --mapping mapping.yaml --fail-on warning",
-            ),
-        ),
-        description="Check rows of a producer against the canonical traffic schema: columns, types, times and names. Exit 1 "
-        "on a failure.",
-    ),
-    Command(
         name="tool completion",
         group=CommandGroup.REFERENCE,
         summary="Print the completion script for a shell",

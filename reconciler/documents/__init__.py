@@ -46,7 +46,6 @@ if TYPE_CHECKING:
         snapshot_chunks,
         write_snapshot,
     )
-    from reconciler.documents.traffic_check import TRAFFIC_CHECK
     from reconciler.documents.values import VALUES, is_failure
 
 __getattr__ = lazy_face(__name__)

@@ -193,7 +193,6 @@ if TYPE_CHECKING:
         WrittenQuota,
         same_value,
     )
-    from reconciler.model.traffic_contract import CheckState, ContractCheck, ContractReport
     from reconciler.model.units import (
         BrokerFacts,
         BudgetShare,

@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from reconciler.render.sink import Sink
     from reconciler.render.state_text import state_as_csv, state_as_text, state_table
     from reconciler.render.terminal import plain, write
-    from reconciler.render.traffic_check_text import contract_lines
     from reconciler.render.value_sentences import change_sentences
 
 __getattr__ = lazy_face(__name__)

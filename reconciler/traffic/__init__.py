@@ -65,7 +65,6 @@ from reconciler.faces import lazy_face
 if TYPE_CHECKING:
     from reconciler.traffic.backtest import Backtest
     from reconciler.traffic.backtest_request import BacktestRequest, BrokerModel
-    from reconciler.traffic.contract_checks import check_contract
     from reconciler.traffic.day_writer import DaysRequest, write_days
     from reconciler.traffic.incident import (
         GroupTimeline,
@@ -79,7 +78,7 @@ if TYPE_CHECKING:
         unread_lines,
     )
     from reconciler.traffic.judging.grouping import BrokerRule, Series
-    from reconciler.traffic.kernels.sampled_rate import Era, Integers, Window
+    from reconciler.traffic.kernels.sampled_rate import Era, Flags, Integers, Window
     from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
     from reconciler.traffic.moved_traffic import move_traffic
     from reconciler.traffic.provenance import recorded_coverage
@@ -102,6 +101,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.opening import open_sharded, open_sharded_frame
     from reconciler.traffic.shards.run import ShardedBacktest
+    from reconciler.traffic.shuffle.rows import Rows, Totals
     from reconciler.traffic.sources.client_names import ClientNames
     from reconciler.traffic.sources.datasets import Dataset, local_path, parse_dataset
     from reconciler.traffic.sources.log_evidence import CLUSTER
@@ -121,7 +121,18 @@ if TYPE_CHECKING:
         read_series,
         selector_of,
     )
-    from reconciler.traffic.sources.normal_form import CHARGED, GAUGE, MOST_AMOUNT, OF_METRICS
+    from reconciler.traffic.sources.normal_form import (
+        CHARGED,
+        GAUGE,
+        MOST_AMOUNT,
+        OF_METRICS,
+        are_known,
+        canonical_rows,
+        integers,
+        row_hashes,
+        times_of,
+        wrong_type,
+    )
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.recorder_files import unclosed_files
     from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations

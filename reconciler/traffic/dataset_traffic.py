@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from reconciler.traffic.seconds.day_traffic import DayRows
     from reconciler.traffic.shuffle.on_spark import SparkRows
+    from reconciler.traffic.shuffle.rows import Rows
     from reconciler.traffic.sources.datasets import Dataset
 
 
@@ -69,6 +70,13 @@ class Datasets(Traffic):
 
         rows = frame_rows(spark, self.datasets, self.form, self.mapping, self.between, ONE_PASS)
         return sum_on_spark(rows) if reading.by_seconds else rows
+
+    def as_written(self, session: Callable[[], SparkSession]) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
+        """As ``Traffic.as_written``, of what was listed."""
+        from reconciler.traffic.sources.on_spark import unconverted_rows
+
+        schema, rows = unconverted_rows(session(), self.datasets, self.form, self.between)
+        return {self.files[0]: schema}, rows
 
 
 class MappedDatasets(Datasets):

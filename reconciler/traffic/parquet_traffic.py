@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
@@ -15,7 +15,7 @@ from reconciler.traffic.client_totals import ONE_PASS, ONE_PASS_WITH_MEANS
 from reconciler.traffic.recording_gaps import RecordingGap, read_gaps
 from reconciler.traffic.sample_parquet import join_totals, stored_totals
 from reconciler.traffic.seconds.folder import SegmentFolder
-from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read
+from reconciler.traffic.shuffle.rows import AnyRows, LocalRows, Read, Rows
 from reconciler.traffic.sources.mapped import MappedFiles, mapped_rows
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, DELTA, GAUGE, MEAN, require_columns, rows_of
@@ -121,6 +121,16 @@ class CanonicalFiles(Traffic):
         if reading.by_seconds and _has_only_events(parts):
             return sum_on_spark(rows)
         return _with_stored_totals(rows, parts, lambda rest: normal_form_rows(spark, rest, ONE_PASS))
+
+    def as_written(self, session: Callable[[], SparkSession]) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
+        """As ``Traffic.as_written``."""
+        del session
+        schemas = {file: footer.schema.to_arrow_schema() for file, footer in footers_of(self.parquet)}
+
+        def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+            return read_ahead(batch for part in self._parts() for batch in part.batches(names))
+
+        return schemas, LocalRows(read)
 
     def _parts(self) -> Sequence[Part]:
         parts = parts_of(self.parquet, between=self.between)

@@ -7,7 +7,7 @@ since a log may have any name.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.recording_gaps import RecordingGap
     from reconciler.traffic.session import SessionOptions
     from reconciler.traffic.shuffle.on_spark import SparkRows
-    from reconciler.traffic.shuffle.rows import LocalRows
+    from reconciler.traffic.shuffle.rows import LocalRows, Rows
 
 _log: Final = logging.getLogger(__name__)
 Opened = TypeVar("Opened", bound=TrafficSource)
@@ -210,6 +210,11 @@ class Traffic:
         """Rows on Spark's workers. Text is read once and kept, other columns anew for each pass."""
         del spark, reading
         raise self.refused()
+
+    def as_written(self, session: Callable[[], SparkSession]) -> tuple[Mapping[str, pa.Schema], Rows[pa.RecordBatch]]:
+        """The columns of each file of the canonical traffic schema, and its rows as they are. Raises ``UsageError``."""
+        del session
+        raise UsageError("--traffic is not a table with the columns of the canonical traffic schema")
 
     def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
         """The clients and facts of its rows. Raises ``TrafficError`` when nothing can be used."""

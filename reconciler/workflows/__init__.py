@@ -130,7 +130,6 @@ if TYPE_CHECKING:
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.situations import Situation, run_situation
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
-    from reconciler.workflows.traffic_check import TrafficCheckRequest, check_traffic
     from reconciler.workflows.traffic_inputs import (
         SparkPlace,
         metric_rules,

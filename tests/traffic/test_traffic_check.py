@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from reconciler.cli.traffic_groups import SparkOptions
 from reconciler.errors import UsageError
-from reconciler.model import CheckState, ContractCheck, ContractReport, Severity
-from reconciler.traffic.contract import count_repeats
-from reconciler.traffic.shuffle.rows import LocalRows
-from reconciler.workflows import TrafficCheckRequest, check_traffic
+from reconciler.features.traffic_check.checks import CheckState, ContractCheck, ContractReport
+from reconciler.features.traffic_check.command import CheckTrafficArguments, check_traffic
+from reconciler.model import Severity
 from tests.support.command import Command, Done, invoke
 from tests.support.recorded_parquet import START
 
@@ -62,7 +62,9 @@ def write(path: Path, some: list[Row], schema: pa.Schema = CANONICAL) -> Path:
 
 
 def checked(path: Path, *, now: datetime.datetime = NOW, **options: Any) -> ContractReport:
-    return check_traffic(TrafficCheckRequest(traffic=(str(path),), **options), now=now)
+    given = {"since": None, "until": None, "max_unreadable": 0.01, "fail_on": "error", "format": "text", **options}
+    spark = SparkOptions(master=None, conf=(), properties_file=None)
+    return check_traffic(CheckTrafficArguments(traffic=(str(path),), spark=spark, **given), now=now)
 
 
 def states(report: ContractReport) -> dict[str, str]:
@@ -100,10 +102,6 @@ def repeated(times: int) -> Callable[[list[Row]], None]:
     return lambda some: some.extend([dict(some[0])] * times)
 
 
-def backwards(some: list[Row]) -> None:
-    some.reverse()
-
-
 def whole(step: datetime.timedelta) -> Callable[[list[Row]], None]:
     def move(some: list[Row]) -> None:
         for number, row in enumerate(some):
@@ -121,10 +119,6 @@ FIRING: Mapping[str, tuple[Callable[[list[Row]], None], dict[str, str], int]] = 
     "1970": (first(ts=datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)), {"time-range": "fail"}, 1),
     "the year 2100": (first(ts=datetime.datetime(2100, 1, 2, tzinfo=datetime.UTC)), {"time-range": "fail"}, 1),
     "a day ahead": (shifted(hours=25), {"future": "fail"}, 100),
-    "two hours ahead": (shifted(hours=2), {"future": "fail", "time-zone": "fail"}, 100),
-    "India": (shifted(hours=5, minutes=30), {"future": "fail", "time-zone": "fail"}, 100),
-    "five hours behind": (shifted(hours=-5), {"time-zone": "warn"}, 100),
-    "backwards": (backwards, {"time-order": "warn"}, 99),
     "kind": (first(kind="Produce"), {"kinds": "fail"}, 1),
     "semantics": (first(semantics="request"), {"semantics": "fail"}, 1),
     "a negative amount": (first(amount=-1, overhead=0), {"amounts": "fail"}, 1),
@@ -133,7 +127,6 @@ FIRING: Mapping[str, tuple[Callable[[list[Row]], None], dict[str, str], int]] = 
     "a negative overhead": (first(overhead=-1), {"overhead": "warn"}, 1),
     "a delta without an interval": (first(semantics="delta", interval_ms=None), {"intervals": "fail"}, 1),
     "a mean of nothing": (first(semantics="mean", interval_ms=0), {"intervals": "fail"}, 1),
-    "an event with an interval": (first(interval_ms=10), {"event-intervals": "warn"}, 1),
     "broker -1": (first(broker=-1), {"brokers": "fail"}, 1),
     "no user": (first(user=None), {"users": "warn"}, 1),
     "no client-id": (first(client_id=None), {"client-ids": "warn"}, 1),
@@ -167,14 +160,11 @@ def test_a_check_fires_alone(name: str, tmp_path: Path) -> None:
 STAYING_SILENT: Mapping[str, Callable[[list[Row]], None]] = {
     "an empty name": first(user=""),
     "a per cent sign": first(user="100% sure", client_id="50%"),
-    "an old recording of whole hours": shifted(hours=-24 * 7),
-    "25 minutes old": shifted(minutes=-25),
     "a clock that is four minutes ahead": shifted(minutes=4),
     "a gauge": first(semantics="gauge", interval_ms=15_000),
     "a delta of a second": first(semantics="delta", interval_ms=1000),
     "exactly 4 TiB": first(amount=1 << 42),
     "nothing counted": first(amount=0, overhead=0),
-    "one row out of order": lambda some: some.insert(50, some.pop(0)),
     "equal requests of different clients": lambda some: some.append({**some[0], "client_id": "other"}),
     "the first moment of 2000": first(ts=datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)),
 }
@@ -193,7 +183,8 @@ def test_two_rows_in_a_hundred_that_cannot_be_read_are_too_many(tmp_path: Path) 
     path = write(tmp_path / "a.parquet", some)
     report = checked(path)
     assert states(report) == {"kinds": "fail", "unreadable": "fail"}
-    assert (check_of(report, "kinds").example, check_of(report, "unreadable").rows) == ("fetched", 2)
+    assert check_of(report, "unreadable").rows == 2
+    assert "kind=fetched" in str(check_of(report, "kinds").example)
     assert states(checked(path, max_unreadable=0.02)) == {"kinds": "fail"}
 
 
@@ -251,35 +242,6 @@ def test_other_columns_are_allowed(tmp_path: Path) -> None:
     assert "1 other column ignored" in check_of(report, "columns").message
 
 
-MAPPING = {
-    "apiVersion": "kafka-quotas/v1",
-    "kind": "TrafficMapping",
-    "spec": {
-        "semantics": "delta",
-        "columns": {
-            "ts": {"column": "at"},
-            "broker": {"column": "node"},
-            "kind": {"constant": "fetch"},
-            "amount": {"column": "size"},
-            "user": {"column": "who"},
-            "interval": {"column": "seconds"},
-        },
-    },
-}
-
-
-def test_the_rows_that_a_mapping_makes_are_checked(tmp_path: Path) -> None:
-    (tmp_path / "mapping.yaml").write_text(json.dumps(MAPPING))
-    lines = [f"{START + datetime.timedelta(seconds=n):%Y-%m-%dT%H:%M:%SZ},1,{n},alice,1\n" for n in range(50)]
-    (tmp_path / "a.csv").write_text("at,node,size,who,seconds\n" + "".join(lines))
-    report = checked(tmp_path / "a.csv", mapping=tmp_path / "mapping.yaml")
-    assert (states(report), report.rows) == ({"client-ids": "warn"}, 50)
-    (tmp_path / "b.csv").write_text("at,node,size,who\n")
-    report = checked(tmp_path / "b.csv", mapping=tmp_path / "mapping.yaml")
-    assert states(report)["columns"] == "fail"
-    assert "'seconds'" in check_of(report, "columns").message
-
-
 def test_only_the_rows_between_since_and_until_count(tmp_path: Path) -> None:
     some = rows()
     some[10]["kind"] = "?"
@@ -292,17 +254,8 @@ def test_only_the_rows_between_since_and_until_count(tmp_path: Path) -> None:
 
 def test_traffic_without_columns_of_its_own_is_refused(tmp_path: Path) -> None:
     (tmp_path / "kafka-request.log").write_text("[2026-11-20 08:00:00,000] DEBUG Completed request:{} \n")
-    with pytest.raises(UsageError, match="--mapping"):
+    with pytest.raises(UsageError, match="canonical traffic schema"):
         checked(tmp_path)
-
-
-def test_many_repeated_rows_are_found_in_a_share_of_the_rows() -> None:
-    some = rows(4000)
-    batch = pa.RecordBatch.from_pylist([*some, *some[:800]], schema=CANONICAL)
-    whole, part = (count_repeats(LocalRows(lambda _: [batch]), 4800, most=most) for most in (4800, 1000))
-    assert (whole.looked_at, whole.repeats) == (4800, 800)
-    assert 0 < part.looked_at < 1200
-    assert 0 < part.repeats < 200
 
 
 def run_command(command: Command, folder: Path, *arguments: str, columns: int = 80) -> Done:
@@ -326,7 +279,7 @@ def test_the_command_prints_a_table_and_exits_with_1_on_a_failure(tmp_path: Path
     document = json.loads(failed.out)
     jsonschema.validate(document, SCHEMA)
     assert failed.code == 1
-    assert document["summary"] == {"pass": 20, "warn": 1, "fail": 1, "skipped": 0}
+    assert document["summary"] == {"pass": 17, "warn": 1, "fail": 1, "skipped": 0}
 
 
 def test_without_traffic_the_command_names_the_option(tmp_path: Path) -> None:
@@ -336,24 +289,17 @@ def test_without_traffic_the_command_names_the_option(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("mapped", [False, True])
-def test_spark_finds_what_this_process_finds(mapped: bool, warm_command: Command, tmp_path: Path) -> None:
+def test_spark_finds_what_this_process_finds(warm_command: Command, tmp_path: Path) -> None:
     some = rows(3000)
     some[7]["kind"], some[8]["user"], some[9]["broker"] = "?", "User:x", -3
     some += [dict(row) for row in some[:100]]
     (tmp_path / "lake").mkdir()
     write(tmp_path / "lake" / "a.parquet", some[:1600])
     write(tmp_path / "lake" / "b.parquet", some[1600:])
-    columns = {"ts": "ts", "broker": "broker", "kind": "kind", "amount": "amount", "user": "user"}
-    spec = {"columns": {name: {"column": column} for name, column in columns.items()}}
-    (tmp_path / "mapping.yaml").write_text(json.dumps({**MAPPING, "spec": spec}))
-    options = ("--format", "json", *(("--mapping", "mapping.yaml") if mapped else ()))
     documents = []
     for source in ("lake", (tmp_path / "lake").as_uri()):
-        done = run_command(warm_command, tmp_path, "--traffic", source, *options)
+        done = run_command(warm_command, tmp_path, "--traffic", source, "--format", "json")
         assert done.code == 1, done.err
-        document = json.loads(done.out)
-        document.pop("source")
-        documents.append(document)
+        documents.append({**json.loads(done.out), "source": None})
     assert documents[0] == documents[1]
     assert documents[0]["rows"] == 3100

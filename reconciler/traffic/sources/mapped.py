@@ -119,11 +119,6 @@ def mapped_batch(batch: pa.RecordBatch, mapping: TrafficMapping, file: str | Non
     return rows_of(normal_batch(batch, mapping), file)
 
 
-def normal_batches(parts: Iterable[MappedPart], mapping: TrafficMapping) -> Iterator[pa.RecordBatch]:
-    """The same rows in the normal form, as they are before rows that cannot be read have a status."""
-    return (normal_batch(batch, mapping) for _, batch in _columns(parts, mapping, apart=False))
-
-
 def _columns(parts: Iterable[MappedPart], mapping: TrafficMapping, *, apart: bool) -> Iterator[tuple[str, pa.RecordBatch]]:
     names = mapping.columns
     for is_csv, some in itertools.groupby(parts, key=lambda part: isinstance(part, CsvPart)):

@@ -44,7 +44,7 @@ from reconciler.traffic.sources.datasets import Dataset, address_of_file
 from reconciler.traffic.sources.line_time import check_zone
 from reconciler.traffic.sources.log_evidence import CLUSTER, LINE_KEYS, line_keys, mark_copies
 from reconciler.traffic.sources.log_files import BrokerFiles, LogPart, is_request_log, log_parts, number_brokers
-from reconciler.traffic.sources.mapped import mapped_batch, normal_batch, require_mapped
+from reconciler.traffic.sources.mapped import mapped_batch, require_mapped
 from reconciler.traffic.sources.mapping import TrafficMapping
 from reconciler.traffic.sources.normal_form import COLUMNS, canonical_rows, file_columns, require_columns
 from reconciler.traffic.sources.parquet_contents import LARGEST_FILE, contents_frame, contents_rows, largest_file
@@ -236,30 +236,16 @@ def rows_of_frame(
 
 
 def unconverted_rows(
-    spark: SparkSession,
-    datasets: Sequence[Dataset],
-    form: str | None,
-    mapping: TrafficMapping | None,
-    between: Between | None = None,
+    spark: SparkSession, datasets: Sequence[Dataset], form: str | None, between: Between | None = None
 ) -> tuple[pa.Schema, SparkRows[pa.RecordBatch]]:
-    """The same rows as they are in the normal form, or as the mapping makes them, with the schema of the frame.
+    """The same rows as they are in the normal form, with the schema of the frame.
 
     A column that is missing or has another type is there as it is.
     """
-    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, mapping))
+    frame = _load(datasets[0], lambda: _frame(spark, datasets, form, None))
     schema = _load(datasets[0], lambda: collect_table(frame.limit(0)).schema)
-    if mapping is None:
-        narrowed = frame if between is None or "ts" not in frame.columns else rows_between(frame, between)
-        return schema, SparkRows(spark, scan_frame(narrowed, lambda columns: columns, lambda batch, _: (batch,)))
-    require_mapped([escaped(str(datasets[0]))], [frame.columns], mapping)
-    names = tuple(name for name in mapping.columns if name in set(frame.columns))
-
-    def convert(batch: pa.RecordBatch, _: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        normal = normal_batch(batch, mapping)
-        yield normal if between is None else between.rows_around(normal)
-
-    narrowed = frame if between is None else days_between(frame, between)
-    return schema, SparkRows(spark, scan_frame(narrowed, lambda _: names, convert))
+    narrowed = frame if between is None or "ts" not in frame.columns else rows_between(frame, between)
+    return schema, SparkRows(spark, scan_frame(narrowed, lambda columns: columns, lambda batch, _: (batch,)))
 
 
 def cluster_names(

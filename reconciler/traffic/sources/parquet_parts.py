@@ -41,12 +41,6 @@ class Between:
         ts = batch.column("ts").cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
         return batch.filter(pc.and_(pc.greater(ts, self.after_us), pc.less_equal(ts, self.until_us)))
 
-    def rows_around(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same, and the rows without a time."""
-        ts = batch.column("ts").cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.int64())
-        inside = pc.and_(pc.greater(ts, self.after_us), pc.less_equal(ts, self.until_us))
-        return batch.filter(pc.fill_null(inside, pa.scalar(value=True)))
-
     def covers(self, footer: pq.FileMetaData) -> bool:
         """Whether the statistics of a file show that all of its rows are of this time."""
         for group in range(footer.num_row_groups):
