@@ -66,9 +66,9 @@ def main() -> None:
 
 def _refresh(what: str, view: object, traffic: str, bare: float) -> None:
     """Wall clock and CPU time of reading, joining and drawing."""
-    from reconciler.features.insight.headroom.rate_sources import LoadOptions, open_load_source
-    from reconciler.features.insight.headroom.reading import HeadroomReader
-    from reconciler.features.insight.headroom.text import headroom_lines
+    from reconciler.features.insight.headroom_view import headroom_lines
+    from reconciler.features.insight.observe import HeadroomReader
+    from reconciler.features.insight.rate_sources import LoadOptions, open_load_source
     from reconciler.render.terminal import write
     from reconciler.resolution.views import QuotaView
 

@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.features.insight.doctor.metric_repairs import rule_order_repair
+from reconciler.features.insight.metric_health import RULE_ORDER
 from reconciler.features.sandbox.clients import create_topic, produce_steadily
 from reconciler.features.sandbox.spec import Login, SandboxSpec
 from tests.support import raw_quotas
@@ -158,7 +158,7 @@ def test_unknown_names_are_counted_and_the_printed_rules_repair_them(exported: E
     assert unknown["example"].startswith("kafka_server_")
     assert "identity-unknown" in {finding["id"] for finding in broken["findings"]}
     (repair,) = [repair["text"] for repair in broken["repairs"] if repair["id"] == "rule-order"]
-    assert repair == rule_order_repair().text
+    assert repair == RULE_ORDER
     (tmp_path / "repaired").mkdir()
     with scraped(exported, with_first(RULES["kraft"], repair), tmp_path / "repaired", "kafka_server_quota_byte_rate") as server:
         repaired = examined(server, tmp_path)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.features.insight.report.reading import overview_of
+from reconciler.features.insight.report import overview_of
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.entity import DEFAULT, Entity, display_name
 from reconciler.model.selector import MatchKind, Selector, TypeMatch

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from reconciler.documents import RecordedBaseline
 from reconciler.errors import UnreachableError
-from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, Throttling
-from reconciler.features.insight.report.overview import ClusterOverview, Overview
-from reconciler.features.insight.report.page import report_html
-from reconciler.features.insight.report.reading import declared_only, overview_of
+from reconciler.features.insight.observe import GroupLoad, Headroom, Throttling
+from reconciler.features.insight.report import ClusterOverview, Overview, declared_only, overview_of
+from reconciler.features.insight.report_page import report_html
 from reconciler.features.insight.runs import RunCounts, RunRecord
 from reconciler.model.cluster import Prune, Scope
 from reconciler.model.cluster_outcome import ClusterFailure

@@ -13,7 +13,7 @@ COMMANDS: Final = (
         name="why",
         group=CommandGroup.INSPECT,
         summary="Explain an incident: who filled which quota, and who set it",
-        module="reconciler.features.insight.why.command",
+        module="reconciler.features.insight.why_command",
         page="why.md",
         examples=(
             ("Explain a throttle of today", 'why quotas --name client-id=checkout --at "14:03" --traffic 1=kafka-request.log'),
@@ -27,7 +27,7 @@ COMMANDS: Final = (
         name="headroom",
         group=CommandGroup.INSPECT,
         summary="Show how near clients are to their limits now",
-        module="reconciler.features.insight.headroom.command",
+        module="reconciler.features.insight.headroom_command",
         page="monitor.md",
         examples=(
             (
@@ -44,7 +44,7 @@ COMMANDS: Final = (
         name="report",
         group=CommandGroup.INSPECT,
         summary="Write one page about every cluster",
-        module="reconciler.features.insight.report.command",
+        module="reconciler.features.insight.report_command",
         page="report.md",
         examples=(
             ("Write one page about every cluster", "report quotas --out html=report.html"),
@@ -57,7 +57,7 @@ COMMANDS: Final = (
         name="doctor",
         group=CommandGroup.INSPECT,
         summary="Check manifests, cluster and machine, or traffic",
-        module="reconciler.features.insight.doctor.command",
+        module="reconciler.features.insight.doctor_command",
         page="doctor.md",
         examples=(
             ("Check everything that work on a cluster needs", "doctor prod"),
@@ -66,4 +66,4 @@ COMMANDS: Final = (
     ),
 )
 
-RULES: Final = ("reconciler.features.insight.doctor.traffic_health:EXPLAINED",)
+RULES: Final = ("reconciler.features.insight.traffic_health:EXPLAINED",)

@@ -1,4 +1,4 @@
-"""What a metrics server shows of each exporter: series, scrape times, gaps and restarts, collected page by page."""
+"""What a metrics server shows of each exporter: series, scrape times and gaps, collected page by page."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Final
 
 import numpy as np
 
-from reconciler.features.prometheus.metric_answers import LATEST_S, AnswerReader, Floats, samples_of
+from reconciler.features.prometheus.metric_answers import AnswerReader, Floats, samples_of
 from reconciler.traffic import Integers, Layout, MetricSeries, SeriesReader, Unattributed, layout_of
 
 _TARGET_LABELS: Final = ("job", "instance", "pod", "kubernetes_pod_name", "namespace", "cluster")
 _GAP_FACTOR: Final = 2.5
 """As many intervals without a sample are a gap: one failed scrape is."""
-_RESTART_SLACK_MS: Final = 2_000
-"""The start time of a process is rounded differently by some exporters."""
 
 TargetKey = tuple[str, ...]
 """Values of ``_TARGET_LABELS``."""
@@ -35,9 +33,8 @@ class ScrapeTarget:
     scrapes: list[Integers] = field(default_factory=list)
     up: list[Integers] = field(default_factory=list)
     """Scrapes that succeeded."""
-    down: list[Integers] = field(default_factory=list)
-    starts: dict[int, int] = field(default_factory=dict)
-    """Start times of its process, with the time of the scrape that first showed each."""
+    is_scraped: bool = False
+    """Whether the server has its series ``up``, of successes or failures."""
     samples: int = 0
 
     @property
@@ -63,31 +60,6 @@ class ScrapeTarget:
         for index in np.flatnonzero(np.diff(edges) > _GAP_FACTOR * interval).tolist():
             yield int(edges[index]), int(edges[index + 1])
 
-    def restarts(self, since_ms: int) -> Iterator[int]:
-        """When its process started anew."""
-        previous: int | None = None
-        for start in sorted(self.starts):
-            if previous is not None and start - previous <= _RESTART_SLACK_MS:
-                continue
-            if previous is not None or start > since_ms:
-                yield start
-            previous = start
-
-    def clock_offset_ms(self) -> int | None:
-        """By how much the broker's clock is ahead of the server's, at least; negative: behind. ``None``: no restart shows it.
-
-        A process starts after the last scrape of its predecessor and before its own first scrape.
-        """
-        times = self.scrape_times()
-        for start, first_scrape in sorted(self.starts.items()):
-            if start > first_scrape:
-                return start - first_scrape
-            before = times[times < first_scrape]
-            is_later_process = any(other < start - _RESTART_SLACK_MS for other in self.starts)
-            if is_later_process and len(before) and start < before[-1]:
-                return start - int(before[-1])
-        return None
-
 
 class MetricTargets:
     """Takes series with their samples, in any order of time, and knows what each exporter has shown."""
@@ -110,8 +82,6 @@ class MetricTargets:
                 match labels.get("__name__"):
                     case "up":
                         self.add_up(labels, times, values)
-                    case "process_start_time_seconds":
-                        self.add_start_times(labels, times, values)
                     case _:
                         self.add_series(labels, times)
         self._compact()
@@ -146,16 +116,7 @@ class MetricTargets:
         """The server's own series ``up`` of a target."""
         target = self._target(labels)
         target.up.append(times_ms[values > 0])
-        target.down.append(times_ms[values <= 0])
-
-    def add_start_times(self, labels: Mapping[str, str], times_ms: Integers, values: Floats) -> None:
-        """``process_start_time_seconds`` of a target."""
-        target = self._target(labels)
-        with np.errstate(invalid="ignore"):
-            known = (values >= 0) & (values < LATEST_S)
-        starts, first = np.unique(np.rint(values[known] * 1000).astype(np.int64), return_index=True)
-        for start, at in zip(starts.tolist(), times_ms[known][first].tolist(), strict=True):
-            target.starts[start] = min(at, target.starts.get(start, at))
+        target.is_scraped = True
 
     def _compact(self) -> None:
         """Merge the times of a page, so that memory does not grow with the number of series."""

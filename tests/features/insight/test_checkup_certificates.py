@@ -6,8 +6,7 @@ import datetime
 
 import pytest
 
-from reconciler.features.insight.doctor.certificates import check_certificates
-from reconciler.features.insight.doctor.checks import CheckStatus
+from reconciler.features.insight.checkup import CheckStatus, check_certificates
 from reconciler.model import Certificate, CertificateOwner
 
 NOW = datetime.datetime(2026, 3, 1, 12, tzinfo=datetime.UTC)

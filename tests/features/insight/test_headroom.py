@@ -9,15 +9,14 @@ from dataclasses import dataclass, field
 import pytest
 
 from reconciler.errors import UsageError
-from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, by_owner
-from reconciler.features.insight.headroom.rate_sources import (
+from reconciler.features.insight.observe import GroupLoad, Headroom, HeadroomReader, by_owner
+from reconciler.features.insight.rate_sources import (
     LoadOptions,
     LoadReading,
     SeriesSamples,
     open_load_source,
     split_page,
 )
-from reconciler.features.insight.headroom.reading import HeadroomReader
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.resolution.effective_quotas import Caveats

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.features.insight.why.stretches import SHOWN_S, Stretch, join_stretches, nearest_stretch, recorded_stretches
+from reconciler.features.insight.evidence import SHOWN_S, Stretch, join_stretches, nearest_stretch, recorded_stretches
 
 pytest.importorskip("pyarrow")
 

@@ -1,4 +1,4 @@
-"""What doctor finds in series of a metrics server: gaps, restarts, clocks, missing brokers and kinds, and repairs."""
+"""What doctor finds in series of a metrics server: gaps, missing brokers and kinds, and repairs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from reconciler.features.insight.doctor.metric_health import HealthQuestion, examine_metrics
-from reconciler.features.insight.doctor.metric_repairs import rule_order_repair
-from reconciler.features.insight.doctor.traffic_health import TRAFFIC_RULES, TrafficHealth
+from reconciler.features.insight.doctor_documents import TrafficHealth
+from reconciler.features.insight.metric_health import RULE_ORDER, examine_metrics
+from reconciler.features.insight.traffic_health import TRAFFIC_RULES, DoctorRequest, ReadSource
 from reconciler.features.prometheus.metric_targets import MetricTargets
-from reconciler.model import DEFAULT, Entity, Finding
+from reconciler.model import DEFAULT, CurrentState, Entity, Finding
 from reconciler.traffic.sources.client_names import ClientNames
 from reconciler.traffic.sources.metric_layouts import SeriesReader
+from tests.builders import current
 
 SINCE = datetime.datetime(2026, 11, 22, 14, tzinfo=datetime.UTC)
 HOUR = 3600
-QUESTION = HealthQuestion(
-    source="http://127.0.0.1:9090",
-    since=SINCE,
-    until=SINCE + datetime.timedelta(seconds=HOUR),
-    now=SINCE + datetime.timedelta(seconds=HOUR),
-)
+READ = ReadSource(name="http://127.0.0.1:9090", since=SINCE, until=SINCE + datetime.timedelta(seconds=HOUR))
 KINDS = {"produce": "byte_rate", "fetch": "byte_rate", "request": "request_time", "controllermutation": "mutation_rate"}
 
 
@@ -52,8 +48,8 @@ class World:
             self.targets.add_series(labels(name, broker, user="alice", client_id="app", **more), np.asarray(scrapes))
         return self
 
-    def health(self, question: HealthQuestion = QUESTION) -> TrafficHealth:
-        health = examine_metrics(self.targets, question)
+    def health(self, known: CurrentState | None = None) -> TrafficHealth:
+        health = examine_metrics(self.targets, DoctorRequest(traffic=(), current=known), READ)
         assert {finding.id for finding in health.findings} <= set(TRAFFIC_RULES)
         return health
 
@@ -87,7 +83,7 @@ def test_no_series_is_an_error_with_the_default_pair_quota() -> None:
         "producer_byte_rate", "consumer_byte_rate", "request_percentage", "controller_mutation_rate",
     }  # fmt: skip
     # Two blanks before them, they fit a terminal of 80 columns.
-    lines = (command.text + rule_order_repair().text).splitlines()
+    lines = (command.text + RULE_ORDER).splitlines()
     assert max(map(len, lines)) <= 77
 
 
@@ -100,13 +96,13 @@ def test_a_missing_kind_has_a_repair_only_where_it_overrides_nothing() -> None:
         Entity.of({"user": DEFAULT}): {"consumer_byte_rate": 1.0},
         Entity.of({"client-id": "x"}): {"request_percentage": 1},
     }
-    health = world.health(replace(QUESTION, quotas=weaker))
+    health = world.health(current(weaker))
     assert [finding.message for finding in found(health, "pair-quota-overrides")] == [
         "A default pair quota with consumer_byte_rate would override user=<default>. Give these clients pair quotas instead."
     ]
     assert exposed(health.repairs[0].text) == {"controller_mutation_rate"}
     stronger = {Entity.of({"user": "alice"}): {"consumer_byte_rate": 1.0}}
-    assert not found(world.health(replace(QUESTION, quotas=stronger)), "pair-quota-overrides")
+    assert not found(world.health(current(stronger)), "pair-quota-overrides")
 
 
 def test_gaps_are_those_of_failed_scrapes_and_not_of_idle_clients() -> None:
@@ -130,40 +126,12 @@ def test_the_time_before_the_first_sample_is_a_gap() -> None:
     assert (gap.start, gap.seconds) == (SINCE, 1800)
 
 
-def started(world: World, *starts: tuple[float, tuple[int, int]]) -> World:
-    for start, span in starts:
-        at = times(span)
-        world.targets.add_start_times(labels("process_start_time_seconds"), at, np.full(len(at), SINCE.timestamp() + start))
-    return world
-
-
-def test_a_restart_is_a_new_start_time_and_shows_a_wrong_clock() -> None:
-    at = times((0, 600), (720, HOUR))
-    health = started(World().pair(at=at), (-9000.0, (0, 600)), (700.0, (720, HOUR))).health()
-    assert health.brokers[0].restarts == (SINCE + datetime.timedelta(seconds=700),)
-    assert not found(health, "clock-offset")
-    ahead = started(World().pair(at=at), (-9000.0, (0, 600)), (730.0, (720, HOUR))).health()
-    (finding,) = found(ahead, "clock-offset")
-    assert "kafka-1:7071 is at least 10 s ahead of" in finding.message
-    behind = started(World().pair(at=at), (-9000.0, (0, 600)), (580.0, (720, HOUR))).health()
-    (finding,) = found(behind, "clock-offset")
-    assert "at least 5 s behind" in finding.message
-    assert started(World().pair(), (-9000.0, (0, HOUR))).health().brokers[0].restarts == ()
-
-
-def test_samples_from_the_future_show_a_wrong_clock() -> None:
-    (finding,) = found(
-        World().pair().health(replace(QUESTION, now=SINCE + datetime.timedelta(seconds=HOUR - 75))), "clock-offset"
-    )
-    assert "at least 60 s ahead" in finding.message
-
-
 def test_brokers_without_series_are_named() -> None:
     world = World().pair()
     at = times((0, HOUR))
     for broker in (1, 2):
         world.targets.add_up(labels("up", broker), at, np.ones(len(at)))
-    health = world.health(replace(QUESTION, brokers=(1, 2, 3)))
+    health = world.health(replace(current(), brokers=(1, 2, 3)))
     messages = [finding.message for finding in found(health, "broker-without-series")]
     assert "No series comes from brokers 2, 3 of the cluster." in messages
     assert any("kafka-2:7071" in message for message in messages)

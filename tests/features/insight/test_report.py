@@ -8,8 +8,9 @@ import pytest
 
 from reconciler.documents import RecordedBaseline
 from reconciler.errors import BaselineError, UnreachableError
-from reconciler.features.insight.report.overview import ClusterOverview, EntityOverview
-from reconciler.features.insight.report.reading import (
+from reconciler.features.insight.report import (
+    ClusterOverview,
+    EntityOverview,
     ReportRequest,
     declared_only,
     has_failed,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reconciler.cli.declaration import add_options
 from reconciler.cli.parser import Parser
-from reconciler.features.insight.report import command as report
+from reconciler.features.insight import report_command as report
 from tests.builders import DEFAULT, client, user
 from tests.support.command import invoke
 from tests.support.manifests import cluster, quotas, snapshot

@@ -14,10 +14,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.features.insight.report import page as report_page
-from reconciler.features.insight.report.document import REPORT
-from reconciler.features.insight.report.overview import ClusterOverview, Overview
-from reconciler.features.insight.report.page import embedded, overview_lines, report_html
+from reconciler.features.insight import report_page
+from reconciler.features.insight.report import ClusterOverview, Overview
+from reconciler.features.insight.report_page import REPORT, embedded, overview_lines, report_html
 from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.state import ClusterIdentity
 from reconciler.render.html_page import MOST_ROWS, page_script, policy

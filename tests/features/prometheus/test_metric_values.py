@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, MetricTargets, PageWriter, read_answer
+from reconciler.features.prometheus import AnswerReader, ForeignAnswerError, PageWriter, read_answer
 from reconciler.features.prometheus.exporter_page import PageSeries
 from reconciler.features.prometheus.recorded_folder import PageColumns
-from reconciler.traffic import SeriesReader
 
 AT_S = 1_763_424_000
 NAMES = ("kafka_server_request_request_time", "kafka_server_produce_byte_rate", "process_start_time_seconds", "up")
@@ -30,10 +29,6 @@ def test_a_value_that_is_too_large_is_not_a_sample(name: str, value: str, tmp_pa
     with PageWriter(tmp_path / "a.parquet", AnswerReader()) as page:
         page.add(body, after_s=0)
         assert page.finish(until_s=AT_S, complete=True).rows == 0
-    targets = MetricTargets(SeriesReader())
-    targets.add_answer(body)
-    assert [target.starts for target in targets.targets.values()] == [{}]
-
     series = PageSeries({"__name__": name, **LABELS})
     assert PageColumns().rows([(series, float(value))], at_s=AT_S, monotonic_s=1.0).count == 0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.features.insight.report.page import embedded
+from reconciler.features.insight.report_page import embedded
 from reconciler.model.effect import OTHER
 from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
 from reconciler.planning.diff import specificity

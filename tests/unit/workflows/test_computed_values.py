@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import ManifestError
-from reconciler.features.insight.why.limit_origin import limit_origin
+from reconciler.features.insight.past_quotas import limit_origin
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import ClusterTotal
 from reconciler.workflows.backtest import proposal_of

@@ -8,11 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import GitError, ManifestError, TrafficError, UsageError
-from reconciler.features.insight.why.evidence import PartTimeline, SourceEvidence
-from reconciler.features.insight.why.incident import IncidentGroup, LimitOrigin, MissingEvidence
-from reconciler.features.insight.why.limit_origin import limit_origin
-from reconciler.features.insight.why.past_quotas import WHICH_COMMIT, QuotaPart, QuotaSources, QuotasThen
-from reconciler.features.insight.why.stretches import PAUSE_S, SHOWN_S, Stretch, moment_at, over_seconds
+from reconciler.features.insight.evidence import PAUSE_S, SHOWN_S, PartTimeline, SourceEvidence, Stretch, moment_at, over_seconds
+from reconciler.features.insight.incident import IncidentGroup, LimitOrigin, MissingEvidence
+from reconciler.features.insight.past_quotas import WHICH_COMMIT, QuotaPart, QuotaSources, QuotasThen, limit_origin
 from reconciler.model import CONTROLLER, BucketVerdict, Entity, QuotaKey, Verdict
 
 if TYPE_CHECKING:

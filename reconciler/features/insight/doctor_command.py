@@ -70,16 +70,14 @@ def _asks_about_traffic(args: DoctorArguments) -> bool:
 
 
 def _examine_everything(args: DoctorArguments) -> Result:
-    from reconciler.features.insight.doctor.checkup import examine_everything
-    from reconciler.features.insight.doctor.checkup_text import checkup_lines
-    from reconciler.features.insight.doctor.cluster_checks import Examined
-    from reconciler.features.insight.doctor.documents import CHECKUP
+    from reconciler.features.insight.checkup import examine_everything
+    from reconciler.features.insight.doctor_documents import CHECKUP
+    from reconciler.features.insight.doctor_views import checkup_lines
 
     paths, cluster = args.paths or (".",), args.connection.cluster
     if len(paths) == 1 and cluster is None and not Path(paths[0]).exists():
         paths, cluster = (".",), paths[0]
-    request = Examined(paths=paths, cluster=cluster, access=args.connection.access())
-    checkup = examine_everything(request, progress=output.StderrProgress())
+    checkup = examine_everything(paths, cluster, args.connection.access(), progress=output.StderrProgress())
     return Result(
         exit=exit_codes.NOT_DONE if checkup.has_failed else exit_codes.DONE,
         view=lambda: checkup_lines(checkup),
@@ -88,10 +86,10 @@ def _examine_everything(args: DoctorArguments) -> Result:
 
 
 def _examine_traffic(args: DoctorArguments) -> Result:
-    from reconciler.features.insight.doctor.documents import TRAFFIC_HEALTH
-    from reconciler.features.insight.doctor.health_text import traffic_health_lines
-    from reconciler.features.insight.doctor.source_health import DoctorRequest, examine_traffic
-    from reconciler.features.insight.headroom.rate_sources import is_page
+    from reconciler.features.insight.doctor_documents import TRAFFIC_HEALTH
+    from reconciler.features.insight.doctor_views import traffic_health_lines
+    from reconciler.features.insight.rate_sources import is_page
+    from reconciler.features.insight.traffic_health import DoctorRequest, examine_traffic
     from reconciler.model import Severity
     from reconciler.workflows import References, configured_server, load_intent
 

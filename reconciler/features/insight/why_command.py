@@ -17,8 +17,8 @@ from reconciler.errors import UsageError
 from reconciler.text import shown
 
 if TYPE_CHECKING:
-    from reconciler.features.insight.why.explain import IncidentRequest
-    from reconciler.features.insight.why.incident import IncidentReport
+    from reconciler.features.insight.explain import IncidentRequest
+    from reconciler.features.insight.incident import IncidentReport
     from reconciler.model import Entity, MetricServer
     from reconciler.workflows import BacktestOptions
 
@@ -79,8 +79,8 @@ class WhyArguments:
 
 def run(args: WhyArguments) -> Result:
     """Explain; exit 1 when it is not known whether the client was throttled."""
-    from reconciler.features.insight.why.explain import explain_incident
-    from reconciler.features.insight.why.incident import IncidentAnswer
+    from reconciler.features.insight.explain import explain_incident
+    from reconciler.features.insight.incident import IncidentAnswer
 
     report = explain_incident(_request(args), progress=output.StderrProgress())
     code = exit_codes.DONE
@@ -93,16 +93,16 @@ def run(args: WhyArguments) -> Result:
 
 def result_of_incident(report: IncidentReport, code: int = exit_codes.DONE) -> Result:
     """A report as text and as a document."""
-    from reconciler.features.insight.why.document import INCIDENT
-    from reconciler.features.insight.why.text import incident_lines
+    from reconciler.features.insight.incident import INCIDENT
+    from reconciler.features.insight.why_view import incident_lines
 
     return Result(exit=code, view=lambda: incident_lines(report), document=lambda: INCIDENT.write(report))
 
 
 def _request(args: WhyArguments) -> IncidentRequest:
+    from reconciler.features.insight.explain import IncidentRequest
+    from reconciler.features.insight.past_quotas import QuotaSources
     from reconciler.features.insight.runs import read_runs
-    from reconciler.features.insight.why.explain import IncidentRequest
-    from reconciler.features.insight.why.past_quotas import QuotaSources
 
     access = args.connection.access(args.current)
     client = _client(args.entity)

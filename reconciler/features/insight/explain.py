@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from reconciler.errors import UsageError
-from reconciler.features.insight.why.cause_groups import (
+from reconciler.features.insight.causes import (
     PartGroup,
     add_origins,
     groups_in,
@@ -21,8 +21,22 @@ from reconciler.features.insight.why.cause_groups import (
     plain_groups,
     unexplained_parts,
 )
-from reconciler.features.insight.why.evidence import WHETHER, AskedTime, SourceEvidence, SourceFailure, read_evidence
-from reconciler.features.insight.why.incident import (
+from reconciler.features.insight.evidence import (
+    SHOWN_S,
+    WHETHER,
+    AskedTime,
+    SourceEvidence,
+    SourceFailure,
+    Stretch,
+    computed_stretches,
+    join_stretches,
+    moment_at,
+    nearest_stretch,
+    read_evidence,
+    recorded_in,
+    recorded_stretches,
+)
+from reconciler.features.insight.incident import (
     AskedTimes,
     IncidentAnswer,
     IncidentGroup,
@@ -30,18 +44,8 @@ from reconciler.features.insight.why.incident import (
     IncidentSpan,
     MissingEvidence,
 )
-from reconciler.features.insight.why.next_steps import StepContext, next_steps
-from reconciler.features.insight.why.past_quotas import QuotaSources, QuotasThen, read_quotas_then
-from reconciler.features.insight.why.stretches import (
-    SHOWN_S,
-    Stretch,
-    computed_stretches,
-    join_stretches,
-    moment_at,
-    nearest_stretch,
-    recorded_stretches,
-)
-from reconciler.features.insight.why.throttle_sums import recorded_in
+from reconciler.features.insight.past_quotas import QuotaSources, QuotasThen, read_quotas_then
+from reconciler.features.insight.why_view import StepContext, next_steps
 from reconciler.model import CONTROLLER, Entity, EntityType, MetricServer, Verdict
 from reconciler.ports import Progress
 from reconciler.resolution import Caveats, EffectiveQuotas, is_reserved

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from reconciler.features.insight.headroom.loads import GroupLoad, Headroom, OwnerLoad, Throttling
+from reconciler.documents import VALUES, Document, row
+from reconciler.features.insight.observe import GroupLoad, Headroom, OwnerLoad, Throttling
 from reconciler.model import QuotaKey, display_name
 from reconciler.render import Block, Column, Style, cluster_title, labelled, line, table
 from reconciler.text import amount, count_of, duration, rate
@@ -156,3 +158,41 @@ def _end(headroom: Headroom, hidden: int) -> list[Block]:
         blocks.append(line((f"{count_of(hidden, 'more quota group')} not shown.", Style.FAINT)))
     blocks += [labelled("Note: ", Style.FAINT, note) for note in headroom.notes]
     return blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadroomAnswer:
+    """The quota groups that were asked for, and the owners of all groups with limits."""
+
+    headroom: Headroom
+    owners: tuple[OwnerLoad, ...]
+    """Owners in the order of their worst groups."""
+
+
+def percent_of_limit(group: GroupLoad) -> float | None:
+    """Rate divided by limit, in percent. ``None`` without a limit."""
+    return None if group.share is None else group.share * 100
+
+
+def percent_of_worst(load: OwnerLoad) -> float | None:
+    """The same of the group that is nearest to its limit."""
+    return percent_of_limit(load.worst)
+
+
+LOADS: Final = VALUES.extended(
+    {
+        GroupLoad: row(
+            "broker key bucket=tags rate limit percent trend throttled=throttling source level owner tokens?",
+            percent=percent_of_limit,
+        ),
+        Headroom: row("at groups muted notes"),
+        OwnerLoad: row("owner groups above throttled percent", percent=percent_of_worst),
+    }
+)
+"""Of quota groups at their moment, for this document and for reports."""
+HEADROOM: Final = Document(
+    cls=HeadroomAnswer,
+    name="headroom",
+    title="kafka-quotas headroom",
+    codec=LOADS.extended({Headroom: row("cluster at groups muted notes"), HeadroomAnswer: row("*headroom owners")}),
+)

@@ -12,7 +12,7 @@ from reconciler.cli.option_groups import baseline_option
 from reconciler.cli.results import OutFile, Result
 
 if TYPE_CHECKING:
-    from reconciler.features.insight.report.overview import Overview
+    from reconciler.features.insight.report import Overview
 
 _FORMATS: Final = ("text", "json", "html")
 
@@ -38,9 +38,8 @@ class ReportArguments:
 
 def run(args: ReportArguments) -> Result:
     """Read; exit 1 when a cluster could not be read, 2 for differences with ``--detailed-exitcode``."""
-    from reconciler.features.insight.report.document import REPORT
-    from reconciler.features.insight.report.page import overview_lines, report_html
-    from reconciler.features.insight.report.reading import has_failed
+    from reconciler.features.insight.report import has_failed
+    from reconciler.features.insight.report_page import REPORT, overview_lines, report_html
 
     overview = _read(args)
     page = next((str(Path(place)) for name, place in args.out if name == "html"), None)
@@ -59,7 +58,7 @@ def run(args: ReportArguments) -> Result:
 
 def _read(args: ReportArguments) -> Overview:
     from reconciler.cli.output import PatientProgress
-    from reconciler.features.insight.report.reading import ReportRequest, load_report_intents, make_report
+    from reconciler.features.insight.report import ReportRequest, load_report_intents, make_report
     from reconciler.features.insight.runs import read_runs
     from reconciler.ports import SystemClock
     from reconciler.workflows import read_trusted_files

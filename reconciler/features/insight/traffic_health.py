@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from reconciler.errors import TrafficError, UsageError
-from reconciler.features.insight.doctor.traffic_health import SourceForm, TrafficHealth
-from reconciler.features.insight.headroom.rate_sources import is_page, split_page
+from reconciler.features.insight.doctor_documents import SourceForm, TrafficHealth
+from reconciler.features.insight.rate_sources import is_page, split_page
 from reconciler.features.prometheus import HttpLogin, Piece, PieceReader, PrometheusApi, open_page, read_login, trusted_reader
-from reconciler.model import CurrentState, Entity
+from reconciler.model import CurrentState, Entity, Rule, Severity
 from reconciler.ports import Progress
 from reconciler.text import list_some
 from reconciler.workflows import TrustedTree, metric_rules, names_of, read_client_names, read_trusted_mapping
@@ -25,6 +25,90 @@ if TYPE_CHECKING:
 _MOST_JOBS: Final = 50
 _MOST_TIME: Final = datetime.timedelta(days=31)
 _RECENT_S: Final = 300
+
+_RULES: Final = (
+    Rule(
+        id="no-client-series",
+        severity=Severity.ERROR,
+        explanation="The metrics server has no series of quota sensors in this time. Brokers have these MBeans only while a "
+        "quota exists, and exporters show them only when their rules let them through. Run the command that doctor "
+        "prints, or check the rules and the targets of the server. Pages of other programs, such as Redpanda, have no rates of "
+        "clients at all: the message names the program and what serves.",
+    ),
+    Rule(
+        id="exporter-unreadable",
+        severity=Severity.ERROR,
+        explanation="The page of an exporter cannot be read. Nothing is known about its broker: check the address, and whether "
+        "the broker runs with the exporter.",
+    ),
+    Rule(
+        id="partial-answer",
+        severity=Severity.WARNING,
+        explanation="The server left something out and warns of it: Thanos and Mimir with warnings, VictoriaMetrics with "
+        "isPartial. Series, brokers and gaps may be missing here. Examine it again when all parts of its storage answer.",
+    ),
+    Rule(
+        id="identity-unknown",
+        severity=Severity.WARNING,
+        explanation="The client of a series is not known. The jmx_exporter's example kafka-kraft-3_0_0 makes metric names of "
+        "user and client-id, where case, special characters and the border between both are lost. kafka-quotas looks such names "
+        "up among the clients of manifests, snapshot and --known-clients, and uses a name that fits exactly one. Put the "
+        "rules that doctor prints before the others.",
+    ),
+    Rule(
+        id="series-without-broker",
+        severity=Severity.WARNING,
+        explanation="Each broker limits its own traffic, so that a series without a broker id is of no use. Add a label broker "
+        "to the targets in the scrape configuration, or let names of pods and hosts end with the broker id. For a page, name the "
+        "broker before its address.",
+    ),
+    Rule(
+        id="broker-without-series",
+        severity=Severity.WARNING,
+        explanation="A broker of the cluster, or a target beside the others, has no series of clients. It may be idle or down, "
+        "or the server does not scrape it.",
+    ),
+    Rule(
+        id="kind-without-series",
+        severity=Severity.WARNING,
+        explanation="No client has series of this kind. Brokers measure a kind of traffic only while a quota for it exists, and "
+        "some exporters leave MBeans out: Confluent's jmx-monitoring-stacks have no controller mutations.",
+    ),
+    Rule(
+        id="pair-quota-overrides",
+        severity=Severity.INFO,
+        explanation="A quota of the default user with the default client-id is stronger than quotas of default users, of "
+        "client-ids and of default client-ids. It would lift their limits, so doctor does not propose it for this key.",
+    ),
+    Rule(
+        id="no-pair-series",
+        severity=Severity.INFO,
+        explanation="A series has the identity of the quota group that a broker measures. Without a quota of pairs no series has "
+        "both names, and proposals that separate the client-ids of a user stay inconclusive.",
+    ),
+    Rule(
+        id="slow-scrapes",
+        severity=Severity.INFO,
+        explanation="A rate of a broker covers 11 seconds. Scrapes that are further apart miss moments, and never prove that a "
+        "client was not throttled.",
+    ),
+    Rule(
+        id="scrape-gaps",
+        severity=Severity.WARNING,
+        explanation="The source has times without samples or lines: the broker was down, the server did not scrape it, or a part "
+        "of a recording is missing. Nothing is known about these times.",
+    ),
+    Rule(
+        id="several-exporters",
+        severity=Severity.WARNING,
+        explanation="Two targets show the same broker id. Replicas of one broker count once. Brokers of several clusters must "
+        "not be mixed: choose one cluster with --match.",
+    ),
+)
+TRAFFIC_RULES: Final[Mapping[str, Rule]] = {rule.id: rule for rule in _RULES}
+"""By id."""
+EXPLAINED: Final[tuple[Mapping[str, Rule], Mapping[str, object]]] = (TRAFFIC_RULES, {})
+"""What ``explain`` knows of this feature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +126,11 @@ class DoctorRequest:
     mapping: Path | None = None
     http_config: Path | None = None
     """The login for pages of exporters; a server has its own."""
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Those of the cluster, where it is known."""
+        return self.current.brokers if self.current is not None else ()
 
     def quotas(self) -> Mapping[Entity, Mapping[str, float]] | None:
         """Those of the cluster, else those of the manifests, else ``None``."""
@@ -69,6 +158,26 @@ class DoctorRequest:
         return read_login(path, trusted_reader(self.trusted)) if path is not None else HttpLogin()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSource:
+    """What was read beside the series. ``unreadable``: why pages of exporters cannot be read.
+
+    ``others``: by source without a series of quotas, the names of other metrics that it has.
+    """
+
+    name: str
+    since: datetime.datetime
+    until: datetime.datetime
+    form: SourceForm = SourceForm.PROMETHEUS
+    unreadable: tuple[str, ...] = ()
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def when(self) -> str:
+        """The end of a sentence about series that are absent."""
+        return "" if self.form is SourceForm.EXPORTERS else " in this time"
+
+
 def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress: Progress | None = None) -> TrafficHealth:
     """Read the source and judge it.
 
@@ -88,7 +197,7 @@ def examine_traffic(request: DoctorRequest, *, now: datetime.datetime, progress:
 def _examine_server(
     request: DoctorRequest, server: PrometheusRequest, now: datetime.datetime, progress: Progress | None
 ) -> TrafficHealth:
-    from reconciler.features.insight.doctor.metric_health import HealthQuestion, examine_metrics
+    from reconciler.features.insight.metric_health import examine_metrics
     from reconciler.features.prometheus import MetricTargets
     from reconciler.traffic import SeriesReader, selector_of
 
@@ -108,21 +217,11 @@ def _examine_server(
         jobs = sorted({job for target in targets.targets.values() if (job := target.labels.get("job"))})
         if jobs and len(jobs) <= _MOST_JOBS:
             about = (f'job=~"{"|".join(map(_pattern, jobs))}"', *map(str, server.match))
-            states = f'{{__name__=~"up|process_start_time_seconds",{",".join(about)}}}'
-            _read_series(targets, PieceReader(api, states), piece, server)
+            _read_series(targets, PieceReader(api, f"up{{{','.join(about)}}}"), piece, server)
         others = {} if targets.targets else {server.address: _other_names(api, until)}
     finally:
         api.close()
-    question = HealthQuestion(
-        source=server.address,
-        since=server.since,
-        until=until,
-        now=now,
-        brokers=request.current.brokers if request.current is not None else (),
-        quotas=request.quotas(),
-        others=others,
-    )
-    return examine_metrics(targets, question)
+    return examine_metrics(targets, request, ReadSource(name=server.address, since=server.since, until=until, others=others))
 
 
 def _other_names(api: PrometheusApi, until: datetime.datetime) -> tuple[str, ...]:
@@ -135,7 +234,7 @@ def _other_names(api: PrometheusApi, until: datetime.datetime) -> tuple[str, ...
 
 def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHealth:
     """Each page once: there is neither an interval nor a gap to see."""
-    from reconciler.features.insight.doctor.metric_health import HealthQuestion, examine_metrics
+    from reconciler.features.insight.metric_health import examine_metrics
     from reconciler.features.prometheus import MetricTargets
     from reconciler.traffic import SeriesReader
 
@@ -157,18 +256,10 @@ def _examine_pages(request: DoctorRequest, now: datetime.datetime) -> TrafficHea
         if not read.samples:
             others[page.address] = read.others
         targets.add_page((series.labels for series, _ in read.samples), at_s=read.at_s)
-    question = HealthQuestion(
-        source=list_some(addresses, 3),
-        since=now,
-        until=now,
-        now=now,
-        brokers=request.current.brokers if request.current is not None else (),
-        quotas=request.quotas(),
-        form=SourceForm.EXPORTERS,
-        unreadable=tuple(unreadable),
-        others=others,
+    read_pages = ReadSource(
+        name=list_some(addresses, 3), since=now, until=now, form=SourceForm.EXPORTERS, unreadable=tuple(unreadable), others=others
     )
-    return examine_metrics(targets, question)
+    return examine_metrics(targets, request, read_pages)
 
 
 def _read_series(

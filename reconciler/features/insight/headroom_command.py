@@ -16,8 +16,7 @@ from reconciler.cli.traffic_options import label_matcher
 from reconciler.errors import TrafficError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.features.insight.headroom.loads import Headroom, OwnerLoad
-    from reconciler.features.insight.headroom.reading import HeadroomReader
+    from reconciler.features.insight.observe import Headroom, HeadroomReader, OwnerLoad
     from reconciler.render import Block
 
 _INTERVAL_S: Final = 5.0
@@ -108,8 +107,8 @@ class HeadroomArguments:
 def run(args: HeadroomArguments) -> Result:
     """Read, once or again and again; exit 2 with ``--detailed-exitcode`` when a group is above."""
     from reconciler.cli.screen import can_refresh, watch_screen
-    from reconciler.features.insight.headroom.document import HEADROOM, HeadroomAnswer
-    from reconciler.features.insight.headroom.reading import HeadroomRequest, open_headroom
+    from reconciler.features.insight.headroom_view import HEADROOM, HeadroomAnswer
+    from reconciler.features.insight.observe import HeadroomRequest, open_headroom
     from reconciler.workflows import Sources, Where, check_names
 
     if args.state == "cluster":
@@ -166,13 +165,13 @@ def _asked(shown: ShownLoads, headroom: Headroom) -> Headroom:
 
 
 def _owners(shown: ShownLoads, headroom: Headroom) -> tuple[OwnerLoad, ...]:
-    from reconciler.features.insight.headroom.loads import by_owner
+    from reconciler.features.insight.observe import by_owner
 
     return by_owner(headroom.groups, above=_above(shown))
 
 
 def _blocks(shown: ShownLoads, headroom: Headroom) -> Sequence[Block]:
-    from reconciler.features.insight.headroom.text import headroom_lines, owner_lines
+    from reconciler.features.insight.headroom_view import headroom_lines, owner_lines
 
     asked = _asked(shown, headroom)
     if shown.by == "owner":

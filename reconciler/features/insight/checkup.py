@@ -1,0 +1,481 @@
+"""Examine everything that the tool needs: manifests, a cluster with login and rights, its exporters, this machine.
+
+One check, one answer, one remedy. Rights are tried with requests that write nothing.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import platform
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import reconciler
+from reconciler.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    BackendError,
+    MissingDependencyError,
+    ReconcilerError,
+    TlsFailedError,
+    UnreachableError,
+    UnsupportedClusterError,
+    WrongClusterError,
+)
+from reconciler.features.insight.doctor_documents import CheckStatus, Checkup, DoctorCheck
+from reconciler.features.insight.traffic_health import DoctorRequest, examine_traffic
+from reconciler.features.prometheus import HttpLogin, PrometheusApi, read_login
+from reconciler.java import find_java
+from reconciler.model import (
+    Alteration,
+    Certificate,
+    CertificateOwner,
+    ClusterSpec,
+    Entity,
+    Severity,
+    display_name,
+    escaped,
+)
+from reconciler.ports import (
+    CallbackInspector,
+    CertificateInspector,
+    EntityFilter,
+    EveryBroker,
+    FilterComponent,
+    FilterKind,
+    Progress,
+    QuotaCluster,
+)
+from reconciler.resolution import GROUP_CALLBACK
+from reconciler.text import count_of, list_some
+from reconciler.workflows import (
+    Access,
+    LoadedManifests,
+    PrometheusRequest,
+    check_cluster_id,
+    chosen_cluster,
+    configured_server,
+    load_manifests,
+    local_certificates,
+    open_cluster,
+    transport_security,
+    validate_loaded,
+)
+
+_CLOCKS_S: Final = 5.0
+"""Clocks that differ by more make Kerberos, tokens and the times of verdicts unreliable."""
+_LOOK_BACK: Final = datetime.timedelta(minutes=10)
+_SOON: Final = datetime.timedelta(days=30)
+_SHOWN: Final = 3
+_UNUSED_USER: Final = "kafka-quotas-doctor"
+"""A user whose quotas are asked for and validated, never written."""
+_OF_UNUSED_USER: Final = EntityFilter(
+    components=(FilterComponent(entity_type="user", kind=FilterKind.EXACT, name=_UNUSED_USER),), strict=True
+)
+_AUTHORIZATION_FAILED: Final = 31
+"""Kafka's error code of an entity that may not be changed."""
+_NO_CLUSTER: Final = "Pass --bootstrap-server or --zookeeper, or set spec.connection in a Cluster manifest"
+_PLAIN: Final = "The connection is not encrypted."
+_NO_SERVER: Final = "The Cluster manifest names no Prometheus server (spec.traffic)."
+_REMEDIES: Final = (
+    (AuthorizationError, "Let an administrator grant the right that the message names"),
+    (TlsFailedError, "Check the trust store, the names in the server's certificate, and the client certificate"),
+    (AuthenticationError, "Check the login in the properties file, and that the user exists"),
+    (MissingDependencyError, "Install what the message names"),
+    (UnreachableError, "Check the address, name resolution and firewalls between this machine and it"),
+    (UnsupportedClusterError, "Check which program and which version listens at this address"),
+)
+"""What to do after each class of error, the narrower class first."""
+_OF_OTHERS: Final = "Look at the logs of the brokers, or of ZooKeeper"
+_OF_TRAFFIC: Final = "Check spec.traffic in the Cluster manifest"
+_RENEWALS: Final = {
+    CertificateOwner.CLIENT: "Renew the certificate of the key store (ssl.keystore.location)",
+    CertificateOwner.AUTHORITY: "Add the next certificate of the authority to the trust store (ssl.truststore.location)",
+    CertificateOwner.SERVER: "Ask the operators of the cluster to renew the server's certificate",
+}
+
+
+class CheckAnswer(NamedTuple):
+    """How a check ended, what was found, and what to do about it."""
+
+    status: CheckStatus
+    message: str
+    remedy: str | None = None
+
+
+class CheckSubject:
+    """What is examined. ``protocol`` is empty while the settings cannot be used, ``refusal`` is why the cluster is not open."""
+
+    def __init__(self, paths: Sequence[str], cluster: str | None, access: Access) -> None:
+        """``cluster``: the name of a Cluster manifest of ``paths``. Raises ``UsageError`` for one that no manifest has."""
+        self.paths, self.chosen, self.access = paths, cluster, access
+        self.spec = ClusterSpec()
+        self.loaded: LoadedManifests | ReconcilerError
+        try:
+            self.loaded = load_manifests(list(paths))
+        except ReconcilerError as error:
+            if cluster is not None:
+                raise
+            self.loaded = error
+        else:
+            if cluster is not None or self.loaded.clusters:
+                self.spec = chosen_cluster(self.loaded, cluster)
+        self.protocol = ""
+        self.opened: QuotaCluster | None = None
+        self.refusal: ReconcilerError | None = None
+        self.certificates: list[Certificate] = []
+
+    @property
+    def cluster(self) -> QuotaCluster:
+        """The open cluster, for checks that need ``login``."""
+        assert self.opened is not None
+        return self.opened
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the connection is meant to be."""
+        return self.protocol.endswith(("SSL", "TLS"))
+
+
+def examine_everything(paths: Sequence[str], cluster: str | None, access: Access, *, progress: Progress | None = None) -> Checkup:
+    """Make all checks; what goes wrong is an answer, too. Raises ``UsageError`` for a cluster that no manifest has."""
+    subject = CheckSubject(paths, cluster, access)
+    made: list[DoctorCheck] = []
+    broken: set[str] = set()
+    try:
+        for check in _CHECKS:
+            if progress is not None:
+                progress.step(f"checking {check.id}")
+            answer = _answer(check, subject, broken)
+            made.append(DoctorCheck(id=check.id, status=answer.status, message=answer.message, remedy=answer.remedy))
+    finally:
+        if subject.opened is not None:
+            subject.opened.close()
+    return Checkup(version=reconciler.__version__, cluster=subject.spec.name, checks=tuple(made))
+
+
+class Check(NamedTuple):
+    """A check. Its errors are its answer. ``needs``: another one, without which it is skipped. ``remedy``: of its errors."""
+
+    id: str
+    make: Callable[[CheckSubject], CheckAnswer]
+    needs: str | None = None
+    remedy: str | None = None
+
+
+def _answer(check: Check, subject: CheckSubject, broken: set[str]) -> CheckAnswer:
+    """Of a check; ``broken``: those that failed, or could not be made, to which this one may be added."""
+    if check.needs in broken:
+        broken.add(check.id)
+        return _skipped(f"Not made, because the check {check.needs!r} did not pass.")
+    try:
+        answer = check.make(subject)
+    except ReconcilerError as error:
+        answer = _of_error(error, check.remedy)
+    if answer.status is CheckStatus.FAIL or (check.id == "settings" and answer.status is CheckStatus.SKIP):
+        broken.add(check.id)
+    return answer
+
+
+def _of_error(error: ReconcilerError, remedy: str | None) -> CheckAnswer:
+    """A failed check with the remedy that the check or the error's class has. A part that is not installed fails nothing here."""
+    if remedy is not None:
+        return _skipped(str(error)) if isinstance(error, MissingDependencyError) else _failed(str(error), remedy)
+    own = error.remedy if isinstance(error, UnsupportedClusterError | UnreachableError) else None
+    advice = own or next((text for kind, text in _REMEDIES if isinstance(error, kind)), _OF_OTHERS)
+    return _failed(str(error).removesuffix(f". {advice}"), advice)
+
+
+def _passed(message: str) -> CheckAnswer:
+    return CheckAnswer(CheckStatus.PASSED, message)
+
+
+def _warned(message: str, remedy: str) -> CheckAnswer:
+    return CheckAnswer(CheckStatus.WARN, message, remedy)
+
+
+def _failed(message: str, remedy: str) -> CheckAnswer:
+    return CheckAnswer(CheckStatus.FAIL, message, remedy)
+
+
+def _skipped(message: str, remedy: str | None = None) -> CheckAnswer:
+    return CheckAnswer(CheckStatus.SKIP, message, remedy)
+
+
+def _files(subject: CheckSubject) -> CheckAnswer:
+    loaded = subject.loaded
+    if isinstance(loaded, ReconcilerError):
+        raise loaded
+    if not loaded.files:
+        return _skipped("No manifest was found.")
+    clusters = count_of(len(loaded.clusters), "Cluster manifest")
+    return _passed(
+        f"{count_of(len(loaded.files), 'file')}, {clusters}, {count_of(len(loaded.documents), 'ClientQuotas manifest')}."
+    )
+
+
+def _schema(subject: CheckSubject) -> CheckAnswer:
+    loaded = subject.loaded
+    assert not isinstance(loaded, ReconcilerError)
+    if not loaded.files:
+        return _skipped("No manifest was found.")
+    findings = validate_loaded(loaded, subject.chosen).findings
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    warnings = sum(finding.severity is Severity.WARNING for finding in findings)
+    remedy = f"Look at all of them with: kafka-quotas validate {shlex.join(subject.paths)}"
+    if errors:
+        first = f"{errors[0].span}: {errors[0].message}" if errors[0].span else str(errors[0].message)
+        return _failed(f"{count_of(len(errors), 'error')} in the manifests. The first: {first}", remedy)
+    if warnings:
+        return _warned(f"{count_of(warnings, 'warning')} in the manifests.", remedy)
+    return _passed("The manifests are valid.")
+
+
+def _settings(subject: CheckSubject) -> CheckAnswer:
+    """The connection settings can be read, and so the cluster is opened."""
+    known, access = subject.spec.connection, subject.access
+    configured = known is not None and bool(known.bootstrap_servers or known.zookeeper)
+    if not configured and access.bootstrap_server is None and access.zookeeper is None:
+        return _skipped("No cluster is configured.", _NO_CLUSTER)
+    try:
+        protocol = transport_security(subject.spec, access)
+        subject.certificates += local_certificates(subject.spec, access)
+    except ReconcilerError as error:
+        return _failed(str(error), "Correct the properties file (--command-config or spec.connection.properties)")
+    subject.protocol = protocol
+    try:
+        subject.opened = open_cluster(subject.spec, access)
+    except ReconcilerError as error:
+        subject.refusal = error
+    return _passed(f"The connection settings can be used ({protocol}).")
+
+
+def _connection(subject: CheckSubject) -> CheckAnswer:
+    """A server answers, whatever it answers."""
+    if subject.refusal is not None and not isinstance(
+        subject.refusal, TlsFailedError | AuthenticationError | MissingDependencyError
+    ):
+        raise subject.refusal
+    return _passed("A server answers.")
+
+
+def _tls(subject: CheckSubject) -> CheckAnswer:
+    if isinstance(subject.refusal, TlsFailedError):
+        raise subject.refusal
+    if subject.is_encrypted:
+        return _passed("The connection is encrypted, and the server's certificate is trusted.")
+    if subject.protocol == "SASL_PLAINTEXT":
+        remedy = "Use a listener with TLS: security.protocol=SASL_SSL"
+        return _warned("The login and all quotas go over the network unencrypted.", remedy)
+    return _skipped(_PLAIN)
+
+
+def _login(subject: CheckSubject) -> CheckAnswer:
+    if subject.refusal is not None:
+        raise subject.refusal
+    if subject.protocol.startswith("ZooKeeper"):
+        return _passed(f"The server opened a session ({subject.protocol}).")
+    if subject.protocol.startswith("SASL") or subject.protocol == "SSL":
+        return _passed(f"The server accepts us ({subject.protocol}).")
+    return _warned("The connection has no login.", "Use a login where others reach the listener")
+
+
+def _identity(subject: CheckSubject) -> CheckAnswer:
+    """The cluster is the one that the manifest means."""
+    cluster, spec = subject.cluster, subject.spec
+    known = cluster.identity()
+    version = f"Kafka {known.kafka_version}" if known.kafka_version else "Kafka of a version that ZooKeeper does not know"
+    # ZooKeeper can be read without any broker, and its session counts none.
+    brokers = f", {count_of(len(cluster.brokers()), 'broker')}" if isinstance(cluster, EveryBroker) else ""
+    try:
+        check_cluster_id(spec, known)
+    except WrongClusterError as error:
+        return _failed(str(error), "Check the address, or correct clusterId in the Cluster manifest")
+    message = f"{version}{brokers}, cluster id {escaped(known.id or 'unknown')}."
+    if spec.name is not None and spec.cluster_id is None:
+        remedy = f"Write clusterId: {escaped(known.id or '')} into the Cluster manifest, so that no other one is changed"
+        return _warned(f"{message} The Cluster manifest does not state an id.", remedy)
+    return _passed(message)
+
+
+def _brokers(subject: CheckSubject) -> CheckAnswer:
+    """Each at the address that it advertises: the first connection may have gone to another."""
+    cluster = subject.cluster
+    if not isinstance(cluster, EveryBroker):
+        return _skipped("Quotas are read from ZooKeeper, without the brokers.")
+    nodes = {node.id: f"broker {node.id} at {node.host}:{node.port}" for node in cluster.brokers()}
+    answers = cluster.describe_on(_OF_UNUSED_USER, tuple(nodes))
+    silent = [
+        f"{escaped(nodes[broker])}: {answer}"
+        for broker, answer in sorted(answers.items())
+        if isinstance(answer, UnreachableError | TlsFailedError | AuthenticationError)
+    ]
+    if silent:
+        message = f"{len(silent)} of {count_of(len(nodes), 'broker')} cannot be used. {list_some(silent, 3, between='; ')}."
+        return _failed(message, "Check advertised.listeners of these brokers, firewalls, and their certificates")
+    return _passed(f"{count_of(len(nodes), 'broker')} can be reached at the advertised addresses.")
+
+
+def _certificates(subject: CheckSubject) -> CheckAnswer:
+    if not subject.is_encrypted:
+        return _skipped(_PLAIN)
+    opened: object = subject.opened
+    if isinstance(opened, CertificateInspector):
+        subject.certificates += opened.server_certificates()
+    return check_certificates(subject.certificates, datetime.datetime.now(datetime.UTC))
+
+
+def check_certificates(certificates: Sequence[Certificate], now: datetime.datetime) -> CheckAnswer:
+    """Fails when a certificate that the connection needs has expired, and warns 30 days before.
+
+    Of several authorities in a trust store, one that is valid is enough.
+    """
+    ordered = sorted(certificates, key=lambda certificate: certificate.ends)
+    if not ordered:
+        return _skipped("No certificate was seen.")
+    expired = [certificate for certificate in ordered if certificate.ends <= now]
+    soon = [certificate for certificate in ordered if now < certificate.ends <= now + _SOON]
+    if not expired and not soon:
+        return _passed(f"{len(ordered)} seen. The first to expire: {_shown(ordered[:1])}.")
+    parts = [f"Expired: {_shown(expired)}."] if expired else []
+    parts += [f"Within {_SOON.days} days expires: {_shown(soon)}."] if soon else []
+    authorities = [each for each in ordered if each.owner is CertificateOwner.AUTHORITY]
+    blocks = any(each.owner is not CertificateOwner.AUTHORITY for each in expired) or (
+        bool(authorities) and all(each in expired for each in authorities)
+    )
+    owners = {certificate.owner for certificate in (*expired, *soon)}
+    remedy = ". ".join(text for owner, text in _RENEWALS.items() if owner in owners)
+    return CheckAnswer(CheckStatus.FAIL if blocks else CheckStatus.WARN, " ".join(parts), remedy)
+
+
+def _shown(certificates: Sequence[Certificate]) -> str:
+    return list_some([f"{each.owner.value} {display_name(each.name)} on {each.ends:%Y-%m-%d}" for each in certificates], _SHOWN)
+
+
+def _describe(subject: CheckSubject) -> CheckAnswer:
+    """The right to read."""
+    if isinstance(subject.cluster, EveryBroker):
+        subject.cluster.describe(_OF_UNUSED_USER)
+    else:
+        # ZooKeeper has rights for each node: whether all can be read shows only when they are.
+        subject.cluster.current_state()
+    return _passed("We may read client quotas (plan, drift, export, describe, resolve).")
+
+
+def _alter(subject: CheckSubject) -> CheckAnswer:
+    """The right to write. Validating needs it, and writes nothing."""
+    wanted = Alteration(entity=Entity.of({"user": _UNUSED_USER}), ops={"producer_byte_rate": 1048576.0})
+    read_only = "Nothing, for a login that only plans. To apply, grant the right that the message names"
+    try:
+        (result,) = subject.cluster.alter([wanted], validate_only=True)
+    except AuthorizationError as error:
+        return _warned(f"Read-only: {error}", read_only)
+    if result.error_code == _AUTHORIZATION_FAILED:
+        return _warned(f"Read-only: {escaped(result.error or 'the cluster allows no change')}", read_only)
+    if result.error_code:
+        words = f": {escaped(result.error)}" if result.error else ""
+        return _failed(f"The cluster refuses a change with error {result.error_code}{words}", "Look at the brokers' logs")
+    return _passed("We may change client quotas (apply, alter, revert).")
+
+
+def _callback(subject: CheckSubject) -> CheckAnswer:
+    """Kafka's own rules apply, or the manifest describes others."""
+    cluster = subject.cluster
+    if not isinstance(cluster, CallbackInspector):
+        return _skipped("ZooKeeper does not know the brokers' settings.")
+    try:
+        name = cluster.quota_callback()
+    except BackendError as error:
+        return _skipped(f"The brokers do not show their settings: {error}")
+    if name is None:
+        return _passed("Brokers have no plugin for quotas (client.quota.callback.class).")
+    written = subject.spec.brokers.callback
+    if name == GROUP_CALLBACK or (written is not None and name == written.name):
+        return _passed(f"Brokers have the plugin {display_name(name)}.")
+    message = f"Brokers have the plugin {display_name(name)}, so Kafka's own rules of precedence may not apply."
+    return _warned(message, "Describe it with quotaCallback in the Cluster manifest")
+
+
+def _clocks(subject: CheckSubject) -> CheckAnswer:
+    server = configured_server(subject.spec, None)
+    if server is None:
+        return _skipped(f"Kafka's protocol shows no clock. {_NO_SERVER}")
+    api = PrometheusApi(server.address, read_login(Path(server.http_config), None) if server.http_config else HttpLogin())
+    try:
+        before = time.time()
+        apart = abs(api.now_s() - (before + time.time()) / 2)
+    finally:
+        api.close()
+    if apart <= _CLOCKS_S:
+        return _passed(f"This machine and {display_name(server.address)} agree on the time (within {_CLOCKS_S:.0f} s).")
+    message = f"The clocks of this machine and {display_name(server.address)} differ by {apart:.0f} s."
+    return _failed(message, "Synchronise both with NTP: Kerberos, tokens and freeze windows depend on it")
+
+
+def _exporters(subject: CheckSubject) -> CheckAnswer:
+    server = configured_server(subject.spec, None)
+    if server is None:
+        return _skipped(_NO_SERVER)
+    now = datetime.datetime.now(datetime.UTC)
+    request = PrometheusRequest(
+        address=server.address,
+        since=now - _LOOK_BACK,
+        until=now,
+        store=Path(),
+        http_config=Path(server.http_config) if server.http_config else None,
+        match=server.match,
+    )
+    health = examine_traffic(DoctorRequest(traffic=(), prometheus=request), now=now)
+    remedy = f"Look closer with: kafka-quotas doctor --traffic prometheus+{escaped(server.address)}"
+    brokers = count_of(len(health.brokers), "broker")
+    if not health.brokers:
+        return _failed(f"{display_name(server.address)} has no series of clients of the last ten minutes.", remedy)
+    if worst := [finding for finding in health.findings if finding.severity.at_least(Severity.WARNING)]:
+        return _warned(f"{brokers}, {count_of(len(worst), 'finding')}. The first: {worst[0].message}", remedy)
+    return _passed(f"{brokers} with series of clients.")
+
+
+def _versions(_: CheckSubject) -> CheckAnswer:
+    return _passed(f"kafka-quotas {reconciler.__version__} on Python {platform.python_version()}, {platform.system()}.")
+
+
+def _java(_: CheckSubject) -> CheckAnswer:
+    try:
+        return _passed(f"Java 17 or newer: {escaped(str(find_java()))}.")
+    except MissingDependencyError as error:
+        return _warned(
+            str(error), "Install a Java runtime for backtests of large traffic and for the sandbox. Nothing else needs it"
+        )
+
+
+def _spark(_: CheckSubject) -> CheckAnswer:
+    try:
+        return _passed(f"PySpark {importlib.metadata.version('pyspark')}.")
+    except importlib.metadata.PackageNotFoundError:
+        return _warned("PySpark is not installed.", "For backtests, install the extra traffic (docs/install.md)")
+
+
+_CHECKS: Final = (
+    Check("files", _files, remedy="Name the folder of the manifests, or write a first one with: kafka-quotas init"),
+    Check("schema", _schema, "files"),
+    Check("settings", _settings),
+    Check("connection", _connection, "settings"),
+    Check("tls", _tls, "connection"),
+    Check("login", _login, "tls"),
+    Check("identity", _identity, "login"),
+    Check("brokers", _brokers, "login"),
+    Check("certificates", _certificates, "settings"),
+    Check("describe", _describe, "login"),
+    Check("alter", _alter, "describe"),
+    Check("callback", _callback, "login"),
+    Check("clocks", _clocks, remedy=_OF_TRAFFIC),
+    Check("exporters", _exporters, remedy=_OF_TRAFFIC),
+    Check("versions", _versions),
+    Check("java", _java),
+    Check("spark", _spark),
+)
+"""All of them, in the order in which the tool needs what they are about."""

@@ -1,1 +1,0 @@
-"""How near quota groups are to their limits now."""

@@ -1,1 +1,0 @@
-"""The state of all clusters on one page."""
