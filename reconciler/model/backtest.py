@@ -15,7 +15,7 @@ from reconciler.model.message import Message
 from reconciler.model.metric_samples import JudgedQuotas, Observations
 from reconciler.model.plan import ManifestCommit
 from reconciler.model.quota import QuotaKey
-from reconciler.model.verdict import BucketName, BucketVerdict, Form, Verdict, worst_of_buckets
+from reconciler.model.verdict import CONTROLLER, BucketName, BucketVerdict, Form, Verdict, worst_of_buckets
 
 if TYPE_CHECKING:
     from reconciler.model.simulation import Simulation
@@ -236,6 +236,16 @@ class Provenance:
     def end(self) -> datetime.datetime:
         """Time of the last recorded request, UTC."""
         return max(part.end for part in self.coverage)
+
+    @property
+    def days(self) -> float:
+        """How long the history is."""
+        return (self.end - self.start) / datetime.timedelta(days=1)
+
+    @property
+    def brokers(self) -> int:
+        """How many have traffic, without the active controller."""
+        return sum(part.broker != CONTROLLER for part in self.coverage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

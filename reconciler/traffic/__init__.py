@@ -77,9 +77,16 @@ if TYPE_CHECKING:
         recorded_throttles,
         unread_lines,
     )
-    from reconciler.traffic.judging.grouping import BrokerRule, Series
+    from reconciler.traffic.judging.evidence import Evidence, Mean
+    from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series
+    from reconciler.traffic.judging.history_gaps import are_enough, held_back_changes, old_limit_reason
+    from reconciler.traffic.judging.judged_quotas import rows_of_quotas
+    from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
+    from reconciler.traffic.judging.verdicts import moment, target_fields
+    from reconciler.traffic.kernels.sample_counts import SampleCounts
     from reconciler.traffic.kernels.sampled_rate import Era, Flags, Integers, Window
-    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, Kind
+    from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
+    from reconciler.traffic.kinds import BYTES, KEY_OF_KIND, SAMPLED, Kind
     from reconciler.traffic.moved_traffic import move_traffic
     from reconciler.traffic.provenance import recorded_coverage
     from reconciler.traffic.recording_gaps import GAP_FILES

@@ -120,7 +120,7 @@ def test_one_value_is_recommended_for_all_brokers() -> None:
     grouping = group_series(both, None, resolvers({ALICE: {PRODUCE: 9.0}}))
     groups = {group: verdict_of(group, peak=peak, throttled=1) for group, peak in enumerate((70.0, 9000.0))}
     found = request_verdicts(ExactResult(groups=groups, series={}), both, grouping, stated=True)
-    assert [advice.safe for advice in advice_for(list(found.values()), days=30)] == [9216.0] * 2
+    assert [advice.safe for advice in advice_for(list(found.values()), provenance())] == [9216.0] * 2
 
 
 @pytest.mark.parametrize(

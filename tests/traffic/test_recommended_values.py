@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import BucketVerdict, Fit, QuotaFit, Verdict
+from reconciler.model import BucketVerdict, Coverage, Fit, QuotaFit, Verdict
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
@@ -17,12 +19,21 @@ from reconciler.text import recommended_text, safe_text
 from reconciler.traffic.judging.findings import hits_of, throttle_findings
 from reconciler.traffic.judging.history_gaps import doubts_of
 from reconciler.traffic.judging.recommendations import advice_for, margin_of, quota_fits, rows_of_limits
-from tests.support.backtest_reports import altered, provenance, verdict
+from tests.support.backtest_reports import START, altered, provenance, verdict
 
 
-def advised(verdicts: list[BucketVerdict], **history: Any) -> list[BucketVerdict]:
-    """``verdicts`` with their recommendations. ``history``: as ``advice_for`` takes it."""
-    advice = advice_for(verdicts, **history)
+def advised(
+    verdicts: list[BucketVerdict],
+    *,
+    days: float,
+    brokers: int = 1,
+    source: str = "",
+    regrouped: Collection[tuple[object, ...]] = (),
+) -> list[BucketVerdict]:
+    """``verdicts`` with their recommendations, of a history of so many days of some brokers."""
+    end = START + datetime.timedelta(days=days)
+    coverage = tuple(Coverage(broker=broker, requests=1, start=START, end=end) for broker in range(1, brokers + 1))
+    advice = advice_for(verdicts, provenance(coverage=coverage, source=source), regrouped)
     return [dataclasses.replace(one, advice=recommended) for one, recommended in zip(verdicts, advice, strict=True)]
 
 

@@ -7,10 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.model import NO_ADVICE, Advice, BucketVerdict, MetricSamples, MetricSemantics, QuotaKey, RowPlace
+from reconciler.model import NO_ADVICE, Advice, BucketVerdict, MetricSamples, MetricSemantics, Provenance, QuotaKey, RowPlace
 from reconciler.text import length_text, rate
-from reconciler.traffic.judging.history_gaps import held_back_changes
-from reconciler.traffic.judging.recommendations import DAY_S, SMALLEST, broker_loss_factor, margin_of, safe_limit
+from reconciler.traffic import SMALLEST, broker_loss_factor, held_back_changes, margin_of, safe_limit
 
 CENSORED_SHARE: Final = 0.01
 """Of the samples, those taken while a quota throttled the clients, from which on a recommendation is called a lower bound."""
@@ -59,12 +58,12 @@ def margin_factor(semantics: MetricSemantics, every_s: float) -> float | None:
 
 
 def recommend_from_metrics(
-    verdicts: Sequence[BucketVerdict], *, incomplete: Collection[RowPlace], days: float, brokers: int
+    verdicts: Sequence[BucketVerdict], *, incomplete: Collection[RowPlace], provenance: Provenance
 ) -> tuple[BucketVerdict, ...]:
     """The same with ``recommended`` and the reason, one value for all brokers of a quota group, where metrics alone are known.
 
-    No value is called safe: no metric shows that no request was throttled. ``days``: the length of the history. ``incomplete``:
-    rows of groups that may send more than their samples show.
+    No value is called safe: no metric shows that no request was throttled. ``incomplete``: rows of groups that may send more than
+    their samples show.
     """
     part_of_it = {verdict.group for verdict in verdicts if verdict.place in incomplete}
     groups: dict[tuple[object, ...], list[tuple[BucketVerdict, MetricSamples]]] = {}
@@ -72,7 +71,8 @@ def recommend_from_metrics(
         if verdict.metrics is not None and not verdict.undecided:
             groups.setdefault(verdict.group, []).append((verdict, verdict.metrics))
     advice = {
-        group: _NOT_ALL if group in part_of_it else _advice(everywhere, days, brokers) for group, everywhere in groups.items()
+        group: _NOT_ALL if group in part_of_it else _advice(everywhere, provenance.days, provenance.brokers)
+        for group, everywhere in groups.items()
     }
     return tuple(
         verdict
@@ -97,7 +97,7 @@ def _advice(everywhere: Sequence[tuple[BucketVerdict, MetricSamples]], days: flo
     value, text = max(wanted, SMALLEST[key])
     reason = (
         f"{text}: highest {'sample' if top.semantics is MetricSemantics.GAUGE else 'average'} {rate(key.value, top.highest)} x "
-        f"{factor:g} for {_samples_words(top)}, and {100 * margin:.0f} % because the history is {length_text(days * DAY_S)} long"
+        f"{factor:g} for {_samples_words(top)}, and {100 * margin:.0f} % because the history is {length_text(days * 86_400)} long"
     )
     if loss > 1:
         reason += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {brokers - 1}"

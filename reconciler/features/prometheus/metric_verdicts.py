@@ -37,7 +37,6 @@ from typing import Final, NamedTuple
 
 from reconciler.features.prometheus.metric_advice import margin_factor, recommend_from_metrics
 from reconciler.model import (
-    CONTROLLER,
     BucketName,
     BucketVerdict,
     Member,
@@ -52,17 +51,27 @@ from reconciler.model import (
 )
 from reconciler.resolution import Resolved
 from reconciler.text import amount, count_of
-from reconciler.traffic.backtest_request import BacktestRequest
-from reconciler.traffic.judging.evidence import Evidence, Mean
-from reconciler.traffic.judging.grouping import Grouping, Series, Tables, Target, group_series
-from reconciler.traffic.judging.history_gaps import are_enough, old_limit_reason
-from reconciler.traffic.judging.judged_quotas import rows_of_quotas
-from reconciler.traffic.judging.recommendations import DAY_S
-from reconciler.traffic.judging.verdicts import moment, target_fields
-from reconciler.traffic.kernels.sample_counts import NEVER, SampleCounts
-from reconciler.traffic.kernels.sampled_rate import Era, Window
-from reconciler.traffic.kernels.second_sums import ROUNDING, longest_throttle_ratio
-from reconciler.traffic.kinds import SAMPLED, Kind
+from reconciler.traffic import (
+    ROUNDING,
+    SAMPLED,
+    BacktestRequest,
+    Evidence,
+    Grouping,
+    Kind,
+    Mean,
+    SampleCounts,
+    Series,
+    Tables,
+    Target,
+    Window,
+    are_enough,
+    group_series,
+    longest_throttle_ratio,
+    moment,
+    old_limit_reason,
+    rows_of_quotas,
+    target_fields,
+)
 
 
 def judge_metrics(
@@ -88,8 +97,7 @@ def judge_metrics(
     verdicts = recommend_from_metrics(
         [_verdict(index, world) for index in range(len(grouping.targets))],
         incomplete={target.place for target in grouping.targets if target.may_have},
-        days=(provenance.end - provenance.start).total_seconds() / DAY_S,
-        brokers=sum(coverage.broker != CONTROLLER for coverage in provenance.coverage),
+        provenance=provenance,
     )
     return Evidence(verdicts=verdicts, rows=rows_of_quotas(series, grouping, [after] if then is None else [then, after]))
 
@@ -139,6 +147,7 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
     metrics = _metrics(index, world)
     earlier = [grouping.before_of_series[member] for member in target.members]
     reports = verdict_of_reports(target, [*zip(members, earlier, strict=True)], metrics, then_known=world.then_known)
+    first = (counts and counts.first) or moment(min(mean.start_us for mean in members))
     verdict, reason = _decided(target, metrics, reports, is_proven=is_proven, then_known=world.then_known)
     return BucketVerdict(
         **target_fields(index, grouping),
@@ -146,7 +155,7 @@ def _verdict(index: int, world: _World) -> BucketVerdict:
         reason=reason,
         recorded=RecordedGroup(members=_members(members, grouping, target), censored=reports is not None and reports.is_censored),
         # When a broker throttled is not in the totals of its reports.
-        over=_over(metrics, verdict, first=_first(members, counts) if is_proven else None),
+        over=_over(metrics, verdict, first=first if is_proven else None),
         peak=PeakRate(rate=peak, bound=PeakBound.LOWER),
         metrics=metrics,
     )
@@ -271,12 +280,6 @@ def _members(means: Sequence[Mean], grouping: Grouping, target: Target) -> tuple
     )
 
 
-def _first(members: Sequence[Mean], counts: SampleCounts | None) -> datetime.datetime:
-    if counts is not None and counts.first_over_ms != NEVER:
-        return moment(counts.first_over_ms * 1000)
-    return moment(min(mean.start_us for mean in members))
-
-
 class ReportedVerdict(NamedTuple):
     """``is_censored``: the limit of then held these clients back, so their samples are lower bounds of their need."""
 
@@ -333,11 +336,11 @@ def _limit_of_then(mean: Mean, then: Resolved | None) -> float | None:
 
 
 def proven_rate(mean: Mean, window: Window) -> float:
-    """Amounts a second: every limit below this would have throttled a request."""
+    """Amounts a second: every limit below this would have throttled a request. A rounded throttle may add a millisecond."""
+    shortest_ms, longest_ms = shortest_window_ms(window), window.longest_ms + 1
     if mean.is_gauge:
-        return mean.series.amount * shortest_window_ms(window) / longest_window_ms(window)
-    length_ms = mean.interval_us / 1000
-    return 1000 * mean.series.amount / (length_ms * (1 + 1 / shortest_window_ms(window)) + longest_window_ms(window))
+        return mean.series.amount * shortest_ms / longest_ms
+    return 1000 * mean.series.amount / (mean.interval_us / 1000 * (1 + 1 / shortest_ms) + longest_ms)
 
 
 def possible_rate(mean: Mean, window: Window) -> float:
@@ -345,13 +348,7 @@ def possible_rate(mean: Mean, window: Window) -> float:
     shortest_s = shortest_window_ms(window) / 1000
     if mean.is_gauge:
         return mean.series.amount * window.expiry_ms / 1000 / shortest_s
-    parts = math.ceil(longest_window_ms(window) * 1000 / mean.interval_us) + 1
-    return mean.series.amount * parts / shortest_s
-
-
-def longest_window_ms(window: Window) -> int:
-    """The longest time that a broker divides by, and the millisecond that a rounded throttle may add."""
-    return window.expiry_ms + (window.sample_ms if window.era is Era.OVERLAPPING else 0) + 1
+    return mean.series.amount * (math.ceil((window.longest_ms + 1) * 1000 / mean.interval_us) + 1) / shortest_s
 
 
 def shortest_window_ms(window: Window) -> int:

@@ -21,6 +21,7 @@ from reconciler.model import (
     CapacityUse,
     Entity,
     Fit,
+    Provenance,
     QuotaFit,
     QuotaKey,
     ValueType,
@@ -31,12 +32,8 @@ from reconciler.traffic.judging.grouping import Grouping
 from reconciler.traffic.judging.history_gaps import NO_NETWORK_TIME, lacks_network_time
 from reconciler.traffic.kinds import Kind
 
-DAY_S: Final = 86_400
 ENOUGH_SECONDS: Final = 3000
 """Active seconds below which a share of one in a thousand means nothing."""
-_LARGEST_MARGIN: Final = 0.5
-SMALLEST_MARGIN: Final = 0.15
-"""The safety margin of the Kubernetes recommender, which no length of history replaces."""
 
 SMALLEST: Final[Mapping[QuotaKey, tuple[float, str]]] = {
     QuotaKey.PRODUCER_BYTE_RATE: (16384.0, "16KiB"),
@@ -53,8 +50,11 @@ and a limit below these values protects no broker.
 
 
 def margin_of(days: float) -> float:
-    """A share of the peak: one day's part of the history, as the Kubernetes recommender widens its bounds, 15 % to half of it."""
-    return max(SMALLEST_MARGIN, min(_LARGEST_MARGIN, 1 / days)) if days > 0 else _LARGEST_MARGIN
+    """A share of the peak: one day's part of the history, as the Kubernetes recommender widens its bounds, 15 % to half of it.
+
+    15 % is that recommender's safety margin, which no length of history replaces.
+    """
+    return max(0.15, min(0.5, 1 / days)) if days > 0 else 0.5
 
 
 def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
@@ -63,46 +63,20 @@ def broker_loss_factor(key: QuotaKey, brokers: int) -> float:
 
 
 def advice_for(
-    verdicts: Sequence[BucketVerdict],
-    *,
-    days: float,
-    brokers: int = 1,
-    source: str = "",
-    regrouped: Collection[tuple[object, ...]] = (),
+    verdicts: Sequence[BucketVerdict], provenance: Provenance, regrouped: Collection[tuple[object, ...]] = ()
 ) -> Iterator[Advice]:
     """For each verdict what to write: one value a bucket, good for all of its brokers.
 
-    ``days``: the length of the history. ``brokers``: how many there are. ``source``: as ``Provenance`` has it. ``regrouped``: the
-    buckets that had other clients before.
+    ``regrouped``: the buckets that had other clients before.
     """
     groups: dict[tuple[object, ...], list[BucketVerdict]] = {}
     for verdict in verdicts:
         groups.setdefault(verdict.group, []).append(verdict)
-    history = _History(days=days, brokers=brokers, source=source)
     advice = {
-        group: _advice(everywhere, history, None if group in regrouped else _working_limit(everywhere))
+        group: _advice(everywhere, provenance, None if group in regrouped else _working_limit(everywhere))
         for group, everywhere in groups.items()
     }
     return (advice[verdict.group] for verdict in verdicts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _History:
-    days: float
-    brokers: int
-    source: str
-
-    def margin_reason(self, margin: float, loss: float) -> str:
-        """``50 % because the history is 24 h long (15 % or more), and 50 % because ...``."""
-        reason = (
-            f"{100 * margin:.0f} % because the history is {length_text(self.days * DAY_S)} long "
-            f"({100 * SMALLEST_MARGIN:.0f} % or more)"
-        )
-        if loss <= 1:
-            return reason
-        return (
-            f"{reason}, and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {self.brokers - 1}"
-        )
 
 
 def _working_limit(everywhere: Sequence[BucketVerdict]) -> float | None:
@@ -116,7 +90,7 @@ def _working_limit(everywhere: Sequence[BucketVerdict]) -> float | None:
     return known[0] if len(known) == 1 else None
 
 
-def _advice(everywhere: Sequence[BucketVerdict], history: _History, present: float | None) -> Advice:
+def _advice(everywhere: Sequence[BucketVerdict], history: Provenance, present: float | None) -> Advice:
     """Equal in all verdicts of a bucket; none where recorded rows were not charged.
 
     ``present``: a limit that throttled none of this traffic. No higher one is needed.
@@ -134,7 +108,9 @@ def _advice(everywhere: Sequence[BucketVerdict], history: _History, present: flo
     value, text = max(wanted, SMALLEST[key])
     enough = all(verdict.over.active >= ENOUGH_SECONDS for verdict in everywhere)
     most = max(min(verdict.peak.p999, verdict.peak.least_safe) for verdict in everywhere)
-    why = history.margin_reason(margin, loss)
+    why = f"{100 * margin:.0f} % because the history is {length_text(history.days * 86_400)} long (15 % or more)"
+    if loss > 1:
+        why += f", and {100 * (loss - 1):.0f} % because the traffic of a lost broker moves to the other {history.brokers - 1}"
     reason = (
         f"{safe_text} is the smallest round value at which no request of this history would have been throttled, on any broker. "
         f"{text} adds {why}"

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypedDict
 
 from reconciler.model import (
-    CONTROLLER,
     BucketName,
     BucketVerdict,
     Entity,
@@ -34,7 +33,7 @@ from reconciler.text import count_of
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
 from reconciler.traffic.judging.history_gaps import Recording, doubts_of, held_back_changes, throttled_recording
-from reconciler.traffic.judging.recommendations import DAY_S, advice_for
+from reconciler.traffic.judging.recommendations import advice_for
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
@@ -320,13 +319,8 @@ def enrich_verdicts(
 ) -> tuple[BucketVerdict, ...]:
     """The same verdicts with every field of the report, worst first. ``verdicts``: by target."""
     moved, doubt = regroupings(grouping), doubts_of(provenance, needs)
-    days = (provenance.end - provenance.start).total_seconds() / DAY_S
     advice = advice_for(
-        tuple(verdicts.values()),
-        days=days,
-        brokers=sum(part.broker != CONTROLLER for part in provenance.coverage),
-        source=provenance.source,
-        regrouped={verdicts[target].group for target in moved if target in verdicts},
+        tuple(verdicts.values()), provenance, regrouped={verdicts[target].group for target in moved if target in verdicts}
     )
     rows = []
     held_back = held_back_changes(tuple(verdicts.values()))

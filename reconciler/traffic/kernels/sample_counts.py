@@ -6,6 +6,7 @@ its requests is in exactly one of them.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -67,7 +68,11 @@ class SampleCounts:
     over_before: int
     highest: int
     first_over_ms: int
-    """``NEVER``: no sample is."""
+
+    @property
+    def first(self) -> datetime.datetime | None:
+        """The first moment over the limit after the change."""
+        return None if self.first_over_ms == NEVER else datetime.datetime.fromtimestamp(self.first_over_ms / 1000, datetime.UTC)
 
 
 def counts_by_group(table: pa.Table) -> dict[int, SampleCounts]:

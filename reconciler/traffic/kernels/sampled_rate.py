@@ -57,6 +57,11 @@ class Window:
         """N x W, the age at which a sample is dropped."""
         return self.samples * self.sample_ms
 
+    @property
+    def longest_ms(self) -> int:
+        """No rate is divided by more."""
+        return self.expiry_ms + (self.sample_ms if self.era is Era.OVERLAPPING else 0)
+
     def fetch_cap(self, limit: float) -> int:
         """The most record bytes one fetch may ask of the log: ``limit x (N-1) x W`` seconds, floored."""
         return min(_LONG_MAX, math.floor(limit * (self.samples - 1) * (self.sample_ms / 1000)))

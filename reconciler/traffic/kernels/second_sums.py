@@ -113,8 +113,7 @@ def reach(rule: Rule) -> int:
 
 def longest_throttle_ratio(rule: Rule) -> float:
     """A rate of so many times the limit, or less, is throttled for at most 2^31 - 1 ms, whatever its window."""
-    window = _window(rule)
-    return 1 + _LONGEST_THROTTLE_MS / (window.expiry_ms + (window.sample_ms if window.era is Era.OVERLAPPING else 0))
+    return 1 + _LONGEST_THROTTLE_MS / _window(rule).longest_ms
 
 
 def longest_pause_s(rule: Rule) -> int:
