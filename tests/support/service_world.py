@@ -134,7 +134,6 @@ class ServiceWorld:
         loop = Loop(
             self.watch,
             self._passes,
-            pace=self._pace,
             pacing=self._pacing,
             requests=self.script,
             observer=self,

@@ -52,7 +52,7 @@ class Pacing:
     """Counts failures in a row and computes the wait after each pass."""
 
     def __init__(self, pace: Pace, *, jitter: Callable[[], float] = random.random) -> None:
-        self._pace = pace
+        self.pace = pace
         self._jitter = jitter
         self.failures = 0
 
@@ -60,9 +60,9 @@ class Pacing:
         """Seconds until the next pass, if no file changes before."""
         self.failures = 0 if outcome.result.is_success else self.failures + 1
         if not _may_pass(outcome):
-            return self._pace.interval * (1 + self._pace.jitter * self._jitter())
-        doubled = self._pace.first_retry * 2.0 ** min(self.failures - 1, _MOST_DOUBLINGS)
-        return min(doubled, self._pace.longest_retry) * (1 + self._jitter()) / 2
+            return self.pace.interval * (1 + self.pace.jitter * self._jitter())
+        doubled = self.pace.first_retry * 2.0 ** min(self.failures - 1, _MOST_DOUBLINGS)
+        return min(doubled, self.pace.longest_retry) * (1 + self._jitter()) / 2
 
 
 def _may_pass(outcome: PassOutcome) -> bool:
@@ -134,7 +134,6 @@ class Loop:
         manifests: Manifests,
         passes: Passes,
         *,
-        pace: Pace,
         pacing: Pacing,
         requests: Requests,
         observer: Observer,
@@ -144,8 +143,8 @@ class Loop:
         self._manifests = manifests
         self._turns = turns or Turns(1)
         self._passes = passes
-        self._pace = pace
         self._pacing = pacing
+        self._poll_s = pacing.pace.poll
         self._requests = requests
         self._observer = observer
         self._clock = clock
@@ -181,8 +180,7 @@ class Loop:
                     on_first(outcome)
                 continue
             until_due = max(0.0, due - self._clock.monotonic())
-            longest = min(self._pace.poll, _SETTLE_SECONDS)
-            self._requests.wait(min(self._pace.poll, until_due) if settled else longest)
+            self._requests.wait(min(self._poll_s, until_due if settled else _SETTLE_SECONDS))
         return outcome
 
 

@@ -52,9 +52,9 @@ class Observers:
 
     def __init__(self, metrics: RunMetrics, log: Log, health: Health, *, clock: Clock) -> None:
         self._metrics = metrics
-        self._log = log
+        self.log = log
         self._health = health
-        self._clock = clock
+        self.clock = clock
 
     def beat(self) -> None:
         """The loop is alive."""
@@ -70,10 +70,10 @@ class Observers:
         self._health.note_pass(outcome)
         self._count(outcome, failures)
         for detail in outcome.details:
-            self._log.write(logging.WARNING if outcome.result.is_success else logging.ERROR, "finding", detail)
+            self.log.write(logging.WARNING if outcome.result.is_success else logging.ERROR, "finding", detail)
         if outcome.again:
             text = "the very same values were written as in the write before: another writer undoes them. Find out which one"
-            self._log.write(logging.WARNING, "repeated", text)
+            self.log.write(logging.WARNING, "repeated", text)
         message = outcome.message or outcome.result.value
         fields: dict[str, Datum] = {
             "result": outcome.result.value,
@@ -83,13 +83,13 @@ class Observers:
             **_fields(outcome.counts),
             "written": outcome.written_by_status(),
         }
-        self._log.write(_LEVELS.get(outcome.result, logging.ERROR), "pass", f"{outcome.result.value}: {message}", fields)
+        self.log.write(_LEVELS.get(outcome.result, logging.ERROR), "pass", f"{outcome.result.value}: {message}", fields)
 
     def _count(self, outcome: PassOutcome, failures: int) -> None:
         self._metrics.count_pass(
             outcome.result.value,
             seconds=outcome.seconds,
-            at=self._clock.now().timestamp(),
+            at=self.clock.now().timestamp(),
             failures=failures,
             valid=outcome.result.manifests_are_good and not (outcome.counts is not None and outcome.counts.with_errors),
         )

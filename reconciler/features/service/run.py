@@ -117,9 +117,7 @@ def _follow_one(settings: RunSettings, log: Log, requests: SignalRequests, clock
     metrics, health = _metrics(settings), _health(settings, clock)
     with _announced(Endpoint(*settings.address, health, metrics.exposition), settings, log):
         observers = Observers(metrics, log, health, clock=clock)
-        loop = _loop(
-            settings, Watch(settings.paths, _loader(settings, clock)), observers, requests, clock, log, report=settings.report
-        )
+        loop = _loop(settings, Watch(settings.paths, _loader(settings, clock)), observers, requests, report=settings.report)
         last = loop.run(on_first=_require_usable)
     return () if last is None else (last,)
 
@@ -160,10 +158,9 @@ class _LoopsOfClusters:
         self._metrics.add(cluster, metrics)
         self._health.add(cluster, health)
         report = None if settings.report is None else settings.report / f"{slug_of(cluster)}.json"
-        log = self._log.about(cluster)
-        observers = Observers(metrics, log, health, clock=clock)
+        observers = Observers(metrics, self._log.about(cluster), health, clock=clock)
         manifests = ManifestsOfCluster(self._shared, cluster)
-        return _loop(settings, manifests, observers, requests, clock, log, report=report, turns=self._turns)
+        return _loop(settings, manifests, observers, requests, report=report, turns=self._turns)
 
     def remove(self, cluster: str) -> None:
         self._metrics.remove(cluster)
@@ -198,13 +195,12 @@ def _loop(
     manifests: Manifests,
     observers: Observers,
     requests: Requests,
-    clock: Clock,
-    log: Log,
     *,
     report: Path | None,
     turns: Turns | None = None,
 ) -> Loop:
     """The loop of one cluster."""
+    log, clock = observers.log, observers.clock
     writing = None
     if settings.applies:
         writing = ApplySettings(run_seconds=settings.run_seconds, stop_wanted=requests.stop_wanted, breakable=requests.breakable)
@@ -221,7 +217,6 @@ def _loop(
     return Loop(
         manifests,
         Passes(manifests, world, writing),
-        pace=settings.pace,
         pacing=Pacing(settings.pace),
         requests=requests,
         observer=observers,
