@@ -43,27 +43,6 @@ def test_one_node_listens_on_loopback_only() -> None:
     assert not [key for key in found if "sasl" in key]
 
 
-def test_three_nodes_know_each_other_and_keep_three_copies() -> None:
-    nodes = [properties(SandboxSpec(nodes=3), node_id=n) for n in (1, 2, 3)]
-    assert {node["controller.quorum.voters"] for node in nodes} == {"1@127.0.0.1:20011,2@127.0.0.1:20021,3@127.0.0.1:20031"}
-    assert [node["node.id"] for node in nodes] == ["1", "2", "3"]
-    assert nodes[0]["offsets.topic.replication.factor"] == "3"
-
-
-def test_a_broker_with_zookeeper_has_no_controller_of_its_own() -> None:
-    ports = [NodePorts(plaintext=20010, controller=None, sasl=None)]
-    text = server_properties(SandboxSpec(zookeeper=True), node_id=1, ports=ports, data=Path("/data"), zookeeper="127.0.0.1:1/one")
-    found = javaproperties.loads(text)
-    assert found["listeners"] == found["advertised.listeners"] == "PLAINTEXT://127.0.0.1:20010"
-    assert (found["broker.id"], found["zookeeper.connect"]) == ("1", "127.0.0.1:1/one")
-    assert not {"process.roles", "node.id", "controller.quorum.voters", "controller.listener.names"} & found.keys()
-
-
-@pytest.mark.parametrize(("zookeeper", "version"), [(False, "4.3.1"), (True, "3.9.2")])
-def test_the_version_nobody_chose_is_the_newest_that_can(zookeeper: bool, version: str) -> None:
-    assert SandboxSpec(zookeeper=zookeeper).kafka_version == version
-
-
 def test_a_version_without_zookeeper_mode_says_which_have_one() -> None:
     with pytest.raises(UsageError, match=r"Kafka 4\.0 removed it.*3\.9\.2 or 2\.8\.2"):
         SandboxSpec(zookeeper=True, kafka_version="4.3.1")
@@ -87,10 +66,6 @@ def test_a_login_never_shows_its_password() -> None:
     assert 'password="hunter2"' in plain_login_module(login)
 
 
-def test_settings_of_the_spec_win_over_the_defaults() -> None:
-    assert properties(SandboxSpec(properties={"offsets.topic.num.partitions": "7"}))["offsets.topic.num.partitions"] == "7"
-
-
 def test_settings_the_sandbox_chooses_itself_are_refused_by_name() -> None:
     with pytest.raises(UsageError, match=r"listeners, node\.id cannot be set"):
         properties(SandboxSpec(properties={"node.id": "7", "listeners": "PLAINTEXT://:9092", "num.io.threads": "2"}))
@@ -111,16 +86,6 @@ def test_settings_the_sandbox_chooses_itself_are_refused_by_name() -> None:
 def test_a_spec_that_cannot_work_is_a_usage_error(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         SandboxSpec(**wrong)
-
-
-def test_a_further_listener_has_its_protocol_its_port_and_its_own_settings(tmp_path):
-    spec = SandboxSpec(listeners=(Listener(name="TLS", protocol="SSL", properties={"ssl.client.auth": "required"}),))
-    ports = [NodePorts(plaintext=20010, controller=20011, sasl=None, further={"TLS": 20013})]
-    text = server_properties(spec, node_id=1, ports=ports, data=tmp_path)
-    settings = dict(line.split("=", 1) for line in text.splitlines())
-    assert settings["advertised.listeners"].endswith(",TLS://127.0.0.1:20013")
-    assert settings["listener.security.protocol.map"].endswith(",TLS:SSL")
-    assert settings["listener.name.tls.ssl.client.auth"] == "required"
 
 
 @pytest.mark.parametrize(("name", "protocol"), [("SASL", "SSL"), ("tls", "SSL"), ("TLS", "TLS")])
