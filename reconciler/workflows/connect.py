@@ -86,8 +86,7 @@ def open_cluster(
     properties_file = None if properties is None else str(properties)
     log_event(_log, "connecting", level=logging.INFO, cluster=spec.name, to=kind, addresses=where, properties=properties_file)
     if place.zookeeper is not None:
-        recommend = access.zookeeper is None
-        return _open_zookeeper(place.zookeeper, properties, name=spec.name, trusted=trusted, recommend_brokers=recommend)
+        return _open_zookeeper(place.zookeeper, properties, name=spec.name, trusted=trusted)
     return _open_broker(place.bootstrap_servers, properties, name=spec.name, trusted=trusted)
 
 
@@ -106,15 +105,13 @@ def _open_broker(
     return BrokerCluster.open(settings, name=name)
 
 
-def _open_zookeeper(
-    place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None, recommend_brokers: bool
-) -> QuotaCluster:
+def _open_zookeeper(place: str, properties: Path | None, *, name: str | None, trusted: TrustedTree | None) -> QuotaCluster:
     from reconciler.backends import ZooKeeperCluster, ZooKeeperSecurity, ZooKeeperSettings, parse_connection
 
     servers, chroot = parse_connection(place)
     security = _zookeeper_security(properties, trusted) if properties is not None else ZooKeeperSecurity()
     settings = ZooKeeperSettings(servers=servers, chroot=chroot, security=security)
-    return ZooKeeperCluster.open(settings, name=name, recommend_brokers=recommend_brokers)
+    return ZooKeeperCluster.open(settings, name=name)
 
 
 def principal(spec: ClusterSpec, access: Access = _AS_THE_DOCUMENT_SAYS, *, trusted: TrustedTree | None = None) -> str | None:

@@ -122,14 +122,6 @@ def tls(stores: Path, **said: str) -> ZooKeeperSecurity:
     return zookeeper_security(properties, source="zookeeper.properties")
 
 
-def test_a_server_that_wants_nothing_is_connected_to_and_left(plain: ZooKeeperServer) -> None:
-    before = threading.active_count()
-    with opened(settings(plain.address)) as client:
-        assert client.get_children("/") == ["zookeeper"]
-        close_client(client)
-    assert threading.active_count() == before
-
-
 def test_one_server_of_several_is_enough(plain: ZooKeeperServer) -> None:
     closed = refusing_port()
     with opened(settings(f"{LOOPBACK}:{closed},no-such-host.invalid,{plain.address}")) as client:
@@ -240,15 +232,6 @@ def test_a_wrong_login_is_refused_by_name_and_its_password_is_said_nowhere(
     assert "s3cr3t" not in f"{raised.value!r} {raised.value.__cause__!r} {out} {err} {caplog.text}"
 
 
-def test_what_is_written_with_a_login_is_in_no_log(with_login: ZooKeeperServer, caplog) -> None:
-    caplog.set_level(0)
-    with opened(settings(with_login.address, login("kafka", SECRET))) as client:
-        client.create("/scram", b"stored_key=s3cr3t")
-        client.get("/scram")
-        client.delete("/scram")
-    assert "s3cr3t" not in caplog.text
-
-
 def test_a_server_without_logins_says_so(plain: ZooKeeperServer) -> None:
     with pytest.raises(AuthenticationError, match=r"login of kafka .*: the server offers none"):
         open_client(settings(plain.address, login("kafka", SECRET)))
@@ -290,13 +273,6 @@ def test_a_certificate_for_another_host_is_refused_unless_nobody_shall_look(stor
             open_client(settings(place, tls(stores)))
         with opened(settings(place, tls(stores, check=""))) as client:
             assert client.connected
-
-
-def test_the_port_for_tls_without_tls_and_the_other_way_round(with_tls: str, plain: ZooKeeperServer, stores: Path) -> None:
-    with pytest.raises(UnreachableError, match=r"speaks another protocol \(TLS, perhaps\)"):
-        open_client(settings(with_tls, connect_seconds=3.0))
-    with pytest.raises(UnreachableError, match=r"Perhaps this is not the TLS port|no answer in time|Connection reset|closes"):
-        open_client(settings(plain.address, tls(stores), connect_seconds=3.0))
 
 
 def test_a_request_waits_for_a_server_that_comes_back_but_not_for_ever() -> None:

@@ -153,13 +153,12 @@ def test_the_last_quota_goes_and_the_credential_stays(scram_sandbox: Sandbox, cl
     assert set_passwords(scram_sandbox, "SCRAM_SHA_512", "stays").wait(30) == 0
     with zookeeper_tree.zookeeper_client(scram_sandbox.zookeeper or "") as nodes:
         cluster.alter([Alteration(entity=user("sam"), ops={KEY: None})], validate_only=False)
-        before = nodes.get(NODE)[0]
+        before = config(nodes)
         both = [Alteration(entity=entity, ops={KEY: 1e6}) for entity in (user("sam"), pair("sam", "app"))]
         assert [result.error_code for result in cluster.alter(both, validate_only=False)] == [0, 0]
         gone = [Alteration(entity=entity, ops={KEY: None}) for entity in (user("sam"), pair("sam", "app"))]
         assert [result.error_code for result in cluster.alter(gone, validate_only=False)] == [0, 0]
 
-        assert nodes.get(NODE)[0] == before
-        assert nodes.get_children(NODE) == []
+        assert config(nodes) == before
     log_in(scram_sandbox, "SCRAM_SHA_512", "stays")
     assert cluster.current_state().entities == {}

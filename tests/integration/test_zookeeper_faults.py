@@ -7,7 +7,6 @@ import json
 import signal
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -15,17 +14,12 @@ from kazoo.client import KazooClient
 from reconciler.apply.executor import ApplySettings
 from reconciler.backends.zookeeper.cluster import ZooKeeperCluster
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, parse_connection
-from reconciler.features.sandbox.spec import Sandbox
-from reconciler.model.plan import Alteration, ApplyReport, ApplyResult
-from reconciler.ports import EntityFilter
+from reconciler.model.plan import ApplyReport, ApplyResult
 from reconciler.workflows.apply import UNASKED, Approval, apply_manifests
 from reconciler.workflows.intent import load_intent
-from tests.builders import user
 from tests.fakes import FakeClock, Silent
-from tests.support import raw_quotas
 from tests.support.bad_servers import serving
 from tests.support.kafka_tree import make_kafka
-from tests.support.polling import wait_until
 from tests.support.write_proxy import Gate
 from tests.support.zookeeper_proxy import CUT, CUT_AFTER_IT_IS_DONE, PASS, TransactionProxy
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
@@ -83,27 +77,6 @@ def test_killed_between_two_entities_everything_is_whole_and_a_second_run_finish
 def held(gate: Gate) -> str:
     gate.hold()
     return CUT
-
-
-@pytest.mark.large
-def test_a_session_that_ends_in_the_middle_takes_the_lock_along_and_the_run_stops_truthfully(
-    server: ZooKeeperServer, place: str, work: ZooKeeperWork
-) -> None:
-    def expire(number: int) -> str:
-        if number == MIDDLE:
-            wait_until(work.done)
-            proxy.expire()
-        return PASS
-
-    proxy = TransactionProxy(server.port, expire)
-    with serving(proxy) as port:
-        done = work.run(f"127.0.0.1:{port}/one")
-    report = done.json()
-    assert (done.code, report["result"]) == (4, "partial"), done
-    assert 0 < len(work.done()) < len(work.wanted)
-    work.require_true(report)
-    assert "the lock with it" in json.dumps(report)
-    work.finish(place)
 
 
 def test_zookeeper_killed_between_two_entities_and_started_again_is_waited_for(tmp_path: Path) -> None:
@@ -166,28 +139,6 @@ def in_process(place: str, work: ZooKeeperWork) -> ApplyReport:
         return apply_manifests(intent, cluster, approval, dialogue=UNASKED, clock=FakeClock(), progress=Silent())
 
 
-def test_notifications_that_are_purged_all_the_time_are_in_nobody_s_way(
-    place: str, witness: KazooClient, work: ZooKeeperWork
-) -> None:
-    ended = threading.Event()
-
-    def purge() -> None:
-        with zookeeper_client(place) as purger:
-            while not ended.is_set():
-                for child in purger.get_children("/config/changes"):
-                    purger.delete(f"/config/changes/{child}")
-
-    thread = threading.Thread(target=purge)
-    thread.start()
-    try:
-        done = work.run(place)
-    finally:
-        ended.set()
-        thread.join()
-    assert (done.code, done.json()["result"]) == (0, "done"), done
-    assert work.live() == work.wanted
-
-
 def test_a_change_that_a_broker_s_own_write_overtook_is_lost_and_reading_back_tells(
     place: str, witness: KazooClient, work: ZooKeeperWork
 ) -> None:
@@ -214,65 +165,3 @@ def test_a_change_that_a_broker_s_own_write_overtook_is_lost_and_reading_back_te
     assert "1 of 60 entities do not read back" in str(report.message)
     config = json.loads(witness.get(path)[0])["config"]
     assert config["SCRAM-SHA-256"] == work.secrets["u000"]
-
-
-def test_a_broker_that_writes_the_same_node_all_the_time_loses_no_credential_and_we_lose_nothing_of_its(
-    zookeeper_kafka: Sandbox,
-) -> None:
-    assert zookeeper_kafka.zookeeper is not None
-    alice = frozenset({("user", "alice")})
-    secret = "salt=abc,iterations=4096"
-    ended = threading.Event()
-    written: list[Any] = []
-
-    def write() -> None:
-        while not ended.is_set():
-            value = 1000.0 + len(written)
-            raw_quotas.alter(zookeeper_kafka.bootstrap_servers, {alice: {"consumer_byte_rate": value}})
-            written.append(value)
-
-    with zookeeper_client(zookeeper_kafka.zookeeper) as witness, zookeeper_cluster(zookeeper_kafka.zookeeper) as cluster:
-        witness.create("/config/users/alice", json.dumps({"version": 1, "config": {"SCRAM-SHA-256": secret}}).encode())
-        thread = threading.Thread(target=write)
-        thread.start()
-        lost = 0
-        try:
-            wait_until(lambda: written)
-            for value in range(1, 101):
-                change = Alteration(entity=user("alice"), ops={"producer_byte_rate": float(value)})
-                [result] = cluster.alter([change], validate_only=False)
-                assert result.error is None
-                live = cluster.describe(EntityFilter())[user("alice")]
-                # Lost: a broker read the node before our write and wrote it after. Never anything but an earlier value of ours.
-                lost += live.get("producer_byte_rate", 0.0) != float(value)
-                assert live.get("producer_byte_rate", 0.0) in range(value + 1)
-                config = json.loads(witness.get("/config/users/alice")[0])["config"]
-                assert config["SCRAM-SHA-256"] == secret
-        finally:
-            ended.set()
-            thread.join()
-        assert cluster.describe(EntityFilter())[user("alice")]["consumer_byte_rate"] == written[-1]
-        # Once the broker is quiet, a run brings what is wanted, and it stays.
-        cluster.alter([Alteration(entity=user("alice"), ops={"producer_byte_rate": 7777.0})], validate_only=False)
-        assert cluster.describe(EntityFilter())[user("alice")]["producer_byte_rate"] == 7777.0
-    assert len(written) > 1
-    assert lost < 100
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_entities_are_written_read_and_changed_in_part(tmp_path: Path) -> None:
-    count = 100_000
-    wanted = {user(f"u{n:06}"): {"producer_byte_rate": 1000.0 + n, "consumer_byte_rate": 2000.0} for n in range(count)}
-    with zookeeper_server(heap_mb=2048) as server:
-        with zookeeper_client(server.address) as witness:
-            make_kafka(witness)
-        with zookeeper_cluster(server.address) as cluster:
-            pending = [Alteration(entity=e, ops=q, before=dict.fromkeys(q)) for e, q in wanted.items()]
-            for start in range(0, count, 2_500):
-                results = cluster.alter(pending[start : start + 2_500], validate_only=False)
-                assert not [result for result in results if result.error]
-            assert cluster.current_state().entities == wanted
-            first = user("u000000")
-            [result] = cluster.alter([Alteration(entity=first, ops={"consumer_byte_rate": None})], validate_only=False)
-            assert result.error is None
-            assert cluster.current_state().entities == {**wanted, first: {"producer_byte_rate": 1000.0}}

@@ -65,15 +65,6 @@ def test_while_one_holds_the_lock_another_is_refused_and_told_who_it_is(place: s
     assert "kafka-quotas" not in witness.get_children("/")
 
 
-def test_a_run_that_fails_gives_the_lock_back(place: str, witness: KazooClient) -> None:
-    with zookeeper_cluster(place) as one:
-        with pytest.raises(ZeroDivisionError), one.exclusive("alice"):
-            raise ZeroDivisionError
-        with one.exclusive("alice"):
-            pass
-    assert "kafka-quotas" not in witness.get_children("/")
-
-
 def test_the_lock_of_a_killed_run_goes_away_by_itself_and_its_folders_with_the_next(place: str, witness: KazooClient) -> None:
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", HOLD, place]

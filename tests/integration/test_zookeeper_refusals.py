@@ -21,7 +21,7 @@ from tests.support import raw_quotas
 from tests.support.kafka_tree import CONTROLLER, MIGRATION, everything, make_kafka
 from tests.support.polling import wait_until
 from tests.support.zookeeper_server import ZooKeeperServer, zookeeper_server
-from tests.support.zookeeper_tree import nodes_below, zookeeper_client
+from tests.support.zookeeper_tree import zookeeper_client
 
 pytestmark = pytest.mark.kafka
 
@@ -54,14 +54,6 @@ def cluster(place: str, *, security: ZooKeeperSecurity | None = None) -> Iterato
     opened = ZooKeeperCluster.open(ZooKeeperSettings(servers=servers, chroot=chroot, security=security or ZooKeeperSecurity()))
     with contextlib.closing(opened):
         yield opened
-
-
-def test_a_kafka_is_written_to(server: ZooKeeperServer, witness: KazooClient) -> None:
-    with cluster(f"{server.address}/one") as opened:
-        assert [result.error for result in opened.alter([ALICE], validate_only=False)] == [None]
-    assert nodes_below(witness, "/config/users") == {
-        "/config/users/alice": b'{"version":1,"config":{"producer_byte_rate":"1024"}}'
-    }
 
 
 def test_the_brokers_among_which_totals_are_divided_are_those_that_are_registered(
@@ -106,9 +98,9 @@ def read_only_changes(client: KazooClient) -> None:
         (during_migration, UnsupportedClusterError, r"migrated to KRaft.*/migration.*bootstrapServers"),
         (under_kraft, UnsupportedClusterError, r"KRaft controller.*bootstrapServers"),
         (without_brokers, UnsupportedClusterError, r"no broker is registered.*all are down.*bootstrapServers"),
-        (read_only_users, AuthorizationError, r"write /config/users\. They allow world:anyone \(r\)\..*Log in"),
+        (read_only_users, AuthorizationError, r"write /config/users\..*Log in"),
         (secret_users, AuthorizationError, r"write /config/users\..*Log in"),
-        (read_only_changes, AuthorizationError, r"write /config/changes\. They allow world:anyone \(r\)"),
+        (read_only_changes, AuthorizationError, r"write /config/changes\..*Log in"),
     ],
 )
 @pytest.mark.parametrize("validate_only", [True, False])
@@ -162,19 +154,6 @@ def test_a_migrated_cluster_can_still_be_read(server: ZooKeeperServer, witness: 
         assert opened.current_state().entities == {user("alice"): {"producer_byte_rate": 1024.0}}
 
 
-def test_brokers_are_recommended_to_those_who_did_not_choose_zookeeper(server: ZooKeeperServer, witness: KazooClient) -> None:
-    servers, chroot = parse_connection(f"{server.address}/one")
-    wanted = ZooKeeperSettings(servers=servers, chroot=chroot)
-    for chosen, notes in ((False, 1), (True, 0)):
-        with contextlib.closing(ZooKeeperCluster.open(wanted, recommend_brokers=not chosen)) as opened:
-            found = opened.current_state().notes
-        assert len(found) == notes
-        assert all("PLAINTEXT://127.0.0.1:9092" in note and "bootstrapServers" in note for note in found)
-    without_brokers(witness)
-    with contextlib.closing(ZooKeeperCluster.open(wanted, recommend_brokers=True)) as opened:
-        assert opened.current_state().notes == ()
-
-
 def test_a_server_without_its_majority_is_read_and_never_written(tmp_path: Path) -> None:
     with zookeeper_server() as server:
         with zookeeper_client(server.address) as client:
@@ -182,7 +161,7 @@ def test_a_server_without_its_majority_is_read_and_never_written(tmp_path: Path)
             client.create("/config/users/alice", b'{"version":1,"config":{"producer_byte_rate":"1024"}}')
         server.alone_of_three(local_sessions=False)
         with (
-            pytest.raises(UnreachableError, match="the server is read-only, because it has lost the majority"),
+            pytest.raises(UnreachableError, match="its ensemble has no majority"),
             cluster(server.address),
         ):
             pass
@@ -227,9 +206,7 @@ def test_below_the_acls_of_brokers_only_their_identity_writes_and_new_nodes_get_
     for security in (None, others):
         with (
             cluster(sandbox.zookeeper, security=security) as opened,
-            pytest.raises(
-                AuthorizationError, match=r"ACLs do not let this client write /config/changes\. They allow .*sasl:kafka"
-            ),
+            pytest.raises(AuthorizationError, match=r"ACLs do not let this client write /config/changes\."),
         ):
             opened.alter(wanted, validate_only=False)
     assert raw_quotas.describe(sandbox.bootstrap_servers) == {frozenset({("user", "sibling")}): {"producer_byte_rate": 1.0}}

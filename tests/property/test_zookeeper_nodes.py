@@ -1,16 +1,13 @@
 """Laws of ZooKeeper's nodes: names go there and back, values too, and nothing of a node is lost."""
 
 import json
-import math
 import re
-import struct
 from urllib.parse import unquote
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.backends.zookeeper.node_text import java_text, parse_java, parse_node, read_quotas, stored_text
-from reconciler.backends.zookeeper.nodes import name_of_node, node_name
+from reconciler.backends.zookeeper.nodes import name_of_node, node_name, parse_node, read_quotas, stored_text
 from reconciler.model.entity import DEFAULT
 from reconciler.model.quota import CLIENT_KEYS, QuotaKey, ValueType
 
@@ -55,34 +52,11 @@ def test_two_names_never_share_a_node(one: str, other: str) -> None:
     assert node_name(one) != node_name(DEFAULT)
 
 
-@given(VALUES | st.binary(min_size=8, max_size=8).map(lambda raw: float(struct.unpack(">d", raw)[0])))
-def test_a_double_survives_javas_text(value: float) -> None:
-    read = parse_java(java_text(value))
-
-    assert read is not None
-    assert read == value or math.isnan(read) == math.isnan(value) is True
-
-
-@given(VALUES)
-def test_javas_text_has_a_point_and_no_more_digits_than_pythons(value: float) -> None:
-    text = java_text(value)
-    if math.isfinite(value):
-        mantissa = text.lstrip("-").partition("E")[0]
-        whole, _, fraction = mantissa.partition(".")
-        assert whole.isdigit()
-        assert fraction.isdigit()
-        digits = repr(abs(value)).partition("e")[0].replace(".", "").strip("0")
-        assert len((whole + fraction).strip("0")) <= max(2, len(digits))
-
-
 @given(st.sampled_from(CLIENT_KEYS), VALUES.filter(lambda value: value > 0))
 def test_a_value_is_read_as_it_was_written(key: QuotaKey, value: float) -> None:
     if key.value_type is not ValueType.DOUBLE:
         value = float(round(min(value, 2.0**63)))
-    read = read_quotas({key.value: stored_text(key.value, value)}, ("user",))
-
-    assert read.quotas == {key.value: value}
-    assert read.unreadable == ()
+    assert read_quotas({key.value: stored_text(key.value, value)}, ("user",)) == ({key.value: value}, ())
 
 
 @st.composite
@@ -100,15 +74,6 @@ def node_data(draw: st.DrawFn) -> tuple[bytes, dict[str, str]]:
 ALTERATIONS = st.dictionaries(st.sampled_from([key.value for key in CLIENT_KEYS]), st.none() | st.just("7"), min_size=1)
 
 
-@given(node_data().filter(lambda made: _is_unicode(made[0])))
-def test_what_is_not_altered_keeps_its_bytes(made: tuple[bytes, dict[str, str]]) -> None:
-    data, config = made
-    node = parse_node(data)
-
-    assert node.encoded() == data
-    assert node.values() == config
-
-
 @given(node_data().filter(lambda made: _is_unicode(made[0])), ALTERATIONS)
 def test_an_altered_node_has_everything_else_as_it_was(made: tuple[bytes, dict[str, str]], texts: dict[str, str | None]) -> None:
     data, config = made
@@ -118,8 +83,6 @@ def test_an_altered_node_has_everything_else_as_it_was(made: tuple[bytes, dict[s
     assert after.pop("config") == {key: value for key, value in (config | texts).items() if value is not None}
     before.pop("config")
     assert after == before
-    foreign = [member.raw for member in parse_node(data).members if member.key not in texts]
-    assert [member.raw for member in parse_node(altered).members if member.key not in texts] == foreign
 
 
 def _is_unicode(data: bytes) -> bool:

@@ -1,7 +1,8 @@
 """A cluster whose quotas live in ZooKeeper (Kafka up to 3.9), read and written there without its brokers.
 
-The brokers that have registered themselves there are listed only to recommend asking them instead. Source: Kafka's
-``BrokerIdZNode``. Its entries do not have the release; their format has a version, 5 from Kafka 2.7 on.
+The lock lets one run write at a time: a node below ``/kafka-quotas/lock``, inside the chroot and outside what Kafka reads, that
+names its owner and ends with the owner's session. It has the ACL of the folder of change notifications: a client that may write
+quotas may take the lock. The last run to leave takes the two folders away; where a run died, the next one does.
 """
 
 from __future__ import annotations
@@ -12,18 +13,32 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import KazooException, LockTimeout, NoAuthError, NodeExistsError, NoNodeError
 
 from reconciler.backends.security.tls import server_certificates
-from reconciler.backends.zookeeper.lock import hold_lock
-from reconciler.backends.zookeeper.nodes import BROKER_IDS, Acls, UnwritableNameError, node_name
-from reconciler.backends.zookeeper.reading import ALL_KINDS, NodeReader, ReadNodes
+from reconciler.backends.zookeeper.nodes import (
+    BROKER_IDS,
+    CLIENTS,
+    IPS,
+    NOTIFICATION,
+    USERS,
+    Acls,
+    UnreadableNodeError,
+    UnwritableNameError,
+    address_of_node,
+    clients_of,
+    name_of_node,
+    node_name,
+    parse_node,
+    read_quotas,
+)
 from reconciler.backends.zookeeper.session import (
     CLIENT_ERRORS,
+    Handler,
     Pipeline,
     close_client,
     is_read_only,
@@ -32,10 +47,16 @@ from reconciler.backends.zookeeper.session import (
     translated_error,
 )
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings
-from reconciler.backends.zookeeper.sockets import Handler
-from reconciler.backends.zookeeper.transaction_checks import TransactionChecks, require_kafka
-from reconciler.backends.zookeeper.writing import QuotaWriter
-from reconciler.errors import OtherClusterError, OutcomeUnknownError, RequestRefusedError, UnsupportedClusterError
+from reconciler.backends.zookeeper.writing import QuotaWriter, TransactionChecks, require_kafka, write_refused
+from reconciler.errors import (
+    AuthorizationError,
+    LockedError,
+    OtherClusterError,
+    OutcomeUnknownError,
+    RequestRefusedError,
+    UnreachableError,
+    UnsupportedClusterError,
+)
 from reconciler.logs import log_event
 from reconciler.model import (
     DEFAULT,
@@ -45,10 +66,12 @@ from reconciler.model import (
     ClusterIdentity,
     CurrentState,
     Entity,
+    EntityName,
     EntityType,
     Observed,
     ObservedFrom,
     Quotas,
+    UnreadableNode,
     escaped,
 )
 from reconciler.ports import BrokerNode, EntityFilter, FilterKind
@@ -56,54 +79,26 @@ from reconciler.resolution import UNSUPPORTED_VERSION, answer, filter_refusal
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
+    from kazoo.recipe.lock import Lock
 
-
-_OF_2_7: Final = 5
 
 _log: Final = logging.getLogger(__name__)
 _CLUSTER_ID: Final = "/cluster/id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegisteredBroker:
-    """A broker that is up. ``endpoint`` is its first one, as it registers itself (``SASL_SSL://b1:9093``)."""
-
-    id: int
-    endpoint: str | None
-    format_version: int
-
-
-def registered_brokers(client: KazooClient) -> tuple[RegisteredBroker, ...]:
-    """Those that are up, by id. Raises kazoo's errors."""
-    try:
-        names = client.get_children(BROKER_IDS)
-    except NoNodeError:
-        return ()
-    brokers = [broker for name in names if (broker := _broker(client, name)) is not None]
-    return tuple(sorted(brokers, key=lambda broker: broker.id))
-
-
-def recommendation(brokers: Sequence[RegisteredBroker]) -> str | None:
-    """A note for a user who did not choose ZooKeeper on purpose; ``None`` when there is no broker to ask."""
-    if not brokers:
-        return None
-    is_sure = all(broker.format_version >= _OF_2_7 for broker in brokers)
-    place = next((f", such as {escaped(broker.endpoint)}" for broker in brokers if broker.endpoint), "")
-    return (
-        f"the brokers of this cluster {'are' if is_sure else 'may be'} of Kafka 2.6 or newer and can be asked themselves"
-        f"{place}: prefer bootstrapServers, which checks more and shows what brokers obey (--zookeeper ends this advice)"
-    )
-
-
-def _broker(client: KazooClient, name: str) -> RegisteredBroker | None:
-    try:
-        registration = json.loads(client.get(f"{BROKER_IDS}/{name}")[0])
-        endpoints = [str(endpoint) for endpoint in registration.get("endpoints") or ()]
-        return RegisteredBroker(
-            id=int(name), endpoint=next(iter(endpoints), None), format_version=int(registration.get("version", 0))
-        )
-    except (NoNodeError, ValueError, TypeError, AttributeError):
-        return None
+_USER: Final = EntityType.USER.value
+_CLIENT: Final = EntityType.CLIENT_ID.value
+_IP: Final = EntityType.IP.value
+_FOLDERS: Final = {_USER: USERS, _CLIENT: CLIENTS, _IP: IPS}
+ALL_KINDS: Final = tuple(_FOLDERS)
+_UNREACHED: Final = "brokers never look for its name, so it applies to no client"
+_NO_ADDRESS: Final = "the node's name is not an address that brokers can resolve. A broker that starts may fail on it"
+HOME: Final = "/kafka-quotas"
+FOLDER: Final = f"{HOME}/lock"
+_WAIT_S: Final = 1.0
+"""Long enough for a client that is just leaving."""
+_ATTEMPTS: Final = 5
+_LONGEST: Final = 300
 
 
 class ZooKeeperCluster:
@@ -118,19 +113,11 @@ class ZooKeeperCluster:
         self._pipeline = pipeline or Pipeline()
         self._acls = Acls(client)
         self._checks = TransactionChecks(client)
-        self._notes: tuple[str, ...] = ()
         self._known: ClusterIdentity | None = None
-        self._suspects: frozenset[Entity] | None = None
-        """Whose nodes the last full read found unreadable; ``None`` before it."""
 
     @classmethod
-    def open(cls, settings: ZooKeeperSettings, *, name: str | None = None, recommend_brokers: bool = False) -> Self:
-        """Connect.
-
-        Raises ``UnreachableError``, ``AuthenticationError``, and ``UnsupportedClusterError`` when no Kafka lives there.
-
-        With ``recommend_brokers`` its state has a note that its brokers could be asked, where they can.
-        """
+    def open(cls, settings: ZooKeeperSettings, *, name: str | None = None) -> Self:
+        """Connect. Raises ``UnreachableError``, ``AuthenticationError``, ``UnsupportedClusterError`` (no Kafka lives there)."""
         client = open_client(settings)
         cluster = cls(
             client, name=name, principal=settings.security.principal, pipeline=Pipeline(answer_seconds=settings.request_seconds)
@@ -138,11 +125,9 @@ class ZooKeeperCluster:
         try:
             with translate_errors():
                 require_kafka(client)
-                note = recommendation(registered_brokers(client)) if recommend_brokers else None
         except BaseException:
             cluster.close()
             raise
-        cluster._notes = (note,) if note else ()
         return cluster
 
     def identity(self) -> ClusterIdentity:
@@ -184,7 +169,6 @@ class ZooKeeperCluster:
             cluster=self.identity(),
             observed=observed,
             entities=entities,
-            notes=self._notes,
             unreadable=unreadable,
             brokers=self._broker_ids(),
         )
@@ -234,7 +218,7 @@ class ZooKeeperCluster:
         results: Sequence[AlterationResult]
         if validate_only:
             with translate_errors():
-                results = writer.check(alterations, nodes_of=self._suspects)
+                results = writer.check(alterations)
         else:
             results = _written(writer, alterations)
         if _log.isEnabledFor(logging.DEBUG):
@@ -282,8 +266,6 @@ class ZooKeeperCluster:
             milliseconds = round((time.monotonic() - begun) * 1000, 1)
             entities, unreadable = len(nodes.entities), len(nodes.unreadable)
         log_event(_log, "nodes read", kinds=kinds, entities=entities, unreadable=unreadable, milliseconds=milliseconds)
-        if len(kinds) == len(ALL_KINDS) and users is None:
-            self._suspects = frozenset(node.entity for node in nodes.unreadable if node.entity is not None)
         return nodes
 
     def _cluster_id(self) -> str | None:
@@ -336,3 +318,136 @@ def _require_one_each(alterations: Sequence[Alteration]) -> None:
         if alteration.entity in seen:
             raise ValueError(f"{alteration.entity} is altered twice in one request")
         seen.add(alteration.entity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadNodes:
+    """What was read. Entities without a quota are not here: a node may have credentials only, or nothing at all."""
+
+    entities: dict[Entity, Quotas] = field(default_factory=dict)
+    unreadable: list[UnreadableNode] = field(default_factory=list)
+
+
+class _Place(NamedTuple):
+    """One node to read: its path and name, what its last part names, and the parts of the entity above it."""
+
+    path: str
+    node: str
+    kind: str
+    above: tuple[tuple[str, EntityName], ...] = ()
+    is_unreached: bool = False
+    """It is below a user that no broker looks for."""
+
+
+class NodeReader:
+    """Reads quotas over one connection. Every method raises kazoo's errors."""
+
+    def __init__(self, client: KazooClient, pipeline: Pipeline) -> None:
+        self._client = client
+        self._pipeline = pipeline
+
+    def read(self, *, kinds: Iterable[str] = ALL_KINDS, users: Iterable[str] | None = None) -> ReadNodes:
+        """What the nodes of these kinds state (``user``: with the client ids of users); of ``users`` only these nodes."""
+        read_nodes = ReadNodes()
+        folders = {_FOLDERS[kind]: kind for kind in kinds}
+        nodes = dict(self._pipeline.ask(self._client.get_children_async, folders))
+        if users is not None:
+            nodes[USERS] = list(users)
+        tops = (_Place(f"{folder}/{node}", node, kind) for folder, kind in folders.items() for node in nodes[folder] or ())
+        parents = [top for top, children in self._read_into(read_nodes, tops) if children and top.kind == _USER]
+        for _ in self._read_into(read_nodes, self._clients_of(parents)):
+            pass
+        return read_nodes
+
+    def _clients_of(self, users: Iterable[_Place]) -> Iterator[_Place]:
+        get_children = self._client.get_children_async
+        for user, nodes in self._pipeline.ask(lambda user: get_children(clients_of(user.path)), users):
+            name = name_of_node(user.node)
+            above = ((_USER, name),) if name is not None else ()
+            for node in nodes or ():
+                yield _Place(f"{clients_of(user.path)}/{node}", node, _CLIENT, above, name is None)
+
+    def _read_into(self, read_nodes: ReadNodes, places: Iterable[_Place]) -> Iterator[tuple[_Place, int]]:
+        """Take over what the nodes state; yields each that is there with its number of children."""
+        get = self._client.get_async
+        for place, read in self._pipeline.ask(lambda place: get(place.path), places):
+            if read is not None:
+                data, stat = read
+                _take(read_nodes, place, data)
+                yield place, stat.numChildren
+
+
+def _take(read_nodes: ReadNodes, place: _Place, data: bytes | None) -> None:
+    if not data:
+        return
+    name = address_of_node(place.node) if place.kind == _IP else name_of_node(place.node)
+    if name is None or place.is_unreached:
+        reason = _NO_ADDRESS if place.kind == _IP else _UNREACHED
+        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=reason))
+        return
+    entity = Entity(parts=(*place.above, (place.kind, name)))
+    try:
+        quotas, unreadable = read_quotas(parse_node(data).config, entity.types)
+    except UnreadableNodeError as error:
+        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason=str(error), entity=entity))
+        return
+    if quotas:
+        read_nodes.entities[entity] = quotas
+    if unreadable:
+        read_nodes.unreadable.append(UnreadableNode(path=place.path, reason="; ".join(unreadable), entity=entity))
+
+
+@contextlib.contextmanager
+def hold_lock(client: KazooClient, holder: str) -> Iterator[str]:
+    """Keep the lock; the path of its node. Raises ``LockedError`` naming who has it, or another ``BackendError``."""
+    with translate_errors():
+        lock = _acquired(client, holder)
+    log_event(_log, "lock acquired", level=logging.INFO, node=f"{FOLDER}/{lock.node}", holder=holder)
+    try:
+        yield f"{FOLDER}/{lock.node}"
+    finally:
+        # Whatever fails here, the lock ends with the session.
+        with contextlib.suppress(*CLIENT_ERRORS):
+            lock.release()
+            log_event(_log, "lock released", level=logging.INFO)
+        with contextlib.suppress(*CLIENT_ERRORS):
+            client.delete(FOLDER)
+            client.delete(HOME)
+
+
+def _acquired(client: KazooClient, holder: str) -> Lock:
+    # The recipe gives its nodes the client's own ACL.
+    client.default_acl = Acls(client).acl_for(NOTIFICATION)
+    for _ in range(_ATTEMPTS):
+        lock = client.Lock(FOLDER, holder)
+        try:
+            _make_folders(client)
+            if lock.acquire(timeout=_WAIT_S):
+                return lock
+        except NoNodeError:
+            continue  # a client that left took the folders away
+        except NoAuthError:
+            raise AuthorizationError(f"the lock cannot be taken: {write_refused(HOME)}", operation="create") from None
+        except LockTimeout:
+            pass
+        _refuse(lock)
+    raise UnreachableError(f"the lock at {FOLDER} could not be taken: other runs take and leave it all the time. Try again")
+
+
+def _make_folders(client: KazooClient) -> None:
+    for path in (HOME, FOLDER):
+        with contextlib.suppress(NodeExistsError):
+            client.create(path, b"")
+
+
+def _refuse(lock: Lock) -> None:
+    try:
+        contenders = lock.contenders()
+    except KazooException:
+        contenders = []
+    holder = escaped(str(contenders[0])[:_LONGEST]) if contenders else "a run that has ended since"
+    msg = (
+        f"another run has the lock of this cluster ({FOLDER} in ZooKeeper): {holder}. Nothing was written. Wait until that run "
+        "has ended. ZooKeeper removes the lock of a run that died within half a minute"
+    )
+    raise LockedError(msg, holder=holder)

@@ -1,18 +1,25 @@
-"""The nodes of quotas in ZooKeeper, below the chroot: their paths, names and ACLs, and the notification that makes brokers look.
+"""The nodes of quotas in ZooKeeper, below the chroot: paths, names, ACLs, JSON, and the notification that makes brokers look.
 
-Source: Kafka's ``ZkData`` and ``AdminZkClient`` (ip entities since 2.8; notifications of version 2 since 0.10.1).
+A config node is ``{"version":1,"config":{KEY:"TEXT",...}}``. The nodes of users have credentials beside quotas, which are kept. A
+value is a whole number for rates in bytes and connections, else a double in a form that Java parses. Sources: Kafka's ``ZkData``
+and ``AdminZkClient`` (ip entities since 2.8; notifications of version 2 since 0.10.1), ``ZkAdminManager`` (what it writes and how
+DescribeClientQuotas reads it) and ``ConfigHandler`` (what a broker parses when it applies a node: ``toLong`` and ``toInt`` where
+a whole number is declared).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.exceptions import NoNodeError
 
 from reconciler.errors import AuthorizationError
-from reconciler.model import DEFAULT, Entity, EntityName, EntityType, display_name
+from reconciler.model import DEFAULT, KNOWN_KEYS, Entity, EntityName, EntityType, QuotaKey, ValueType, display_name, legal_keys
 from reconciler.resolution import IpVerdict, ip_verdict, sanitize_name, unsanitize_name
 
 if TYPE_CHECKING:
@@ -35,6 +42,16 @@ NOTIFICATION: Final = f"{CONFIG}/changes/config_change_"
 _DEPTH: Final = CONFIG.count("/") + 2
 _HIDDEN: Final = ":x"
 """What ZooKeeper shows in place of a digest to a client that may not administer the node."""
+
+_JAVA_BLANKS: Final = "".join(map(chr, range(33)))
+_NUMBER: Final = re.compile(r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)", re.ASCII)
+_JAVA_NAMES: Final = {"nan": "NaN", "inf": "Infinity"}
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,40}", re.ASCII)
+_LARGEST: Final = {ValueType.LONG: 2**63 - 1, ValueType.INT: 2**31 - 1}
+_LEGAL: Final = {
+    is_ip: frozenset(key.value for key in legal_keys((EntityType.IP.value if is_ip else EntityType.USER.value,)))
+    for is_ip in (False, True)
+}
 
 
 class UnwritableNameError(ValueError):
@@ -138,3 +155,107 @@ def _require_whole(folder: str, acl: Sequence[Any]) -> None:
             "a user who may administer it, most often as the brokers do"
         )
         raise AuthorizationError(msg, operation="admin")
+
+
+class UnreadableNodeError(ValueError):
+    """A node that is not the JSON of a config. The text quotes nothing of the node, which may have credentials."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeText:
+    """A config node. ``document`` is all of it; ``config`` is the object of that name in it."""
+
+    document: Mapping[str, object]
+    config: Mapping[str, object]
+    """Key to value; a value that is not a ``str`` is one that no broker can read."""
+
+    @property
+    def is_empty(self) -> bool:
+        """True when nothing would be lost with the node."""
+        return not self.config and self.document.keys() <= {"version", "config"}
+
+    def altered(self, texts: Mapping[str, str | None]) -> NodeText:
+        """With these keys set to a text, or removed."""
+        config = {key: value for key, value in {**self.config, **texts}.items() if texts.get(key, "") is not None}
+        return NodeText(document={**self.document, "config": config}, config=config)
+
+    def encoded(self) -> bytes:
+        """The node's data."""
+        return json.dumps(self.document, separators=(",", ":"), allow_nan=False).encode()
+
+
+def parse_node(data: bytes | None) -> NodeText:
+    """Read a node's data; none at all is an empty config. Raises ``UnreadableNodeError``."""
+    try:
+        text = (data or b"").decode().strip(" \t\n\r") or '{"version":1,"config":{}}'
+        document = json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+    except UnreadableNodeError:
+        raise
+    except (ValueError, RecursionError):
+        raise UnreadableNodeError("the node's data are not JSON") from None
+    config = document.get("config", {}) if isinstance(document, dict) else None
+    if not isinstance(config, dict):
+        raise UnreadableNodeError("the node's data are not a JSON object with an object config")
+    return NodeText(document=document, config=config)
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise UnreadableNodeError("an object in its JSON has the same key twice")
+    return members
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise ValueError
+    return value
+
+
+def parse_java(text: str) -> float | None:
+    """The number of a text that ``Double.parseDouble`` takes; ``None`` for others, and for hexadecimal ones and type suffixes."""
+    text = text.strip(_JAVA_BLANKS)
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def stored_text(key: str, value: float) -> str:
+    """The text for a value that ``zookeeper_refusal`` lets pass."""
+    kind = QuotaKey(key).value_type
+    return _JAVA_NAMES.get(repr(value), repr(value)) if kind is ValueType.DOUBLE else str(min(int(value), _LARGEST[kind]))
+
+
+def read_quotas(config: Mapping[str, object], types: tuple[str, ...]) -> tuple[dict[str, float], tuple[str, ...]]:
+    """The quotas of a config of an entity with these types; and, in words without a value, what in it no broker can read.
+
+    Other keys are only checked for being text. Credentials are never looked into. Unknown keys with a number
+    count, so that they are shown. A legal key that brokers cannot apply is reported, and has the number that DescribeClientQuotas
+    would show, if there is one.
+    """
+    quotas: dict[str, float] = {}
+    unreadable: list[str] = []
+    legal = _LEGAL[types == (EntityType.IP.value,)]
+    for key, text in config.items():
+        if not isinstance(text, str):
+            unreadable.append(f"{key} is not written as a string")
+            continue
+        if key.startswith("SCRAM-") or (key in KNOWN_KEYS and key not in legal):
+            continue
+        value = parse_java(text)
+        if value is not None:
+            quotas[key] = value
+        if key in legal and (value is None or not _is_applicable(key, text)):
+            unreadable.append(f"{key} is not {'a number' if value is None else 'a whole number in the range of its type'}")
+    return quotas, tuple(unreadable)
+
+
+def is_readable(key: str, text: object) -> bool:
+    """True when brokers can apply this text for a quota key, or when it is the text of another key."""
+    return isinstance(text, str) and (key not in KNOWN_KEYS or (parse_java(text) is not None and _is_applicable(key, text)))
+
+
+def _is_applicable(key: str, text: str) -> bool:
+    kind = QuotaKey(key).value_type
+    if kind is ValueType.DOUBLE:
+        return True
+    largest = _LARGEST[kind]
+    return _WHOLE.fullmatch(text) is not None and -largest - 1 <= int(text) <= largest

@@ -1,7 +1,8 @@
 """A connection to ZooKeeper: opened, or refused with a reason, and many requests in flight over it.
 
-kazoo keeps a connection up once it is open; before that it would wait in silence until its time is up, whatever the reason. Its
-errors become those of this tool here. ZooKeeper answers requests in the order in which they were sent.
+kazoo keeps a connection up once it is open; before that it would wait in silence until its time is up, whatever the reason. So
+its handler here does TLS as everywhere else in this tool, and records why connections fail. Its errors become those of this tool.
+ZooKeeper answers requests in the order in which they were sent.
 """
 
 from __future__ import annotations
@@ -9,21 +10,22 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import ssl
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError
-from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.states import KeeperState
 from kazoo.retry import KazooRetry
 
+from reconciler.backends.security.tls import tls_context
 from reconciler.backends.zookeeper.login import LoginConnection
 from reconciler.backends.zookeeper.settings import ZooKeeperSettings, connection_text
-from reconciler.backends.zookeeper.sockets import Handler
 from reconciler.errors import (
     AuthenticationError,
     AuthorizationError,
@@ -32,7 +34,7 @@ from reconciler.errors import (
     UnreachableError,
     UnsupportedClusterError,
 )
-from reconciler.logs import log_event
+from reconciler.logs import log_event, timed_event
 from reconciler.model import display_name
 
 CLIENT_ERRORS: Final = (KazooException, KazooTimeoutError)
@@ -49,6 +51,95 @@ _LOGIN_S: Final = 5.0
 _WANTS_LOGIN: Final = "Perhaps it wants a login (zookeeper.sasl.jaas.config in the file of --command-config)"
 Result = TypeVar("Result")
 Asked = TypeVar("Asked")
+
+
+class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # the library has no types
+    """Makes the connections of one client, and remembers what was wrong with them."""
+
+    def __init__(self, settings: ZooKeeperSettings) -> None:
+        super().__init__()
+        tls = settings.security.tls
+        self._context = tls_context(tls) if tls else None
+        self._answer_seconds = max(1.0, settings.connect_seconds / len(settings.servers))
+        self._last: socket.socket | None = None
+        self._is_given_up = False
+        self._attempts: dict[str, int] = {}
+        self.failures: dict[str, str] = {}
+        """By server, what was wrong with the last attempt."""
+        self.refused_tls: str | None = None
+        self.shown: dict[str, bytes] = {}
+        """By server, the certificate in DER that it showed."""
+
+    @property
+    def rounds(self) -> int:
+        """How often every server was tried."""
+        return min(self._attempts.values(), default=0)
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str | None = None, timeout: float | None = None, **_kazoos: object
+    ) -> socket.socket:
+        """Connect. Raises ``OSError``, after which kazoo tries the next server."""
+        server = f"{hostname or address[0]}:{address[1]}"
+        with self._noting(server):
+            if self._is_given_up:
+                raise ConnectionAbortedError("given up")
+            made = socket.create_connection(address, min(timeout or self._answer_seconds, self._answer_seconds))
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._context is not None:
+                made = wrapped = _wrap_tls(made, self._context, hostname or address[0])
+                self.shown[server] = wrapped.getpeercert(binary_form=True) or b""
+        self._last = made
+        # Until a session is there, what follows is the server's refusal to have one.
+        other = "" if self._context else " (TLS, perhaps)"
+        self.failures[server] = (
+            f"the server closes the connection (it starts, or its ensemble has no majority), or speaks another protocol{other}"
+        )
+        return made
+
+    def select(self, readers: Sequence[Any], *others: Any) -> Any:
+        """As kazoo's; a TLS socket that has decrypted more than was read counts as readable, which the system does not know."""
+        ready = [reader for reader in readers if isinstance(reader, ssl.SSLSocket) and reader.pending() > 0]
+        return (ready, [], []) if ready else super().select(readers, *others)
+
+    def give_up(self) -> None:
+        """Let a connection attempt end now."""
+        self._is_given_up = True
+        if self._last is not None:
+            with contextlib.suppress(OSError):
+                self._last.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def _noting(self, server: str) -> Iterator[None]:
+        try:
+            with timed_event(_log, "connected", level=logging.INFO, address=server, tls=self._context is not None):
+                yield
+        except OSError as error:
+            self.failures[server] = _error_text(error)
+            log_event(_log, "no connection", level=logging.INFO, address=server, reason=self.failures[server])
+            if isinstance(error, ssl.SSLCertVerificationError):
+                self.refused_tls = f"the TLS handshake with {server} failed: {_error_text(error)}"
+            raise
+        finally:
+            self._attempts[server] = self._attempts.get(server, 0) + 1
+
+
+def _wrap_tls(plain: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
+    try:
+        return context.wrap_socket(plain, server_hostname=host)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def _error_text(error: OSError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the server's certificate is refused: {error.verify_message} (zookeeper.ssl.truststore.location)"
+    if isinstance(error, ssl.SSLError):
+        reason = error.reason or "no reason given"
+        return f"TLS failed ({reason}). Perhaps this is not the TLS port, or the server wants a client certificate"
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return error.strerror or type(error).__name__
 
 
 def translated_error(error: Exception) -> BackendError:
@@ -164,7 +255,6 @@ def _await_session(client: KazooClient, connection: LoginConnection, handler: Ha
             raise TlsFailedError(handler.refused_tls)
         _require_not_refused(connection, settings)
         if handler.rounds >= _ROUNDS or time.monotonic() > deadline:
-            handler.ask_those_that_closed()
             raise UnreachableError(_unreachable(handler.failures, settings))
 
 
@@ -220,9 +310,12 @@ Task: TypeAlias = Generator[Pending, Any, Result]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """``window``: how many are in flight at most. ``answer_seconds``: how long to wait for one answer."""
+    """``window``: how many are in flight at most. ``answer_seconds``: how long to wait for one answer.
 
-    window: int = 512
+    kazoo sends itself a byte for each request, and reads none without a connection: after some 270 it would wait for ever.
+    """
+
+    window: int = 128
     answer_seconds: float = 30.0
 
     def run(self, tasks: Iterable[Task[Result]]) -> list[Result]:

@@ -2,16 +2,21 @@
 
 A transaction compares the version of the node with the one that was read, changes it, and leaves the notification that makes
 brokers look. Kafka's own writers compare nothing: a writer in between is seen here as another version, and the node is read
-again.
+again. Alterations that a KRaft broker refuses are refused here, and values that a node cannot have or a broker cannot read:
+ZooKeeper checks nothing, and one bad node keeps brokers from starting.
 
-Alterations that a KRaft broker refuses are refused here, and values that a node cannot have or a broker cannot read: ZooKeeper
-checks nothing, and one bad node keeps brokers from starting.
+Before the first write: the tree is a Kafka's, Kafka takes its quotas from it, and this client may write. In each transaction: the
+lock is ours, since a session that ended unnoticed has lost it. And the controller is the one for which the checks were made: a
+KRaft controller can take over at any moment while a cluster is migrated. Sources: Kafka's ``ZkData`` and ``KafkaZkClient`` up
+to 3.9.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Collection, Mapping, Sequence
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,30 +28,29 @@ from kazoo.exceptions import (
     NotEmptyError,
     RolledBackError,
     RuntimeInconsistency,
-    ZookeeperError,
 )
 
-from reconciler.backends.zookeeper.node_text import (
+from reconciler.backends.zookeeper.nodes import (
+    BROKER_IDS,
+    CLIENTS,
+    CONFIG,
+    IPS,
+    NOTIFICATION,
+    USERS,
+    Acls,
     NodeText,
     UnreadableNodeError,
+    UnwritableNameError,
     is_readable,
+    node_path,
+    notification,
+    parents,
     parse_node,
     read_quotas,
     stored_text,
 )
-from reconciler.backends.zookeeper.nodes import (
-    NOTIFICATION,
-    USERS,
-    Acls,
-    UnwritableNameError,
-    clients_of,
-    node_path,
-    notification,
-    parents,
-)
-from reconciler.backends.zookeeper.session import Pipeline, Task
-from reconciler.backends.zookeeper.transaction_checks import ControllerChangedError, LockLostError, TransactionChecks
-from reconciler.errors import AuthorizationError, BackendError
+from reconciler.backends.zookeeper.session import Pipeline, Task, is_read_only
+from reconciler.errors import AuthorizationError, BackendError, UnsupportedClusterError
 from reconciler.logs import log_event
 from reconciler.model import (
     KNOWN_KEYS,
@@ -82,6 +86,17 @@ INVALID_UPDATE_VERSION: Final = 95
 """Kafka's error code that comes nearest to "others wrote it meanwhile"."""
 
 
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+_CONTROLLER: Final = "/controller"
+_MIGRATION: Final = "/migration"
+_CHANGES: Final = NOTIFICATION.rpartition("/")[0]
+_PROBE: Final = "kafka-quotas-probe-"
+_BROKERS_INSTEAD: Final = (
+    "Nothing was written. Change quotas through its brokers: --bootstrap-server, or bootstrapServers in the Cluster manifest"
+)
+_BROKEN: Final = (NoNodeError, BadVersionError)
+
+
 class QuotaWriter:
     """Writes the alterations of one call, each entity for itself. ``committed``: something may have been sent."""
 
@@ -90,30 +105,21 @@ class QuotaWriter:
         self._pipeline = pipeline
         self._acls = acls
         self._checks = checks
-        self._claimed: set[str] = set()
-        self._emptied: dict[str, None] = {}
         self.committed = False
 
     def write(self, alterations: Sequence[Alteration]) -> list[AlterationResult]:
         """One result for each, in order. Raises kazoo's errors of the connection, after which the outcome is unknown."""
-        results = self._pipeline.run(map(self._alter, alterations))
-        self._pipeline.run(map(self._tidy, self._emptied))
-        return results
+        return self._pipeline.run(map(self._alter, alterations))
 
-    def check(self, alterations: Sequence[Alteration], *, nodes_of: Collection[Entity] | None) -> list[AlterationResult]:
-        """What would be refused, without writing; nodes are looked at only of these entities, or (``None``) of all."""
-        return self._pipeline.run(
-            self._check(alteration, look=nodes_of is None or alteration.entity in nodes_of) for alteration in alterations
-        )
+    def check(self, alterations: Sequence[Alteration]) -> list[AlterationResult]:
+        """What would be refused, without writing."""
+        return self._pipeline.run(map(self._check, alterations))
 
-    def _check(self, alteration: Alteration, *, look: bool) -> Task[AlterationResult]:
+    def _check(self, alteration: Alteration) -> Task[AlterationResult]:
         if (refused := self._refusal(alteration)) is not None:
             return refused
-        if look:
-            node = yield from self._look(node_path(alteration.entity))
-            if isinstance(answer := update_node(alteration, node), AlterationResult):
-                return answer
-        return AlterationResult(entity=alteration.entity)
+        updated = update_node(alteration, (yield from self._look(node_path(alteration.entity))))
+        return updated if isinstance(updated, AlterationResult) else AlterationResult(entity=alteration.entity)
 
     def _refusal(self, alteration: Alteration) -> AlterationResult | None:
         entity = alteration.entity
@@ -140,11 +146,8 @@ class QuotaWriter:
             return AlterationResult(entity=alteration.entity, error_code=AUTHORIZATION_FAILED, error=msg)
 
     def _until_done(self, alteration: Alteration, path: str) -> Task[AlterationResult]:
-        # What had none of these keys when it was planned is most often not there at all: then there is nothing to read.
-        looked = not _is_new(alteration)
         for _ in range(_ATTEMPTS):
-            node = (yield from self._look(path)) if looked else None
-            looked = True
+            node = yield from self._look(path)
             intended = update_node(alteration, node)
             if isinstance(intended, AlterationResult):
                 return intended
@@ -158,10 +161,8 @@ class QuotaWriter:
                     self._checks.renew()
                 except BackendError as error:
                     return AlterationResult(entity=alteration.entity, error_code=NOT_CONTROLLER, error=str(error))
-                self._claimed.difference_update(parents(path))
             except _LOST_RACES as error:
                 log_event(_log, "node changed meanwhile", level=logging.INFO, node=path, reason=type(error).__name__)
-                self._claimed.difference_update(parents(path))
         msg = f"others write {path} all the time: {_ATTEMPTS} attempts to write it in between failed"
         return AlterationResult(entity=alteration.entity, error_code=INVALID_UPDATE_VERSION, error=msg)
 
@@ -177,8 +178,9 @@ class QuotaWriter:
         self._checks.add_to(transaction)
         if node is None:
             acl = self._acls.acl_for(path)
-            for parent in (yield from self._missing_parents(path)):
-                transaction.create(parent, b"", acl)
+            for parent in parents(path):
+                if (yield self._client.exists_async(parent)) is None:
+                    transaction.create(parent, b"", acl)
             transaction.create(path, text.encoded(), acl)
         elif text.is_empty and not node.has_children:
             transaction.delete(path, node.version)
@@ -188,61 +190,12 @@ class QuotaWriter:
         self.committed = True
         answers = self._checks.passed((yield transaction.commit_async()))
         _raise_cause(answers)
-        if text.is_empty and (user := _user_of(path)) is not None:
-            self._emptied[user] = None
         created = getattr(answers[0], "czxid", None)
         if node is not None and created is not None and created != node.created:
             # The version was equal by chance. It cannot be undone: what the new node held is not known.
             msg = f"{path} was deleted and made anew while it was written: check that it has its quotas and credentials"
             return AlterationResult(entity=alteration.entity, error_code=UNKNOWN_SERVER_ERROR, error=msg)
         return AlterationResult(entity=alteration.entity)
-
-    def _missing_parents(self, path: str) -> Task[Sequence[str]]:
-        """The nodes above that this transaction must make; those behind it in flight find them there."""
-        above = parents(path)
-        if not above or above[-1] in self._claimed:
-            return ()
-        missing: list[str] = []
-        for parent in above:
-            stat = yield self._client.exists_async(parent)
-            missing += [parent] if stat is None else []
-        if above[-1] in self._claimed:
-            return ()
-        self._claimed.add(above[-1])
-        return missing
-
-    def _tidy(self, user: str) -> Task[None]:
-        """Take away what the last client id of a user leaves, as brokers do since 3.5. To brokers it makes no difference."""
-        clients = clients_of(user)
-        try:
-            below = yield self._client.exists_async(clients)
-            if below is None or below.numChildren or below.dataLength:
-                return
-            data, stat = yield self._client.get_async(user)
-            transaction = self._client.transaction()
-            self._checks.add_to(transaction)
-            transaction.delete(clients, below.version)
-            if stat.numChildren == 1 and parse_node(data).is_empty:
-                transaction.delete(user, stat.version)
-            yield transaction.commit_async()
-        except (ZookeeperError, UnreadableNodeError):
-            return
-
-
-def _is_new(alteration: Alteration) -> bool:
-    before = alteration.before
-    return before is not None and all(before.get(key, 0.0) is None for key in alteration.ops) and _sets(alteration)
-
-
-def _sets(alteration: Alteration) -> bool:
-    return any(value is not None for value in alteration.ops.values())
-
-
-def _user_of(path: str) -> str | None:
-    if not path.startswith(f"{USERS}/"):
-        return None
-    above = parents(path)
-    return above[0] if above else path
 
 
 def _raise_cause(answers: Sequence[Any]) -> None:
@@ -300,11 +253,11 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
         text = parse_node(node.data if node is not None else None)
     except UnreadableNodeError as error:
         return _refused(alteration, f"this entity's node in ZooKeeper stays as it is: {error}")
-    config, ops = text.values(), alteration.ops
+    config, ops = text.config, alteration.ops
     foreign = [key for key, value in ops.items() if value is None and key not in KNOWN_KEYS and key in config]
     if foreign:
         return _refused(alteration, f"{foreign[0]} is not a quota. kafka-quotas does not remove it")
-    live = read_quotas(config, alteration.entity.types).quotas
+    live, _ = read_quotas(config, alteration.entity.types)
     if all(_holds(config, live, key, value) for key, value in ops.items()):
         return AlterationResult(entity=alteration.entity)
     for key, value in (alteration.before or {}).items():
@@ -313,7 +266,7 @@ def update_node(alteration: Alteration, node: NodeRead | None) -> NodeText | Alt
             return AlterationResult(entity=alteration.entity, error_code=INVALID_UPDATE_VERSION, error=reason, stale=True)
     texts = {key: None if value is None else stored_text(key, value) for key, value in ops.items()}
     intended = text.altered(texts)
-    broken = [key for key, value in intended.values().items() if not is_readable(key, value)]
+    broken = [key for key, value in intended.config.items() if not is_readable(key, value)]
     if broken:
         return _refused(
             alteration, f"the node of this entity has {escaped(broken[0])}, which brokers cannot read. Correct that by hand first"
@@ -333,3 +286,138 @@ def _refused(alteration: Alteration, text: str) -> AlterationResult:
 
 def _text(value: float | None) -> str:
     return "not set" if value is None else f"{value:.17g}"
+
+
+def require_writable(client: KazooClient) -> int | None:
+    """Check that quotas can be written; returns the version of the controller's epoch, which each new controller changes.
+
+    ``None`` when no controller was ever elected. Raises ``UnsupportedClusterError`` or ``AuthorizationError`` with the way out,
+    and kazoo's errors.
+    """
+    if is_read_only(client):
+        raise UnsupportedClusterError(
+            "this ZooKeeper server is read-only: it has lost the majority of its ensemble. Nothing was written. Bring the other "
+            "servers back, or name them all, so that one in the majority is found"
+        )
+    require_kafka(client)
+    stat = client.exists(CONTROLLER_EPOCH)
+    _require_not_kraft(client)
+    if not client.get_children(BROKER_IDS):
+        raise UnsupportedClusterError(
+            "no broker is registered in this ZooKeeper: either all are down, or the cluster was migrated "
+            f"to KRaft and what is here is left over from before. {_BROKERS_INSTEAD}"
+        )
+    _require_allowed(client)
+    return None if stat is None else int(stat.version)
+
+
+def require_kafka(client: KazooClient) -> None:
+    """Raise ``UnsupportedClusterError`` when it is not below our chroot that a Kafka lives."""
+    missing = [path for path in (BROKER_IDS, _CHANGES, USERS, CLIENTS) if not _is_there(client, path)]
+    if not missing:
+        return
+    here = f"below {client.chroot}" if client.chroot else "at the root"
+    homes = [f"{client.chroot}/{child}" for child in client.get_children("/") if _is_there(client, f"/{child}{BROKER_IDS}")]
+    hint = f". A Kafka cluster is below {', '.join(map(escaped, homes))}" if homes else ""
+    raise UnsupportedClusterError(
+        f"what ZooKeeper has {here} is not the tree of a Kafka cluster: there is no {missing[0]}. Nothing was written. The "
+        f"chroot is what stands after the servers in the brokers' zookeeper.connect{hint}"
+    )
+
+
+def _is_there(client: KazooClient, path: str) -> bool:
+    """Servers of 3.8 and newer show that a node exists only to clients that may read it, and refuse others."""
+    try:
+        return client.exists(path) is not None
+    except NoAuthError:
+        return True
+
+
+def _require_not_kraft(client: KazooClient) -> None:
+    if _is_there(client, _MIGRATION):
+        raise UnsupportedClusterError(
+            "this cluster is being migrated to KRaft, or was (ZooKeeper has /migration): its KRaft controller has the quotas, "
+            f"and writes them to ZooKeeper at most as a copy. {_BROKERS_INSTEAD}"
+        )
+    try:
+        controller = json.loads(client.get(_CONTROLLER)[0])
+    except (NoNodeError, ValueError):
+        return
+    epoch = controller.get("kraftControllerEpoch") if isinstance(controller, dict) else None
+    if isinstance(epoch, int) and epoch >= 0:
+        raise UnsupportedClusterError(
+            "a KRaft controller controls this cluster (seen in ZooKeeper's /controller): it has the quotas, and writes them to "
+            f"ZooKeeper at most as a copy. {_BROKERS_INSTEAD}"
+        )
+
+
+def _require_allowed(client: KazooClient) -> None:
+    """Ask ZooKeeper itself, with transactions whose last part is refused in any case, so that nothing of them is done."""
+    _probe(client, _CHANGES)
+    for folder in (USERS, CLIENTS, IPS):
+        if _is_there(client, folder):
+            _probe(client, folder)
+
+
+def _probe(client: KazooClient, folder: str) -> None:
+    transaction = client.transaction()
+    transaction.create(f"{folder}/{_PROBE}{secrets.token_hex(8)}", b"")
+    transaction.check(f"{CONFIG}/{_PROBE}{secrets.token_hex(8)}", 0)
+    if any(isinstance(answer, NoAuthError) for answer in transaction.commit()):
+        raise AuthorizationError(write_refused(folder), operation="create")
+
+
+def write_refused(path: str) -> str:
+    """The message when ACLs of ZooKeeper forbid writing at a path."""
+    return (
+        f"ZooKeeper's ACLs do not let this client write {path}. Nothing was written. Log in as a user who may, most "
+        "often as the brokers do. In the file of --command-config, set zookeeper.sasl.jaas.config, or a certificate in "
+        "zookeeper.ssl.keystore.location"
+    )
+
+
+class LockLostError(Exception):
+    """The session ended, and the lock with it; nothing of the transaction was done."""
+
+
+class ControllerChangedError(Exception):
+    """Another controller was elected since the checks; nothing of the transaction was done. ``renew``, then try again."""
+
+
+class TransactionChecks:
+    """``lock`` is the path of this session's lock node; ``None`` without a lock."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self._is_checked = False
+        self._epoch: int | None = None
+        self.lock: str | None = None
+
+    def require_writable(self) -> None:
+        """Check once that quotas can be written. Raises ``UnsupportedClusterError``, ``AuthorizationError``, kazoo's errors."""
+        if not self._is_checked:
+            self.renew()
+
+    def renew(self) -> None:
+        """Check again. Raises ``UnsupportedClusterError``, ``AuthorizationError``, and kazoo's errors."""
+        before, self._epoch = self._epoch, require_writable(self._client)
+        self._is_checked = True
+        log_event(
+            _log, "checked that quotas may be written", level=logging.INFO, controller_epoch=self._epoch, epoch_before=before
+        )
+
+    def add_to(self, transaction: Any) -> None:
+        """Put the comparisons first into a transaction."""
+        if self.lock is not None:
+            transaction.check(self.lock, -1)
+        if self._epoch is not None:
+            transaction.check(CONTROLLER_EPOCH, self._epoch)
+
+    def passed(self, answers: Sequence[Any]) -> Sequence[Any]:
+        """The answers to the other parts of a transaction. Raises ``LockLostError`` or ``ControllerChangedError``."""
+        own = iter(answers)
+        if self.lock is not None and isinstance(next(own), _BROKEN):
+            raise LockLostError
+        if self._epoch is not None and isinstance(next(own), _BROKEN):
+            raise ControllerChangedError
+        return tuple(own)
