@@ -11,7 +11,7 @@ from benchmarks.fidelity.arrivals import Client, Timer
 from benchmarks.fidelity.prediction import Predicted
 from benchmarks.fidelity.scenarios import Quotas, limits_of
 from reconciler.model import BucketName
-from reconciler.resolution.quota_callback import CallbackLimits
+from reconciler.resolution.callback import CallbackLimits
 from reconciler.resolution.resolver import Resolver
 
 _Key = TypeVar("_Key", bound=Any)

@@ -21,7 +21,7 @@ from reconciler.features.sandbox.clients import admin_client
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.formats.canonical import entity_to_json
-from reconciler.resolution.group_callback import GROUP_CALLBACK
+from reconciler.resolution.reserved_users import GROUP_CALLBACK
 
 PRODUCED = "fidelity-in"
 STOCK = "fidelity-out"

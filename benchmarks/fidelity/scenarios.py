@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.fidelity.arrivals import Bursts, Client, Poisson, Timer
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.group_callback import GroupQuotaCallback
-from reconciler.resolution.quota_callback import CallbackLimits, callback_limits
+from reconciler.resolution.callback import CallbackLimits, GroupQuotaCallback, callback_limits
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, is_reserved, reserved_entity
 from reconciler.resolution.resolver import Resolver
 

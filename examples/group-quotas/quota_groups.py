@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from reconciler.model.entity import Entity
-from reconciler.resolution.quota_callback import ClusterMetadata, Principal, QuotaType
+from reconciler.resolution.callback import ClusterMetadata, Principal, QuotaType
 
 
 class GroupQuotas:

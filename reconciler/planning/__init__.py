@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from reconciler.planning.rebalance import Rebalance, brokers_of_part, keep_leader_parts, keep_parts, rebalances
     from reconciler.planning.saved_plan import is_applied, read_saved_plan, require_current
     from reconciler.planning.undeclared import (
+        OverriddenLimit,
         forgotten_entities,
         forgotten_note,
         needs_decision,

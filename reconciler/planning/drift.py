@@ -42,8 +42,8 @@ from reconciler.model import (
 )
 from reconciler.planning.diff import expiry_of, require_computed
 from reconciler.planning.rebalance import brokers_of_part
-from reconciler.planning.undeclared import needs_decision, overriding_entities, undeclared_in_scope
-from reconciler.resolution import OverriddenLimit, is_alterable
+from reconciler.planning.undeclared import OverriddenLimit, needs_decision, overriding_entities, undeclared_in_scope
+from reconciler.resolution import is_alterable
 
 _NOTHING: Final[Mapping[str, float]] = {}
 

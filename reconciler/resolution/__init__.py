@@ -7,24 +7,34 @@ from typing import TYPE_CHECKING
 from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
-    from reconciler.resolution.addresses import ADDRESS_KEY, AddressLimits, AddressTable, canonical_address
     from reconciler.resolution.broker_rules import (
         BROKER_SETTINGS,
         CONTROLLER_WINDOW_NUM,
         CONTROLLER_WINDOW_SECONDS,
         INVALID_REQUEST,
-        LONGEST_STRING,
+        UNSUPPORTED_VERSION,
         WINDOW_NUM,
         WINDOW_SECONDS,
+        answer,
         entity_refusal,
+        filter_refusal,
         is_alterable,
+        is_exact,
+        nearest_filter,
         needs_broker,
         refusal,
         unsendable,
         value_refusal,
     )
-    from reconciler.resolution.clients import client_of
-    from reconciler.resolution.describe_filter import UNSUPPORTED_VERSION, answer, filter_refusal, is_exact, nearest_filter
+    from reconciler.resolution.callback import (
+        METHODS,
+        BrokerLimits,
+        GroupQuotaCallback,
+        MakeCallback,
+        QuotaCallback,
+        callback_limits,
+        metadata_of,
+    )
     from reconciler.resolution.effective_quotas import (
         Caveats,
         EffectiveQuotas,
@@ -35,11 +45,11 @@ if TYPE_CHECKING:
         RungStatus,
     )
     from reconciler.resolution.effects import effects_between, unclear_effects
-    from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback, callback_notes, metadata_of
-    from reconciler.resolution.group_view import GroupedQuotas
     from reconciler.resolution.kafka_names import (
+        LONGEST_STRING,
         IpVerdict,
         address_of,
+        client_of,
         host_address,
         ip_verdict,
         mangle,
@@ -47,7 +57,6 @@ if TYPE_CHECKING:
         sanitize_name,
         unsanitize_name,
     )
-    from reconciler.resolution.overriding import DeclaredLimits, OverriddenLimit
     from reconciler.resolution.precedence import (
         ADDRESS_PRECEDENCE,
         CLIENT_LEVELS,
@@ -55,36 +64,40 @@ if TYPE_CHECKING:
         USER_LEVELS,
         GroupedBy,
         NameMatch,
+        PrecedenceLevel,
         level_of,
         named_or_other,
         overlap,
         strength,
         weaker_levels,
     )
-    from reconciler.resolution.quota_callback import METHODS, BrokerLimits, MakeCallback, QuotaCallback, callback_limits
     from reconciler.resolution.reserved_users import (
+        GROUP_CALLBACK,
         LONGEST_PREFIX,
+        GroupedQuotas,
         GroupLimit,
         GroupMember,
         MemberKind,
         ProportionalTotal,
+        callback_notes,
         is_reserved,
         reserved_entity,
         stored_rule,
     )
     from reconciler.resolution.resolver import (
+        ADDRESS_KEY,
         EXPOSING_ENTITY,
         EXPOSING_VALUES,
+        AddressLimits,
+        AddressTable,
         Candidate,
-        Exposure,
         QuotaTable,
         Resolved,
         Resolver,
-        exposure,
+        canonical_address,
         overridden_by_default_pair,
     )
-    from reconciler.resolution.sharing import SharedWith, Tags, tags_of, tags_of_address
-    from reconciler.resolution.tag_groups import TagGroups
+    from reconciler.resolution.sharing import SharedWith, TagGroups, Tags, tags_of, tags_of_address
     from reconciler.resolution.views import (
         ClientDifference,
         QuotaView,

@@ -1,12 +1,15 @@
-"""Refusals of a KRaft broker in its own words, without a broker, and the names of its settings for quotas.
+"""Refusals and describe answers of a KRaft broker in its own words, without a broker; the names of its settings for quotas.
 
 Source: Kafka's ``ClientQuotaControlManager`` as of 3.5 to 4.x (3.0 to 3.4 took zero and negative values, and rounded fractions).
-A broker answers each of these with ``INVALID_REQUEST`` (42) for that entity and writes nothing of it.
+A broker answers each of these with ``INVALID_REQUEST`` (42) for that entity and writes nothing of it. The answer to a filter is
+that of ``ClientQuotasImage.describe`` (KIP-546): match type 2, ``SPECIFIED``, asks for a type to be part of the entity, and so
+includes its default. Kafka has no match for "any but the default", nor for prefixes.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final
 
 from reconciler.model import (
@@ -16,21 +19,39 @@ from reconciler.model import (
     LONG_MAX,
     Alteration,
     Entity,
+    EntityName,
     EntityType,
+    MatchKind,
     QuotaKey,
+    Quotas,
+    Selector,
+    TypeMatch,
     ValueType,
     legal_keys,
 )
-from reconciler.resolution.kafka_names import IpVerdict, ip_verdict
+from reconciler.ports import EntityFilter, FilterComponent, FilterKind
+from reconciler.resolution.kafka_names import LONGEST_STRING, IpVerdict, ip_verdict
 
 INVALID_REQUEST: Final = 42
 """The error code of every refusal here."""
 
-LONGEST_STRING: Final = 32767
-"""UTF-8 bytes that a string may have in a request; a broker closes the connection on a longer one."""
-
 _FRACTION: Final = 1e-6
 _KNOWN_TYPES: Final = frozenset(t.value for t in EntityType)
+
+
+WINDOW_NUM: Final = "quota.window.num"
+WINDOW_SECONDS: Final = "quota.window.size.seconds"
+CONTROLLER_WINDOW_NUM: Final = "controller.quota.window.num"
+CONTROLLER_WINDOW_SECONDS: Final = "controller.quota.window.size.seconds"
+BROKER_SETTINGS: Final = {WINDOW_NUM: 11, WINDOW_SECONDS: 1, CONTROLLER_WINDOW_NUM: 11, CONTROLLER_WINDOW_SECONDS: 1}
+"""By name, Kafka's defaults."""
+UNSUPPORTED_VERSION: Final = 35
+"""A broker's error code for a filter with an entity type that it does not know."""
+_AS_IN_KAFKA: Final = {
+    MatchKind.NAME: FilterKind.EXACT,
+    MatchKind.DEFAULT: FilterKind.DEFAULT,
+    MatchKind.ANY: FilterKind.SPECIFIED,
+}
 
 
 def refusal(alteration: Alteration) -> str | None:
@@ -121,10 +142,66 @@ def _ops_refusal(alteration: Alteration) -> str | None:
     return None
 
 
-WINDOW_NUM: Final = "quota.window.num"
-WINDOW_SECONDS: Final = "quota.window.size.seconds"
-CONTROLLER_WINDOW_NUM: Final = "controller.quota.window.num"
-CONTROLLER_WINDOW_SECONDS: Final = "controller.quota.window.size.seconds"
+def nearest_filter(selector: Selector) -> EntityFilter:
+    """The narrowest filter of Kafka's that lets everything through which the selector selects."""
+    return EntityFilter(components=tuple(_component(t, wanted) for t, wanted in selector.types), strict=selector.strict)
 
-BROKER_SETTINGS: Final = {WINDOW_NUM: 11, WINDOW_SECONDS: 1, CONTROLLER_WINDOW_NUM: 11, CONTROLLER_WINDOW_SECONDS: 1}
-"""By name, Kafka's defaults."""
+
+def is_exact(selector: Selector) -> bool:
+    """True when ``nearest_filter`` lets nothing else through: a broker can do it all."""
+    return all(wanted.kind in _AS_IN_KAFKA for _, wanted in selector.types)
+
+
+def _component(entity_type: str, wanted: TypeMatch) -> FilterComponent:
+    kind = _AS_IN_KAFKA.get(wanted.kind, FilterKind.SPECIFIED)
+    return FilterComponent(entity_type=entity_type, kind=kind, name=wanted.text if kind is FilterKind.EXACT else None)
+
+
+def filter_refusal(entity_filter: EntityFilter) -> tuple[int, str] | None:
+    """The error code and the words with which a KRaft broker refuses the filter; ``None`` for one that it takes."""
+    seen: set[str] = set()
+    for component in entity_filter.components:
+        entity_type, kind, name = component.entity_type, component.kind, component.name
+        if not entity_type:
+            return INVALID_REQUEST, "Invalid empty entity type."
+        if entity_type in seen:
+            return INVALID_REQUEST, f"Entity type {entity_type} cannot appear more than once in the filter."
+        if entity_type not in _KNOWN_TYPES:
+            return UNSUPPORTED_VERSION, f"Unsupported entity type {entity_type}"
+        if (name is not None) != (kind is FilterKind.EXACT):
+            reason = "set match string to null" if name is None else "also specified a match string."
+            return INVALID_REQUEST, f"Request specified MATCH_TYPE_{kind.name}, but {reason}"
+        seen.add(entity_type)
+    if EntityType.IP.value in seen and len(seen) > 1:
+        return INVALID_REQUEST, (
+            "Invalid entity filter component combination. IP filter component should not be used with user or clientId filter "
+            "component."
+        )
+    return None
+
+
+def answer(entity_filter: EntityFilter, entities: Mapping[Entity, Quotas]) -> dict[Entity, Quotas]:
+    """The entities that match, as a broker would answer for this state; only those with at least one quota.
+
+    The filter must be one that ``filter_refusal`` lets pass.
+    """
+    components, strict = entity_filter.components, entity_filter.strict
+    if not components:
+        return {} if strict else {entity: quotas for entity, quotas in entities.items() if quotas}
+    return {
+        entity: quotas
+        for entity, quotas in entities.items()
+        if quotas
+        and (not strict or len(entity.parts) == len(components))
+        and all(_matches(component, entity.name(component.entity_type)) for component in components)
+    }
+
+
+def _matches(component: FilterComponent, name: EntityName | None) -> bool:
+    match component.kind:
+        case FilterKind.EXACT:
+            return name is not None and name == component.name
+        case FilterKind.DEFAULT:
+            return name is DEFAULT
+        case FilterKind.SPECIFIED:
+            return name is not None

@@ -25,13 +25,10 @@ from reconciler.model import (
     QuotaUnit,
     ValueExpiry,
 )
-from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, unclear_addresses
-from reconciler.resolution.clients import client_of
-from reconciler.resolution.group_view import GroupedQuotas
-from reconciler.resolution.kafka_names import address_of
+from reconciler.resolution.kafka_names import address_of, client_of
 from reconciler.resolution.precedence import ADDRESS_PRECEDENCE, CLIENT_PRECEDENCE, GroupedBy, NameMatch
-from reconciler.resolution.reserved_users import GroupLimit, reserved_entity
-from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
+from reconciler.resolution.reserved_users import GroupedQuotas, GroupLimit, reserved_entity
+from reconciler.resolution.resolver import ADDRESS_KEY, AddressTable, Candidate, QuotaTable, Resolver, unclear_addresses
 from reconciler.resolution.sharing import SharedWith, Sharing, Tags, known_clients, tags_of, tags_of_address
 
 KEYS: Final = tuple(key.value for key in CLIENT_KEYS)

@@ -37,9 +37,16 @@ from reconciler.model import (
     QuotaKey,
     same_value,
 )
-from reconciler.resolution.addresses import ADDRESS_KEY, AddressTable, canonical_address, unclear_addresses
 from reconciler.resolution.precedence import CLIENT_PRECEDENCE, NameMatch
-from reconciler.resolution.resolver import Candidate, QuotaTable, Resolver
+from reconciler.resolution.resolver import (
+    ADDRESS_KEY,
+    AddressTable,
+    Candidate,
+    QuotaTable,
+    Resolver,
+    canonical_address,
+    unclear_addresses,
+)
 
 MOST: Final = 1_000
 """Effects listed by default. The rest is counted."""

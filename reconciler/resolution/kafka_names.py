@@ -7,6 +7,9 @@ broker. Checked against Java 17.
 
 The percent-encoding is that of Kafka's ``Sanitizer`` (``URLEncoder`` in UTF-8, then ``*`` and ``+`` encoded too). Over the wire
 and in KRaft names are never encoded.
+
+Entities are read as clients: a default stands for any name that no quota names. A client id that is empty or absent is a client
+that sends none. A user that is absent is any that no quota names: every connection has a user, if only ``ANONYMOUS``.
 """
 
 from __future__ import annotations
@@ -15,6 +18,26 @@ import enum
 import re
 from typing import Final
 from urllib.parse import quote, unquote_to_bytes
+
+from reconciler.model import DEFAULT, OTHER, ClientName, Entity, EntityName, EntityType, Known, KnownAddress, KnownClient
+from reconciler.text import near_miss, shown
+
+LONGEST_STRING: Final = 32767
+"""UTF-8 bytes that a string may have in a request; a broker closes the connection on a longer one."""
+_DECIMAL: Final = re.compile(r"[0-9]+")
+_HEX_GROUP: Final = re.compile(r"0*[0-9a-fA-F]{1,4}")
+_NUMERIC_ZONE: Final = re.compile(r"[0-9]{1,9}")
+_FIRST: Final = frozenset("0123456789abcdefABCDEF:")
+_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
+_MAPPED: Final = re.compile(r"(0*:)*:?0*ffff:", re.IGNORECASE)
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._-]*")
+_IN_NO_METRIC_NAME: Final = re.compile(r"[^a-zA-Z0-9:]+")
+_JMX_PLAIN: Final = re.compile(r"[A-Za-z0-9_\-%. \t]*")
+_JMX_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "*": "\\*", "?": "\\?", "\n": "\\n"})
+_USER: Final = EntityType.USER.value
+_CLIENT_ID: Final = EntityType.CLIENT_ID.value
+_IP: Final = EntityType.IP.value
+_TYPES: Final = frozenset({_USER, _CLIENT_ID, _IP})
 
 
 class IpVerdict(enum.Enum):
@@ -26,14 +49,6 @@ class IpVerdict(enum.Enum):
     """Every broker refuses it."""
     ASK_BROKER = "ask-broker"
     """A host name, or a form that only the controller can judge."""
-
-
-_DECIMAL: Final = re.compile(r"[0-9]+")
-_HEX_GROUP: Final = re.compile(r"0*[0-9a-fA-F]{1,4}")
-_NUMERIC_ZONE: Final = re.compile(r"[0-9]{1,9}")
-_FIRST: Final = frozenset("0123456789abcdefABCDEF:")
-_MAPPED_PREFIX: Final = bytes(10) + b"\xff\xff"
-_MAPPED: Final = re.compile(r"(0*:)*:?0*ffff:", re.IGNORECASE)
 
 
 def ip_verdict(name: str) -> IpVerdict:
@@ -119,9 +134,6 @@ def _groups(text: str) -> list[str]:
     return text.split(":") if text else []
 
 
-_PLAIN: Final = re.compile(r"[A-Za-z0-9._-]*")
-
-
 def sanitize_name(name: str) -> str:
     """``alice@EXAMPLE`` as ``alice%40EXAMPLE``. Raises ``UnicodeEncodeError`` for half a surrogate pair."""
     return name if _PLAIN.fullmatch(name) else quote(name, safe="").replace("~", "%7E")
@@ -136,9 +148,6 @@ def unsanitize_name(text: str) -> str | None:
         return name if sanitize_name(name) == text else None
     except UnicodeError:
         return None
-
-
-_IN_NO_METRIC_NAME: Final = re.compile(r"[^a-zA-Z0-9:]+")
 
 
 def mangle(text: str) -> str:
@@ -159,13 +168,61 @@ def host_address(name: str) -> str | None:
     return ":".join(f"{int.from_bytes(packed[at : at + 2], 'big'):x}" for at in range(0, 16, 2))
 
 
-_JMX_PLAIN: Final = re.compile(r"[A-Za-z0-9_\-%. \t]*")
-_JMX_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "*": "\\*", "?": "\\?", "\n": "\\n"})
-
-
 def quote_client_id(client_id: str) -> str:
     """The client-id of a tag of an MBean: as it is, or as Java's ``ObjectName.quote`` writes it. It is never percent-encoded.
 
     Source: Kafka's ``Sanitizer.jmxSanitize``.
     """
     return client_id if _JMX_PLAIN.fullmatch(client_id) else f'"{client_id.translate(_JMX_ESCAPES)}"'
+
+
+def client_of(entity: Entity) -> Known:
+    """The client, or class of clients. Raises ``ValueError`` for what no connection can be; the text states why."""
+    address: EntityName | None = None
+    user: ClientName = OTHER
+    client_id: ClientName = ""
+    for entity_type, name in entity.parts:
+        if name == "" and entity_type != _CLIENT_ID:
+            raise ValueError(f"the name of the {shown(entity_type)} is empty")
+        if entity_type == _USER:
+            user = OTHER if name is DEFAULT else name
+        elif entity_type == _CLIENT_ID:
+            client_id = OTHER if name is DEFAULT else name
+        elif entity_type == _IP:
+            address = name
+        else:
+            raise ValueError(_unknown_type(entity_type))
+        if name is not DEFAULT and (not name.isascii() or len(name) > LONGEST_STRING):
+            _require_sendable(entity_type, name)
+    if address is None:
+        return KnownClient(user=user, client_id=client_id)
+    if len(entity.parts) > 1:
+        raise ValueError("an ip cannot be combined with a user or a client-id: Kafka has no such entities")
+    if address is not DEFAULT and ip_verdict(address) is IpVerdict.INVALID:
+        raise ValueError(f"{shown(address)} is neither an address nor a host name")
+    return KnownAddress(ip=OTHER if address is DEFAULT else address)
+
+
+def entity_of(client: Known) -> Entity:
+    """An entity that asks for this client: the way back."""
+    if isinstance(client, KnownAddress):
+        return Entity.of({_IP: _name(client.ip)})
+    return Entity.of({_USER: _name(client.user), _CLIENT_ID: _name(client.client_id)})
+
+
+def _name(name: ClientName) -> EntityName:
+    return DEFAULT if name is OTHER else name
+
+
+def _unknown_type(entity_type: str) -> str:
+    near = near_miss(entity_type, _TYPES)
+    return f"{shown(entity_type)} is not an entity type. The types are user, client-id, ip{near}"
+
+
+def _require_sendable(entity_type: str, name: str) -> None:
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise ValueError(f"the name of the {entity_type} is not Unicode text (it has half a surrogate pair)") from None
+    if size > LONGEST_STRING:
+        raise ValueError(f"the name of the {entity_type} has {size} bytes. Kafka's protocol allows {LONGEST_STRING}")

@@ -1,18 +1,38 @@
 """Groups and totals as quotas of reserved users, which the broker plugin in ``callback/`` reads (its class ``StoredRule``).
 
 Kafka replicates quotas to every broker and applies those of one request together. Without the plugin they have no effect, because
-no client is authenticated as such a user.
+no client is authenticated as such a user. A member of a group without a quota of its own has the limit of the group where that
+quota would be: level 3 for a user, level 7 for a client-id.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from reconciler.model import DEFAULT, Entity, EntityName, EntityType
+from reconciler.model import (
+    DEFAULT,
+    OTHER,
+    ClientName,
+    ClusterIdentity,
+    Entity,
+    EntityName,
+    EntityType,
+    GroupPart,
+    KnownClient,
+    Message,
+    compose,
+    display_name,
+    flag_part,
+    name_part,
+)
 from reconciler.resolution.kafka_names import sanitize_name, unsanitize_name
+from reconciler.resolution.resolver import QuotaTable
 
+GROUP_CALLBACK: Final = "kafkaquotas.callback.GroupQuotaCallback"
+"""The value of ``client.quota.callback.class`` on brokers that have the plugin."""
 RESERVED_USERS: Final = "kafka-quotas:"
 """The beginning of every reserved user's name."""
 LONGEST_PREFIX: Final = 255
@@ -25,6 +45,9 @@ _GROUP_PART: Final = "group"
 _DEFAULT: Final = "<default>"
 _USER: Final = EntityType.USER.value
 _CLIENT_ID: Final = EntityType.CLIENT_ID.value
+
+
+_SETTING: Final = flag_part("client.quota.callback.class")
 
 
 class MemberKind(enum.StrEnum):
@@ -138,3 +161,86 @@ def _subject(text: str) -> Entity | str | None:
     if group is None:
         return Entity.of(names)
     return group if isinstance(group, str) and not names else None
+
+
+def foreign_callback(cluster: ClusterIdentity) -> str | None:
+    """The class of brokers whose limits are not known here. That of the groups' plugin is known."""
+    callback = cluster.quota_callback
+    return None if callback is None or callback == GROUP_CALLBACK else callback
+
+
+def callback_notes(cluster: ClusterIdentity) -> Iterator[Message]:
+    """What such a class means, in a sentence; nothing where the brokers have Kafka's own rules."""
+    if (callback := foreign_callback(cluster)) is not None:
+        yield compose(
+            "The brokers resolve quotas with their own class {callback} ({setting}). A quota may limit other clients than it "
+            "names, or none.",
+            callback=name_part(display_name(callback)),
+            setting=_SETTING,
+        )
+
+
+_WHOLE: Final = {MemberKind.USER: _USER, MemberKind.CLIENT_ID: _CLIENT_ID}
+_PREFIX: Final = {_USER: MemberKind.USER_PREFIX, _CLIENT_ID: MemberKind.CLIENT_ID_PREFIX}
+
+
+class GroupedQuotas:
+    """The quotas of a cluster whose brokers have the plugin. ``quotas``: without reserved users, with the limits of members."""
+
+    def __init__(self, stored: QuotaTable) -> None:
+        self._limits: dict[str, Mapping[str, float]] = {}
+        self._members: dict[str, list[Entity]] = {}
+        self._prefixes: dict[tuple[MemberKind, str], str] = {}
+        self.units: dict[tuple[Entity, str], GroupPart] = {}
+        """By member and key, the group that sets its limit."""
+        self.quotas: dict[Entity, Mapping[str, float]] = {}
+        groups: dict[Entity, str] = {}
+        for entity, values in stored.items():
+            if not is_reserved(entity):
+                self.quotas[entity] = values
+                continue
+            match stored_rule(entity):
+                case GroupLimit(group=group):
+                    self._limits[group] = values
+                case GroupMember(group=group, kind=kind, name=name) if kind in _WHOLE:
+                    member = Entity.of({_WHOLE[kind]: name})
+                    self._members.setdefault(group, []).append(member)
+                    groups[member] = min(group, groups.get(member, group))
+                case GroupMember(group=group, kind=kind, name=name):
+                    self._prefixes[kind, name] = min(group, self._prefixes.get((kind, name), group))
+        self._groups = groups
+        for member, group in groups.items():
+            self._limit(member, group)
+
+    def _limit(self, member: Entity, group: str) -> None:
+        own = self.quotas.get(member, {})
+        values = {key: value for key, value in self._limits.get(group, {}).items() if key not in own}
+        if values:
+            self.quotas[member] = {**own, **values}
+            self.units.update(((member, key), GroupPart(group=group, limit=value)) for key, value in values.items())
+
+    def members(self, group: str) -> tuple[Entity, ...]:
+        """Members by their full names, in canonical order."""
+        return tuple(sorted(self._members.get(group, ()), key=lambda entity: entity.sort_key))
+
+    def with_client(self, client: KnownClient) -> bool:
+        """Give a client that only a prefix makes a member its limits. Whether there are such limits."""
+        before = len(self.units)
+        for entity_type, name in ((_USER, client.user), (_CLIENT_ID, client.client_id)):
+            for group in self._by_prefix(entity_type, name):
+                self._limit(Entity.of({entity_type: str(name)}), group)
+        return len(self.units) > before
+
+    @property
+    def has_prefixes(self) -> bool:
+        """Whether clients that no entity names may be members."""
+        return bool(self._prefixes)
+
+    def _by_prefix(self, entity_type: str, name: ClientName) -> Iterator[str]:
+        if name is OTHER or name == "" or Entity.of({entity_type: name}) in self._groups:
+            return
+        for length in range(len(name), 0, -1):
+            group = self._prefixes.get((_PREFIX[entity_type], name[:length]))
+            if group is not None:
+                yield group
+                return

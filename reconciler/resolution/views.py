@@ -23,11 +23,10 @@ from reconciler.model import (
     QuotaUnit,
     ValueExpiry,
 )
-from reconciler.resolution.addresses import ADDRESS_KEY, unclear_addresses
-from reconciler.resolution.clients import entity_of
 from reconciler.resolution.effective_quotas import KEYS, Caveats, EffectiveQuotas
 from reconciler.resolution.effects import address_effect, effect_of, effects_between
-from reconciler.resolution.resolver import QuotaTable
+from reconciler.resolution.kafka_names import entity_of
+from reconciler.resolution.resolver import ADDRESS_KEY, QuotaTable, unclear_addresses
 
 
 class ViewKind(enum.StrEnum):

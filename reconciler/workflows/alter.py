@@ -40,10 +40,9 @@ from reconciler.ports import CallbackInspector, Clock, Progress, QuotaCluster, S
 from reconciler.resolution import (
     EXPOSING_ENTITY,
     EXPOSING_VALUES,
-    Exposure,
+    QuotaTable,
     callback_notes,
     entity_refusal,
-    exposure,
     needs_broker,
     overridden_by_default_pair,
     unsendable,
@@ -309,6 +308,30 @@ def require_exposable(keys: Sequence[str]) -> None:
     for key in keys:
         if key not in EXPOSING_VALUES:
             raise UsageError(f"--keys takes {', '.join(EXPOSING_VALUES)}, not {shown(key)}{near_miss(key, EXPOSING_VALUES)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exposure:
+    """What can be done for some keys. Each of them is in one of the four."""
+
+    add: Mapping[str, float]
+    """Values to set on ``EXPOSING_ENTITY``. No client has another limit then, but for those without any."""
+    present: tuple[str, ...]
+    """Keys that the default pair has already."""
+    overridden: Mapping[str, tuple[Entity, ...]]
+    """By key, the quotas that the default pair would override, the strongest first. While one exists, brokers measure clients."""
+    static: tuple[str, ...]
+    """Keys that a static setting of the brokers limits."""
+
+
+def exposure(quotas: QuotaTable, keys: Collection[str], *, static: Collection[str] = ()) -> Exposure:
+    """Sort the keys by what a default pair would do. ``static``: those that settings of the brokers limit."""
+    present = tuple(key for key in keys if key in quotas.get(EXPOSING_ENTITY, {}))
+    others = [key for key in keys if key not in present]
+    overridden = {key: entities for key in others if (entities := overridden_by_default_pair(quotas, key))}
+    limited = tuple(key for key in others if key in static and key not in overridden)
+    add = {key: EXPOSING_VALUES[key] for key in others if key not in overridden and key not in limited}
+    return Exposure(add=add, present=present, overridden=overridden, static=limited)
 
 
 def exposing_request(cluster: QuotaCluster, keys: Collection[str], target: AlterTarget) -> tuple[AlterRequest, Exposure]:

@@ -32,6 +32,7 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.planning import (
+    OverriddenLimit,
     forgotten_entities,
     forgotten_note,
     needs_decision,
@@ -42,7 +43,6 @@ from reconciler.planning import (
     undeclared_in_scope,
 )
 from reconciler.policy import Judgement
-from reconciler.resolution import OverriddenLimit
 from reconciler.text import amount_part, rate_part
 from reconciler.workflows.trusted import Before
 

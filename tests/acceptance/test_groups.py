@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from reconciler.resolution.group_callback import GROUP_CALLBACK
+from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
 from tests.support.metrics_exporter import served

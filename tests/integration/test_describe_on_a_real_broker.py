@@ -16,7 +16,7 @@ from reconciler.model.plan import Alteration
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import Quotas
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
-from reconciler.resolution.describe_filter import answer, filter_refusal, nearest_filter
+from reconciler.resolution.broker_rules import answer, filter_refusal, nearest_filter
 from reconciler.workflows.describe import describe_cluster
 from tests.support import random_filters, raw_quotas
 from tests.support.polling import wait_until

@@ -20,8 +20,14 @@ from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.configuration import free_ports
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.resolution.group_callback import GroupQuotaCallback
-from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, Principal, QuotaType, callback_limits
+from reconciler.resolution.callback import (
+    ClusterMetadata,
+    GroupQuotaCallback,
+    PartitionLeader,
+    Principal,
+    QuotaType,
+    callback_limits,
+)
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, ProportionalTotal, reserved_entity
 from tests.support import jmx, raw_quotas
 from tests.support.group_callback_jar import ask_java, with_callback

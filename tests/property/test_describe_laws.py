@@ -8,7 +8,7 @@ from reconciler.errors import RequestRefusedError, UnsupportedClusterError
 from reconciler.model.entity import DEFAULT, Entity, in_canonical_order
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
-from reconciler.resolution.describe_filter import answer, filter_refusal, is_exact, nearest_filter
+from reconciler.resolution.broker_rules import answer, filter_refusal, is_exact, nearest_filter
 from reconciler.text.quoting import entity_text, word
 from reconciler.workflows.describe import describe_cluster
 from tests.builders import current, pair, user

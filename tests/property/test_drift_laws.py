@@ -17,8 +17,7 @@ from reconciler.model.state import DesiredState
 from reconciler.planning.diff import difference
 from reconciler.planning.drift import Comparison, compare
 from reconciler.planning.undeclared import needs_decision, overriding_entities, undeclared_in_scope
-from reconciler.resolution.addresses import AddressTable
-from reconciler.resolution.resolver import Resolver
+from reconciler.resolution.resolver import AddressTable, Resolver
 from tests.builders import client, current, declared, desired, ip, pair, user
 
 ENTITIES = (

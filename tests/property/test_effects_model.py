@@ -14,9 +14,9 @@ from reconciler.model.effect import OTHER, ClientName, Effect, KnownAddress, Kno
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import CLIENT_KEYS
 from reconciler.model.state import same_value
-from reconciler.resolution.clients import entity_of
 from reconciler.resolution.effective_quotas import EffectiveQuotas
 from reconciler.resolution.effects import effects_between
+from reconciler.resolution.kafka_names import entity_of
 from reconciler.resolution.resolver import resolve
 from reconciler.resolution.views import compare, compare_known
 from tests.builders import ip

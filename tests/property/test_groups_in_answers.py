@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
+from reconciler.resolution.callback import GroupQuotaCallback, callback_limits
 from reconciler.resolution.effective_quotas import Caveats, EffectiveQuotas
-from reconciler.resolution.group_callback import GroupQuotaCallback
-from reconciler.resolution.quota_callback import callback_limits
 from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, reserved_entity, stored_rule
 
 KEY = "producer_byte_rate"

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.quota_callback import CallbackLimits, DefaultQuotaCallback, QuotaCallback, QuotaType, callback_limits
+from reconciler.resolution.callback import CallbackLimits, DefaultQuotaCallback, QuotaCallback, QuotaType, callback_limits
 from reconciler.resolution.resolver import Resolved, Resolver
 
 KEY = "producer_byte_rate"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.resolution.resolver import Resolver
-from reconciler.resolution.tag_groups import TagGroups
+from reconciler.resolution.sharing import TagGroups
 
 KEY = "producer_byte_rate"
 USERS, CLIENT_IDS = ("alice", "bob", "carol"), ("app", "etl", "<default>")

@@ -10,8 +10,7 @@ import pytest
 from reconciler.model import BacktestReport, Verdict
 from reconciler.model.state import ClusterIdentity
 from reconciler.model.units import LeaderSpread
-from reconciler.resolution.group_callback import GROUP_CALLBACK
-from reconciler.resolution.reserved_users import ProportionalTotal, reserved_entity
+from reconciler.resolution.reserved_users import GROUP_CALLBACK, ProportionalTotal, reserved_entity
 from reconciler.workflows.backtest import BacktestOptions, Proposal, proposal_of_settings, run_backtest
 from reconciler.workflows.situations import Situation, run_situation
 from tests.builders import current, user

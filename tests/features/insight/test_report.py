@@ -22,7 +22,7 @@ from reconciler.model.cluster_outcome import ClusterFailure
 from reconciler.model.drift import DriftClass
 from reconciler.model.entity import ForeignText
 from reconciler.model.state import ClusterIdentity
-from reconciler.resolution.group_callback import GROUP_CALLBACK
+from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from reconciler.workflows.drift import GivenBaseline
 from tests.builders import cluster_spec, current, declared, user
 from tests.fakes import FakeClock, FakeCluster, Silent

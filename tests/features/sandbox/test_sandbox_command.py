@@ -18,7 +18,7 @@ import pytest
 from reconciler.features.sandbox.clients import create_topic, produce_steadily
 from reconciler.features.sandbox.jars import DEFAULT_KAFKA_VERSION
 from reconciler.files import cache_folder
-from reconciler.resolution.group_callback import GROUP_CALLBACK
+from reconciler.resolution.reserved_users import GROUP_CALLBACK
 from tests.support import raw_quotas
 from tests.support.command import invoke, run
 from tests.support.manifests import cluster, quotas

@@ -17,9 +17,8 @@ from reconciler.model import BrokerFacts
 from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.units import GroupPart
-from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
-from reconciler.resolution.quota_callback import callback_limits
-from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, reserved_entity
+from reconciler.resolution.callback import GroupQuotaCallback, callback_limits
+from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
 from tests.support.manifests import cluster, quotas, repository
 
 KEY = QuotaKey.PRODUCER_BYTE_RATE

@@ -16,9 +16,8 @@ from reconciler.model.entity import Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredState
 from reconciler.model.units import LeaderSpread, Proportional, QuotaUnit
-from reconciler.resolution.group_callback import GROUP_CALLBACK, GroupQuotaCallback
-from reconciler.resolution.quota_callback import ClusterMetadata, PartitionLeader, callback_limits
-from reconciler.resolution.reserved_users import ProportionalTotal, reserved_entity
+from reconciler.resolution.callback import ClusterMetadata, GroupQuotaCallback, PartitionLeader, callback_limits
+from reconciler.resolution.reserved_users import GROUP_CALLBACK, ProportionalTotal, reserved_entity
 from reconciler.workflows.units import proportional_notes
 from tests.support.manifests import cluster, quotas
 

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.addresses import AddressLimits, canonical_address
+from reconciler.resolution.resolver import AddressLimits, canonical_address
 
 KEY = "connection_creation_rate"
 

@@ -10,7 +10,7 @@ import pytest
 from reconciler.errors import QuotaCallbackError
 from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.quota_callback import (
+from reconciler.resolution.callback import (
     ClusterMetadata,
     DefaultQuotaCallback,
     PartitionLeader,

@@ -6,8 +6,8 @@ import pytest
 
 from reconciler.model.effect import OTHER, KnownAddress, KnownClient
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.clients import client_of, entity_of
 from reconciler.resolution.effective_quotas import ADDRESS_KEY, KEYS, Caveats, EffectiveQuotas, ResolveOptions, RungStatus
+from reconciler.resolution.kafka_names import client_of, entity_of
 from reconciler.resolution.views import compare, compare_known
 from tests.builders import client, ip, pair, user
 

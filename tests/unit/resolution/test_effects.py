@@ -9,9 +9,9 @@ import pytest
 
 from reconciler.model.effect import OTHER, Direction, Effect, KnownAddress, KnownClient, Limit
 from reconciler.model.entity import DEFAULT, Entity
-from reconciler.resolution.clients import entity_of
 from reconciler.resolution.effective_quotas import EffectiveQuotas
 from reconciler.resolution.effects import effects_between, unclear_effects
+from reconciler.resolution.kafka_names import entity_of
 from reconciler.resolution.resolver import QuotaTable
 from reconciler.resolution.views import compare
 from tests.builders import client, ip, pair, user

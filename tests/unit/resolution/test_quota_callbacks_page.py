@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reconciler.model import BucketName
 from reconciler.model.entity import Entity
-from reconciler.resolution.quota_callback import METHODS, QuotaCallback, QuotaType, callback_limits
+from reconciler.resolution.callback import METHODS, QuotaCallback, QuotaType, callback_limits
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "quota-callbacks.md").read_text(encoding="utf-8")

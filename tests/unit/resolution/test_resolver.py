@@ -1,7 +1,6 @@
 from reconciler.model import BucketName
 from reconciler.model.entity import DEFAULT, Entity, EntityName
-from reconciler.resolution.addresses import AddressTable
-from reconciler.resolution.resolver import Resolver, resolve
+from reconciler.resolution.resolver import AddressTable, Resolver, resolve
 
 KEY = "producer_byte_rate"
 

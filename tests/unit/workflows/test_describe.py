@@ -8,7 +8,7 @@ from reconciler.errors import BackendError, RequestRefusedError, UnsupportedClus
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState
 from reconciler.ports import EntityFilter, FilterComponent, FilterKind
-from reconciler.resolution.describe_filter import answer
+from reconciler.resolution.broker_rules import answer
 from reconciler.workflows.describe import describe_cluster, query_words
 from tests.builders import current, pair, user
 

@@ -13,8 +13,7 @@ from reconciler.model.effect import OTHER, KnownClient
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.planning import quotas_after
-from reconciler.resolution.group_callback import GROUP_CALLBACK
-from reconciler.resolution.reserved_users import GroupLimit, GroupMember, MemberKind, reserved_entity
+from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
 from reconciler.workflows.plan_effects import read_known_clients, with_effects
 from tests.builders import client, cluster_spec, current, ip, plan, user
 from tests.fakes import FakeCluster

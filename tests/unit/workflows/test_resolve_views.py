@@ -12,8 +12,8 @@ from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.quota import QuotaKey
 from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import ClusterIdentity, CurrentState, ObservedFrom
-from reconciler.resolution.addresses import ADDRESS_KEY
 from reconciler.resolution.effective_quotas import KEYS
+from reconciler.resolution.resolver import ADDRESS_KEY
 from reconciler.resolution.views import ViewKind
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.resolve import (
