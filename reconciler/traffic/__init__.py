@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from reconciler.traffic.judging.evidence import Evidence, Mean
     from reconciler.traffic.judging.grouping import BrokerRule, Grouping, Series, Tables, Target, group_series
     from reconciler.traffic.judging.history_gaps import are_enough, held_back_changes, old_limit_reason
-    from reconciler.traffic.judging.judged_quotas import rows_of_quotas
+    from reconciler.traffic.judging.judged_quotas import Quota, rows_of_quotas
     from reconciler.traffic.judging.recommendations import SMALLEST, broker_loss_factor, margin_of, safe_limit
     from reconciler.traffic.judging.verdicts import moment, target_fields
     from reconciler.traffic.kernels.sample_counts import SampleCounts
@@ -103,16 +103,18 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.seconds.compact import Compaction, SourceFile
     from reconciler.traffic.seconds.day_totals import SmallerDay
-    from reconciler.traffic.seconds.folder import Segment, SegmentFolder
+    from reconciler.traffic.seconds.folder import Covered, Segment, SegmentFolder
     from reconciler.traffic.session import SessionOptions, spark_with_progress
     from reconciler.traffic.session_frames import SessionFrames, frame_of, frames_of_report, open_frame
     from reconciler.traffic.shards.opening import open_sharded, open_sharded_frame
     from reconciler.traffic.shards.run import ShardedBacktest
     from reconciler.traffic.shuffle.rows import Rows, Totals
-    from reconciler.traffic.sources.client_names import ClientNames
+    from reconciler.traffic.sources.client_names import ClientNames, decode_user
     from reconciler.traffic.sources.datasets import Dataset, local_path, parse_dataset
+    from reconciler.traffic.sources.line_time import LineClock
+    from reconciler.traffic.sources.log_documents import MARKER
     from reconciler.traffic.sources.log_evidence import CLUSTER
-    from reconciler.traffic.sources.log_files import split_argument
+    from reconciler.traffic.sources.log_files import find_logs, has_text, log_parts, split_argument
     from reconciler.traffic.sources.mapping import TrafficMapping, parse_mapping, read_mapping
     from reconciler.traffic.sources.metric_layouts import (
         Layout,
@@ -133,6 +135,7 @@ if TYPE_CHECKING:
         GAUGE,
         MOST_AMOUNT,
         OF_METRICS,
+        UNREADABLE,
         are_known,
         canonical_rows,
         integers,
@@ -142,11 +145,10 @@ if TYPE_CHECKING:
     )
     from reconciler.traffic.sources.parquet_parts import Between
     from reconciler.traffic.sources.recorder_files import unclosed_files
-    from reconciler.traffic.sources.violation_log import QuotaViolation, ViolationCounts, read_violations
     from reconciler.traffic.spark_jobs import raise_as_sentences
     from reconciler.traffic.spark_setup import read_spark_settings, require_arrow, require_packages
     from reconciler.traffic.traffic_files import Reading, Traffic, find_traffic, open_traffic
-    from reconciler.traffic.traffic_source import Source, TrafficSource
+    from reconciler.traffic.traffic_source import Facts, Source, TrafficSource, WithoutTraffic
     from reconciler.traffic.verdict_rows import VerdictStore, parse_verdict_store
 
 __getattr__ = lazy_face(__name__)

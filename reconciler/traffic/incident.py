@@ -10,7 +10,7 @@ import datetime
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,7 +33,6 @@ from reconciler.traffic.sources.normal_form import (
     UNREADABLE,
 )
 from reconciler.traffic.traffic_source import Source, TrafficSource
-from reconciler.traffic.violation_traffic import ViolationTraffic
 
 _SECOND_US: Final = 1_000_000
 _NAMES: Final = ("broker", "kind", "user", "client_id")
@@ -90,6 +89,16 @@ class RecordedThrottle:
         return KEY_OF_KIND[self.kind].value
 
 
+@runtime_checkable
+class _ThrottleLog(Protocol):
+    """A source that has throttles and no traffic."""
+
+    @property
+    def throttles(self) -> tuple[RecordedThrottle, ...]: ...
+
+    def between(self, start_us: int, end_us: int) -> TrafficSource: ...
+
+
 def group_timelines(
     recorded: TrafficSource,
     question: BacktestRequest,
@@ -134,23 +143,10 @@ def recorded_throttles(
     Times are those of ``since`` to ``until``. ``None``: the source has no place for throttles. ``recorded``: opened with
     ``throttles``.
     """
-    if isinstance(recorded, ViolationTraffic):
+    if isinstance(recorded, _ThrottleLog):
         begin, end = _micros(since), _micros(until)
-        return tuple(
-            RecordedThrottle(
-                broker=second.broker,
-                kind=next(kind for kind, key in KEY_OF_KIND.items() if key.value == second.key),
-                user=second.user,
-                client_id=second.client_id,
-                begin_us=second.begin_us,
-                end_us=second.end_us,
-                requests=second.requests,
-                throttle_ms=second.throttle_ms,
-                longest_ms=second.longest_ms,
-            )
-            for second in recorded.throttles
-            if second.end_us >= begin and second.begin_us <= end and _is_of(client, second.user, second.client_id)
-        )
+        in_time = (each for each in recorded.throttles if each.end_us >= begin and each.begin_us <= end)
+        return tuple(each for each in in_time if _is_of(client, each.user, each.client_id))
     if not isinstance(recorded, SecondsTraffic) or not client:
         return None
     has_times = recorded.has_column(RECORDED_THROTTLE)
@@ -189,7 +185,7 @@ def unread_lines(recorded: TrafficSource) -> int:
 
 def between(recorded: TrafficSource, start: datetime.datetime, end: datetime.datetime) -> TrafficSource:
     """The part of this time, where a source can be cut. Raises ``TrafficError`` when nothing of that time can be used."""
-    if isinstance(recorded, SecondsTraffic | SecondsSource | ViolationTraffic):
+    if isinstance(recorded, SecondsTraffic | SecondsSource | _ThrottleLog):
         return recorded.between(_micros(start), _micros(end))
     return recorded
 

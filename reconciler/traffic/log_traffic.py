@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from reconciler.errors import UsageError
 from reconciler.logs import log_event
-from reconciler.text import list_some
 from reconciler.traffic.shuffle.rows import LocalRows
 from reconciler.traffic.sources.line_time import check_zone
-from reconciler.traffic.sources.log_documents import MARKER
 from reconciler.traffic.sources.log_evidence import mark_copies
-from reconciler.traffic.sources.log_files import find_logs, has_text, log_parts
+from reconciler.traffic.sources.log_files import find_logs, log_parts
 from reconciler.traffic.sources.request_log import SELF_EVIDENCE, parse_lines, require_request_lines
 from reconciler.traffic.sources.topic_events import charge_known_topics
-from reconciler.traffic.sources.violation_log import VIOLATION
 from reconciler.traffic.traffic_files import Reading, Traffic
-from reconciler.traffic.traffic_source import Source, TrafficSource
-from reconciler.traffic.violation_traffic import ViolationTraffic
+from reconciler.traffic.traffic_source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,13 +40,8 @@ class RequestLogs(Traffic):
 
     @classmethod
     def of(cls, arguments: Sequence[str]) -> Traffic:
-        """Request logs; where no file has a line of a request, and some file has one of a violation, violation logs."""
-        logs = find_logs(arguments)
-        if not any(has_text(file, MARKER) for log in logs for file in log.files):
-            broker_logs = find_logs(arguments, named=False)
-            if any(has_text(file, VIOLATION) for log in broker_logs for file in log.files):
-                return ViolationLogs(logs=broker_logs)
-        return cls(logs=logs)
+        """As ``Traffic.of``."""
+        return cls(logs=find_logs(arguments))
 
     @property
     def own_columns(self) -> tuple[str, ...]:
@@ -87,23 +77,3 @@ class RequestLogs(Traffic):
         from reconciler.traffic.sources.on_spark import request_log_rows
 
         return request_log_rows(spark, self.logs, log_timezone=reading.log_timezone, also=reading.also, kinds=reading.kinds)
-
-
-class ViolationLogs(Traffic):
-    """Logs in which brokers note the clients that they throttle."""
-
-    source: ClassVar[Source] = Source.VIOLATIONS
-    has_rows: ClassVar[bool] = False
-    has_amounts: ClassVar[bool] = False
-
-    def refused(self) -> UsageError:
-        """As ``Traffic.refused``."""
-        return UsageError(
-            f"{list_some(self.files, 1)} is a violation log, which has throttles and no traffic. Give it to backtest or why, or "
-            "give other traffic here"
-        )
-
-    def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
-        """As ``Traffic.open``."""
-        del session, in_process
-        return ViolationTraffic.read(self.logs, zone=reading.log_timezone)

@@ -11,7 +11,6 @@ from reconciler.traffic.kernels.sampled_rate import Integers
 from reconciler.traffic.recording_gaps import gap_minutes
 from reconciler.traffic.sources.normal_form import DUPLICATE
 from reconciler.traffic.traffic_source import ReplayJudge, TrafficSource
-from reconciler.traffic.violation_traffic import ViolationTraffic
 
 
 def recording_holes(recorded: TrafficSource) -> dict[int, Integers]:
@@ -62,11 +61,7 @@ def assumptions_of(question: BacktestRequest, recorded: TrafficSource, form: For
         *broker.rule.assumptions(is_unlimited=is_unlimited),
         "broker clocks are as their logs show, to the millisecond",
     ]
-    if isinstance(recorded, ViolationTraffic):
-        assumptions.append(
-            "a violation log has throttles and no traffic. A line proves that the quotas of that time throttled its quota group, "
-            "and they are taken to be the current ones. It judges no changed limit, and a time without a line proves nothing"
-        )
+    assumptions += facts.assumptions
     if recorded.means:
         assumptions.append(
             "a sample of a broker's own rate shows what the broker compares with a limit at that moment. Intervals of shares "

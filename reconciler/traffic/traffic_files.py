@@ -1,7 +1,7 @@
 """What ``--traffic`` can name, found and opened. A class for each kind of source claims its arguments, looks early and opens.
 
-``find_traffic`` asks the sources in their order: those of features first, then those of the core. Request logs are the last one,
-since a log may have any name.
+``find_traffic`` asks the sources in their order: those of the core, then those of features. Request logs are the last one, since
+a log may have any name.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _SOURCES: Final = (
     "reconciler.traffic.parquet_traffic:TotalsFolder",
     "reconciler.traffic.parquet_traffic:RecorderTraffic",
     "reconciler.traffic.parquet_traffic:CanonicalFiles",
-    "reconciler.traffic.log_traffic:RequestLogs",
 )
+_LOGS: Final = "reconciler.traffic.log_traffic:RequestLogs"
 SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below this, compiling costs Spark more than it gains, and starting it more than judging in this process."""
 
@@ -259,7 +259,7 @@ def _find(arguments: Sequence[str], mapping: TrafficMapping | None) -> Traffic:
         from reconciler.traffic.parquet_traffic import MappedTraffic
 
         return MappedTraffic.mapped(arguments, mapping)
-    sources = [load(place) for place in (*added("SOURCES"), *_SOURCES)]
+    sources = [load(place) for place in (*_SOURCES, *added("SOURCES"), _LOGS)]
     kinds = dict.fromkeys(next(source for source in sources if source.claims(Path(argument))) for argument in arguments)
     if len(kinds) > 1:
         names = " and ".join(sorted(kind.source.value for kind in kinds))

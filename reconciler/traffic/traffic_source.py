@@ -53,6 +53,8 @@ class Facts:
     unreadable_samples: tuple[str, ...] = ()
     gaps: tuple[RecordingGap, ...] = ()
     """Times that the recorder itself noted as not observed."""
+    assumptions: tuple[str, ...] = ()
+    """What verdicts of this source rest on, as sentences without their end marks."""
 
     @classmethod
     def of(
@@ -158,6 +160,32 @@ class TrafficSource(GroupJudge, Protocol):
     def close(self) -> None:
         """Release rows that Spark keeps; safe to call twice."""
         ...
+
+
+class WithoutTraffic:
+    """What a source without series answers."""
+
+    series: tuple[Series, ...] = ()
+    means: tuple[Mean, ...] = ()
+    states_throttles: bool = True
+
+    def by_seconds(self, grouping: Grouping, groups: Collection[int], era: Rule) -> Mapping[int, GroupVerdict]:
+        """None."""
+        del grouping, groups, era
+        return {}
+
+    def mutations(self, grouping: Grouping, groups: Collection[int], window: Window) -> Mapping[int, BucketVerdict]:
+        """None."""
+        del grouping, groups, window
+        return {}
+
+    def rates(self, grouping: Grouping, groups: Collection[int], lines: Lines) -> Mapping[int, Points]:
+        """None."""
+        del grouping, groups, lines
+        return {}
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 @runtime_checkable

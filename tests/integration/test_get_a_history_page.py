@@ -12,8 +12,9 @@ import pytest
 from reconciler.features.sandbox.clients import create_topic, produce_steadily
 from reconciler.features.sandbox.cluster import running
 from reconciler.features.sandbox.spec import Login, Sandbox, SandboxSpec
+from reconciler.features.violations.log import SecondsOfThrottles
 from reconciler.model import Entity
-from reconciler.traffic import Kind, QuotaViolation, read_violations
+from reconciler.traffic import Kind, RecordedThrottle
 from tests.support import config_command, raw_quotas
 from tests.support.command import Done, invoke
 from tests.support.manifests import cluster, quotas, snapshot
@@ -35,9 +36,12 @@ def commands(section: str) -> list[list[str]]:
     return [shlex.split(line)[3:] for line in blocks.splitlines() if line.startswith("kafka-configs --bootstrap-server ")]
 
 
-def violations(broker: Sandbox) -> list[QuotaViolation]:
+def violations(broker: Sandbox) -> tuple[RecordedThrottle, ...]:
+    throttles = SecondsOfThrottles()
     with broker.nodes[0].log_file.open("rb") as lines:
-        return list(read_violations(lines, broker=1))
+        for line in lines:
+            throttles.add(line, broker=1)
+    return throttles.in_order()
 
 
 def assert_traffic_of_backtest_and_why(broker: Sandbox, folder: Path) -> None:
@@ -56,8 +60,8 @@ def assert_traffic_of_backtest_and_why(broker: Sandbox, folder: Path) -> None:
         assert done.code == 0, done.err
         (row,) = done.json()["verdicts"]
         assert (row["bucket"], row["verdict"]) == ({"user": "alice", "client-id": "app"}, verdict)
-    first = min(violations(broker), key=lambda one: one.at_us)
-    at = f"{datetime.datetime.fromtimestamp(first.at_us / 1e6, datetime.UTC):%Y-%m-%d %H:%M:%S}"
+    first = min(violations(broker), key=lambda one: one.begin_us)
+    at = f"{datetime.datetime.fromtimestamp(first.begin_us / 1e6, datetime.UTC):%Y-%m-%d %H:%M:%S}"
     why = [at if part.startswith("2026-") else part for part in shown("why")]
     done = invoke("why", *why, "--timezone", "UTC", cwd=folder)
     assert done.code == 0, done.err
@@ -96,16 +100,16 @@ def test_the_violation_log_has_the_throttles_that_the_client_saw(version: str, t
         longest_ms = produce(broker)
 
         assert longest_ms > 0
-        wait_until(lambda: longest_ms in {violation.delay_ms for violation in violations(broker)}, within_s=30)
+        wait_until(lambda: longest_ms in {violation.longest_ms for violation in violations(broker)}, within_s=30)
         logged = violations(broker)
         assert {(one.kind, one.user, one.client_id) for one in logged} == {(Kind.PRODUCE, "alice", "app")}
-        assert max(one.delay_ms for one in logged) == longest_ms
+        assert max(one.longest_ms for one in logged) == longest_ms
         assert_traffic_of_backtest_and_why(broker, tmp_path)
 
         config_command.run(broker, *[part.replace("=DEBUG", "=INFO") for part in switch])
-        before = len(violations(broker))
+        before = violations(broker)
         assert produce(broker) > 0
-        assert len(violations(broker)) == before
+        assert violations(broker) == before
 
 
 def expose(broker: Sandbox) -> Done:

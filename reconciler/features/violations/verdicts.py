@@ -25,11 +25,7 @@ from reconciler.model import (
     Verdict,
 )
 from reconciler.resolution import CLIENT_LEVELS, USER_LEVELS, Candidate, Resolver
-from reconciler.traffic.judging.evidence import Evidence
-from reconciler.traffic.judging.grouping import Tables
-from reconciler.traffic.judging.judged_quotas import Quota
-from reconciler.traffic.judging.verdicts import moment
-from reconciler.traffic.sources.violation_log import ThrottledSecond
+from reconciler.traffic import Evidence, Quota, RecordedThrottle, Tables, moment
 
 LOGGED: Final = "brokers logged throttles under the quotas of that time"
 CHANGED: Final = "brokers logged throttles under the quotas of that time, and no traffic: it cannot judge a changed limit"
@@ -38,13 +34,14 @@ NOT_KNOWN: Final = (
 )
 OTHER_GROUP: Final = "brokers logged throttles of a quota group that the current quotas do not have"
 _OF_SHAPE: Final = {(True, False): frozenset(USER_LEVELS), (False, True): frozenset(CLIENT_LEVELS)}
+_SECOND_US: Final = 1_000_000
 _PAUSE_S: Final = 12
 """Seconds without a throttle that end an episode: no request counts longer in a sampled rate."""
 
 
-def judge_violations(throttles: Sequence[ThrottledSecond], before: Tables | None, after: Tables, *, in_effect: bool) -> Evidence:
+def judge_violations(throttles: Sequence[RecordedThrottle], before: Tables | None, after: Tables, *, in_effect: bool) -> Evidence:
     """One verdict for each quota group and broker. ``in_effect``: ``after`` are the quotas of that time."""
-    groups: dict[tuple[int, str, str | None, str | None], list[ThrottledSecond]] = defaultdict(list)
+    groups: dict[tuple[int, str, str | None, str | None], list[RecordedThrottle]] = defaultdict(list)
     for second in throttles:
         groups[second.broker, second.key, second.user, second.client_id].append(second)
     verdicts: list[BucketVerdict] = []
@@ -58,7 +55,7 @@ def judge_violations(throttles: Sequence[ThrottledSecond], before: Tables | None
 
 
 def _judged(
-    seconds: Sequence[ThrottledSecond], before: Tables | None, after: Tables, *, in_effect: bool
+    seconds: Sequence[RecordedThrottle], before: Tables | None, after: Tables, *, in_effect: bool
 ) -> tuple[BucketVerdict, Collection[Entity]]:
     first = seconds[0]
     now, then = _candidates(after, first), None if before is None else _candidates(before, first)
@@ -102,13 +99,13 @@ def _judged(
     return judged, {candidate.entity for candidate in (*now, *(then or ()))}
 
 
-def _candidates(tables: Tables, second: ThrottledSecond) -> frozenset[Candidate]:
+def _candidates(tables: Tables, second: RecordedThrottle) -> frozenset[Candidate]:
     """Quotas that may apply to clients of the group; none where a callback decides."""
     table = tables[second.key]
     return table.touches(second.user, second.client_id) if isinstance(table, Resolver) else frozenset()
 
 
-def _of_tags(candidates: Collection[Candidate], second: ThrottledSecond) -> Candidate | None:
+def _of_tags(candidates: Collection[Candidate], second: RecordedThrottle) -> Candidate | None:
     """The strongest quota that gives groups these tags."""
     both = frozenset((*USER_LEVELS, *CLIENT_LEVELS))
     wanted = _OF_SHAPE.get((second.user is not None, second.client_id is not None))
@@ -120,14 +117,15 @@ def _of_tags(candidates: Collection[Candidate], second: ThrottledSecond) -> Cand
     return min(fitting, key=lambda candidate: candidate.level, default=None)
 
 
-def _longest_episode(seconds: Sequence[ThrottledSecond]) -> tuple[int, int]:
+def _longest_episode(throttles: Sequence[RecordedThrottle]) -> tuple[int, int]:
     """Its length in seconds, both ends counted, and when it began."""
-    longest, best_from = 0, seconds[0].begin_us
-    begin = previous = seconds[0]
-    for second in seconds:
-        if second.second - previous.second > _PAUSE_S:
-            begin = second
-        if second.second - begin.second + 1 > longest:
-            longest, best_from = second.second - begin.second + 1, begin.begin_us
+    longest, best_from = 0, throttles[0].begin_us
+    begin_us, begin, previous = best_from, best_from // _SECOND_US, best_from // _SECOND_US
+    for throttle in throttles:
+        second = throttle.begin_us // _SECOND_US
+        if second - previous > _PAUSE_S:
+            begin_us, begin = throttle.begin_us, second
+        if second - begin + 1 > longest:
+            longest, best_from = second - begin + 1, begin_us
         previous = second
     return longest, best_from

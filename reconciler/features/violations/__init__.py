@@ -1,0 +1,1 @@
+"""Logs of quota violations as recorded traffic: they prove throttles, and have no traffic."""

@@ -1,0 +1,3 @@
+"""Reads logs in which brokers note the clients that they throttle."""
+
+SOURCES = ("reconciler.features.violations.log:ViolationLogs",)

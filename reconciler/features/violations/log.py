@@ -1,0 +1,205 @@
+"""A broker's log of quota violations as traffic: throttles of the quotas of that time, added up by second, and no traffic.
+
+Lines such as ``[2026-11-22 14:03:00,123] DEBUG Quota violated for sensor (Produce-alice:app). Delay time: (7284) (...)`` of the
+loggers ``org.apache.kafka.server.quota.ClientQuotaManager`` and ``...ControllerMutationQuotaManager``; up to 4.1
+``kafka.server.ClientQuotaManager``, ``ClientRequestQuotaManager`` and ``ControllerMutationQuotaManager``. Sources:
+``ClientQuotaManager.recordAndGetThrottleTimeMs`` and ``getQuotaSensorName`` of Kafka 3.9 and 4.3.
+
+A sensor is named by its kind and the values of its tags, joined by colons. Kafka's own tags are the user and the client-id.
+The user is percent-encoded there and has no colon of its own, so the first colon ends it. Tags of a
+``client.quota.callback.class`` are in no such order: their values are read the same way, and may be anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import numpy as np
+
+from reconciler.errors import TrafficError, UsageError
+from reconciler.features.violations.verdicts import judge_violations
+from reconciler.model import Observations, Provenance
+from reconciler.text import list_some
+from reconciler.traffic import (
+    MARKER,
+    UNREADABLE,
+    BacktestRequest,
+    Covered,
+    Evidence,
+    Facts,
+    Integers,
+    Kind,
+    LineClock,
+    Reading,
+    RecordedThrottle,
+    Source,
+    Tables,
+    Traffic,
+    TrafficSource,
+    WithoutTraffic,
+    decode_user,
+    find_logs,
+    has_text,
+    log_parts,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIOLATION: Final = b"Quota violated for sensor ("
+STATUS: Final = "violation"
+"""The status of its lines, and their semantics."""
+_LINE: Final = re.compile(
+    rb"Quota violated for sensor \((Produce|Fetch|Request|ControllerMutation)-([^:]*):(.*)\)\. Delay time: \((\d{1,18})\)",
+    re.DOTALL,
+)
+_KINDS: Final = {b"Produce": Kind.PRODUCE, b"Fetch": Kind.FETCH, b"Request": Kind.REQUEST, b"ControllerMutation": Kind.MUTATION}
+_SAMPLES: Final = 5
+_SHOWN: Final = 200
+_SECOND_US: Final = 1_000_000
+_MINUTE_US: Final = 60_000_000
+_ASSUMPTION: Final = (
+    "a violation log has throttles and no traffic. A line proves that the quotas of that time throttled its quota group, "
+    "and they are taken to be the current ones. It judges no changed limit, and a time without a line proves nothing"
+)
+
+
+class ViolationLogs(Traffic):
+    """Logs in which brokers note the clients that they throttle."""
+
+    source: ClassVar[Source] = Source.VIOLATIONS
+    has_rows: ClassVar[bool] = False
+    has_amounts: ClassVar[bool] = False
+
+    @staticmethod
+    def claims(path: Path) -> bool:
+        """Logs of which no line is of a request, and some is of a violation."""
+        try:
+            requests, every = (find_logs([str(path)], named=named) for named in (True, False))
+        except TrafficError:
+            return False
+        return not any(has_text(file, MARKER) for log in requests for file in log.files) and any(
+            has_text(file, VIOLATION) for log in every for file in log.files
+        )
+
+    @classmethod
+    def of(cls, arguments: Sequence[str]) -> Traffic:
+        """As ``Traffic.of``."""
+        return cls(logs=find_logs(arguments, named=False))
+
+    def refused(self) -> UsageError:
+        """As ``Traffic.refused``."""
+        return UsageError(
+            f"{list_some(self.files, 1)} is a violation log, which has throttles and no traffic. Give it to backtest or why, or "
+            "give other traffic here"
+        )
+
+    def open(self, session: Callable[[], SparkSession], reading: Reading, *, in_process: bool) -> TrafficSource:
+        """As ``Traffic.open``."""
+        del session, in_process
+        throttles = SecondsOfThrottles(reading.log_timezone)
+        for part in log_parts(self.logs, 1):
+            for line in part.lines():
+                throttles.add(line, part.broker)
+        return ViolationTraffic(throttles.in_order(), self.files, unreadable=throttles.unreadable, samples=throttles.samples)
+
+
+class SecondsOfThrottles:
+    """Adds up violations by quota group and second. ``zone``: of times without an offset."""
+
+    def __init__(self, zone: str = "UTC") -> None:
+        self._clock = LineClock(zone)
+        self._seconds: dict[tuple[int, int, Kind, str | None, str | None], RecordedThrottle] = {}
+        self.unreadable = 0
+        """Lines of violations without a clear time, or of another form."""
+        self.samples: tuple[str, ...] = ()
+        """Some of them."""
+
+    def add(self, line: bytes, broker: int) -> None:
+        """A line of a broker's log, which may be another one."""
+        begin = line.find(VIOLATION)
+        if begin < 0:
+            return
+        moment, match = self._clock.read(line, begin), _LINE.match(line, begin)
+        if moment is None or moment.unclear or match is None:
+            self.unreadable += 1
+            if len(self.samples) < _SAMPLES:
+                self.samples += (line[:_SHOWN].decode("utf-8", "replace").rstrip("\n"),)
+            return
+        at_us, delay_ms = moment.micros, int(match[4])
+        # Without a name the quota is not one of users, or of client-ids. A client without a client-id looks the same.
+        throttle = RecordedThrottle(
+            broker=broker,
+            kind=_KINDS[match[1]],
+            user=decode_user(match[2].decode("utf-8", "replace")) if match[2] else None,
+            client_id=match[3].decode("utf-8", "replace") if match[3] else None,
+            begin_us=at_us,
+            end_us=at_us + delay_ms * 1000,
+            requests=1,
+            throttle_ms=delay_ms,
+            longest_ms=delay_ms,
+        )
+        place = at_us // _SECOND_US, broker, throttle.kind, throttle.user, throttle.client_id
+        known = self._seconds.get(place)
+        self._seconds[place] = throttle if known is None else _joined(known, throttle)
+
+    def in_order(self) -> tuple[RecordedThrottle, ...]:
+        """By time."""
+        places = sorted(self._seconds, key=lambda place: (*place[:3], place[3] or "", place[4] or ""))
+        return tuple(self._seconds[place] for place in places)
+
+
+def _joined(one: RecordedThrottle, other: RecordedThrottle) -> RecordedThrottle:
+    return replace(
+        one,
+        begin_us=min(one.begin_us, other.begin_us),
+        end_us=max(one.end_us, other.end_us),
+        requests=one.requests + other.requests,
+        throttle_ms=one.throttle_ms + other.throttle_ms,
+        longest_ms=max(one.longest_ms, other.longest_ms),
+    )
+
+
+class ViolationTraffic(WithoutTraffic):
+    """What the files of brokers' violation logs have. It has no series: nothing of it can be judged under other limits."""
+
+    def __init__(
+        self, throttles: Sequence[RecordedThrottle], files: Sequence[str], *, unreadable: int = 0, samples: tuple[str, ...] = ()
+    ) -> None:
+        """``throttles``: in order of time. Raises ``TrafficError`` when there are none."""
+        if not throttles:
+            raise TrafficError(f"recorded traffic {list_some(files, 1)}: no quota violation of this time can be read")
+        self.throttles = tuple(throttles)
+        self._files = tuple(files)
+        requests = sum(second.requests for second in throttles)
+        groups = len({(second.broker, second.kind, second.user, second.client_id) for second in throttles})
+        facts = Facts.of(
+            Source.VIOLATIONS,
+            files,
+            covered=[Covered(broker=each.broker, requests=0, start_us=each.begin_us, end_us=each.end_us) for each in throttles],
+            statuses={STATUS: requests, UNREADABLE: unreadable} if unreadable else {STATUS: requests},
+            throttled_then=requests,
+            samples=samples,
+        )
+        observed = Observations(semantics=STATUS, rows=requests, series=groups, throttled_then=requests)
+        self.facts: Facts = replace(facts, observations=(observed,), assumptions=(_ASSUMPTION,))
+
+    def between(self, start_us: int, end_us: int) -> ViolationTraffic:
+        """The seconds from ``start_us`` on and before ``end_us``. Raises ``TrafficError`` when there are none."""
+        return ViolationTraffic([each for each in self.throttles if start_us <= each.begin_us < end_us], self._files)
+
+    def minutes(self) -> Mapping[int, Integers]:
+        """All of them: a silence of a violation log is not a gap."""
+        first = min(second.begin_us for second in self.throttles) // _MINUTE_US
+        last = max(second.end_us for second in self.throttles) // _MINUTE_US
+        return {broker: np.arange(first, last + 1) for broker in {second.broker for second in self.throttles}}
+
+    def evidence(self, question: BacktestRequest, tables: Sequence[Tables], provenance: Provenance) -> Evidence:
+        """A verdict for each quota group and broker that logged a throttle."""
+        del provenance
+        before = tables[0] if len(tables) > 1 else None
+        return judge_violations(self.throttles, before, tables[-1], in_effect=question.in_effect)
