@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from reconciler.render import Block, RepoPaths, RepositoryLinks, View
 
 
-_PAGES: Final = ("markdown", "summary", "html")
+_PAGES: Final = ("markdown", "html")
 OutFile = tuple[str, str]
 """A format and a file of ``--out``."""
 
@@ -167,9 +167,9 @@ def _format_of(file: Path, formats: Sequence[str]) -> str:
     return wanted if wanted in formats else next(name for name in formats if name != "text")
 
 
-PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "summary", "outputs")
+PLAN_FORMATS: Final = ("text", "json", "markdown", "github", "sarif", "html", "outputs")
 VALIDATE_FORMATS: Final = (*PLAN_FORMATS, "code-quality", "junit")
-DRIFT_FORMATS: Final = ("text", "json", "github", "sarif", "summary", "outputs")
+DRIFT_FORMATS: Final = ("text", "json", "github", "markdown", "sarif", "outputs")
 
 SUMMARY_BUDGET: Final = 1_000_000
 """Bytes of a summary: the page of a step in GitHub Actions may have 1 MiB."""
@@ -190,7 +190,7 @@ def list_of_findings(name: str, findings: Sequence[Finding]) -> str:
 
 
 def page(view: View | Iterable[Block], form: str, commit: str | None) -> str:
-    """A view as ``markdown``, ``summary`` or ``html``, with links to files at this commit."""
+    """A view as ``markdown`` or ``html``, with links to files at this commit."""
     from reconciler.render import View, view_html, view_markdown
 
     if not isinstance(view, View):

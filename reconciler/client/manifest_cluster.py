@@ -17,7 +17,7 @@ from reconciler.client.live import LoggedProgress, succeeded
 from reconciler.client.outcomes import FoundDrift, JudgedTraffic, PlannedManifests, names_of_guards
 from reconciler.client.recorded import access_of
 from reconciler.errors import NotAppliedError, ReconcilerError, UsageError
-from reconciler.model import ApplyReport, CurrentState, MetricServer, Selector, Severity
+from reconciler.model import ApplyReport, CurrentState, MetricServer, Severity
 from reconciler.planning import read_saved_plan
 from reconciler.policy import check_guard_ids
 from reconciler.ports import SystemClock
@@ -27,7 +27,6 @@ from reconciler.workflows import (
     Approval,
     AuditFile,
     BacktestOptions,
-    Extras,
     GivenBaseline,
     Intent,
     PrometheusRequest,
@@ -93,9 +92,16 @@ class ManifestCluster:
         check_guard_ids(accepted)
         intent = self._intent()
         given = self._given(intent)
-        extras = Extras(show_effects=show_effects, show_unmanaged=show_unmanaged)
         with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
-            plan = make_plan(intent, reader, accepted=accepted, clock=SystemClock(), given=given, extras=extras)
+            plan = make_plan(
+                intent,
+                reader,
+                accepted=accepted,
+                clock=SystemClock(),
+                given=given,
+                show_unmanaged=show_unmanaged,
+                show_effects=show_effects,
+            )
         return PlannedManifests(plan=plan, accepted=accepted, write=self._write)
 
     def apply(
@@ -137,8 +143,8 @@ class ManifestCluster:
         )
         return self._write(approval, audit=audit, record_baseline=record_baseline)
 
-    def drift(self, *, ignore: Sequence[Selector] = ()) -> FoundDrift:
-        """How the live quotas differ from the declared ones. ``ignore``: entities to leave out, by ``matching``.
+    def drift(self) -> FoundDrift:
+        """How the live quotas differ from the declared ones.
 
         With a ``baseline``, merged changes that are not applied yet and changes by hand are distinguished. Raises as ``plan``.
 
@@ -149,7 +155,7 @@ class ManifestCluster:
         intent = with_lint(self._intent(all_owners=True))
         given = self._given(intent)
         with quota_reader(intent.spec, self._where.access, trusted=intent.trusted) as reader:
-            return FoundDrift(drift=find_drift(intent, reader, given, ignore=tuple(ignore)))
+            return FoundDrift(drift=find_drift(intent, reader, given))
 
     def backtest(
         self,

@@ -64,7 +64,6 @@ def _list_of(name: str, plural: str) -> Document[ClusterList]:
 PLANS: Final = _list_of("plan", "plans")
 DRIFTS: Final = _list_of("drift", "drifts")
 APPLY_REPORTS: Final = _list_of("apply-report", "apply-reports")
-VALIDATIONS: Final = _list_of("findings", "validations")
 CLUSTERS: Final = Document(
     cls=ClusterChanges,
     name="clusters",

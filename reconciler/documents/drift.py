@@ -31,13 +31,11 @@ class DriftCounts:
     """
     unmanaged: Count
     """Live and declared nowhere, and neither of what is added. Not a difference."""
-    ignored: Count
-    """Not in sync, and left out because of --ignore."""
 
 
 def counts_of_classes(drift: Drift) -> DriftCounts:
     """Number of entities by class."""
-    return DriftCounts(**{each.value.replace("-", "_"): n for each, n in drift.counts.items()}, ignored=drift.ignored)
+    return DriftCounts(**{each.value.replace("-", "_"): n for each, n in drift.counts.items()})
 
 
 DRIFT: Final = Document(

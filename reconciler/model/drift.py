@@ -136,8 +136,6 @@ class Drift:
     entities: tuple[EntityDrift, ...]
     """Every entity that is not in sync, in canonical order."""
     counts: Mapping[DriftClass, int]
-    ignored: int = 0
-    """Entities that are not in sync and that the user asked not to hear of. They are in no class."""
     notes: tuple[str, ...] = ()
     """Sentences for people about what the result covers and what it does not."""
     findings: tuple[Finding, ...] = field(default=())

@@ -76,8 +76,6 @@ def drift_sentence(drift: Drift) -> str:
     """Counts of entities, or that nothing differs."""
     counts = drift.counts
     rest = f"{counts[DriftClass.IN_SYNC]:,} in sync, {counts[DriftClass.UNMANAGED]:,} unmanaged"
-    if drift.ignored:
-        rest += f", {drift.ignored:,} ignored"
     if not drift.differs:
         return f"No drift: the cluster has what the manifests declare ({rest})."
     added = f"{counts[DriftClass.ADDED]:,} added"

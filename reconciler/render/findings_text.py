@@ -33,38 +33,38 @@ _MARK: Final = "..."
 
 
 def findings_lines(
-    findings: Sequence[Finding], *, sources: Mapping[Span, str] | None = None, width: int | None = None, every: bool = False
+    findings: Sequence[Finding], *, sources: Mapping[Span, str] | None = None, width: int | None = None
 ) -> tuple[Line, ...]:
     """``file:line:column: severity: message [id]``, in the order given; related places follow, indented.
 
-    Of a rule with many findings the first are shown, and the last lines count the others, unless ``every`` one is wanted.
+    Of a rule with many findings the first are shown, and the last lines count the others.
     ``sources``: the source lines of places, of which each finding there shows its own, cut to ``width`` columns, with a caret
     under the column.
     """
-    return tuple(_findings(findings, sources or {}, width, every=every))
+    return tuple(_findings(findings, sources or {}, width))
 
 
-def shown_findings(findings: Sequence[Finding], *, every: bool = False) -> Iterator[Finding]:
-    """Those that ``findings_lines`` shows: of each rule and severity the first ``MOST_OF_A_RULE``, unless ``every`` one."""
+def shown_findings(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Those that ``findings_lines`` shows: of each rule and severity the first ``MOST_OF_A_RULE``."""
     counts: Counter[tuple[str, Severity]] = Counter()
     for finding in findings:
         counts[finding.id, finding.severity] += 1
-        if every or counts[finding.id, finding.severity] <= MOST_OF_A_RULE:
+        if counts[finding.id, finding.severity] <= MOST_OF_A_RULE:
             yield finding
 
 
-def _findings(findings: Sequence[Finding], sources: Mapping[Span, str], width: int | None, *, every: bool) -> Iterator[Line]:
-    for place, group in groupby(shown_findings(findings, every=every), key=lambda finding: finding.span):
+def _findings(findings: Sequence[Finding], sources: Mapping[Span, str], width: int | None) -> Iterator[Line]:
+    for place, group in groupby(shown_findings(findings), key=lambda finding: finding.span):
         *others, last = group
         for finding in others:
             yield from _lines(finding, {}, width)
         # Of several findings about one place, the last shows it.
         yield from _lines(last, sources if place is not None else {}, width)
     for (rule_id, severity), count in Counter((finding.id, finding.severity) for finding in findings).items():
-        if count > MOST_OF_A_RULE and not every:
+        if count > MOST_OF_A_RULE:
             yield line(
                 (severity.value, _STYLES[severity]),
-                f": {count - MOST_OF_A_RULE:,} more findings of this rule. For all: validate --all-findings, or --format json ",
+                f": {count - MOST_OF_A_RULE:,} more findings of this rule. For all: validate --format json ",
                 (f"[{rule_id}]", Style.FAINT),
             )
 
@@ -121,12 +121,11 @@ def validation_lines(
     entities: int,
     sources: Mapping[Span, str] | None = None,
     width: int | None = None,
-    every: bool = False,
 ) -> tuple[Line, ...]:
     """The findings as ``findings_lines`` has them, then a line with counts of the findings and of what was checked."""
     checked = f"{count_of(files, 'file')}, {count_of(clusters, 'cluster')}, {count_of(entities, 'entity', 'entities')}"
     style = _STYLES[min((f.severity for f in findings), key=lambda s: s.rank)] if findings else Style.GOOD
-    lines = findings_lines(findings, sources=sources, width=width, every=every)
+    lines = findings_lines(findings, sources=sources, width=width)
     return (*lines, line((counts_sentence(findings), style), f" in {checked}"))
 
 

@@ -108,7 +108,7 @@ if TYPE_CHECKING:
         send_notification,
     )
     from reconciler.workflows.owners import unread_owners
-    from reconciler.workflows.plan import Checker, Extras, make_plan
+    from reconciler.workflows.plan import make_plan
     from reconciler.workflows.plan_effects import AskedClient, parse_clients, read_clients
     from reconciler.workflows.propose import ManifestFiles, write_revisions
     from reconciler.workflows.resolve import (
@@ -126,7 +126,6 @@ if TYPE_CHECKING:
         resolve_known,
     )
     from reconciler.workflows.revert import Undoing, load_undoing, revert_report
-    from reconciler.workflows.server_check import Seeded
     from reconciler.workflows.session_backtest import SessionRequest, backtest_in_session
     from reconciler.workflows.situations import Situation, run_situation
     from reconciler.workflows.temporary import TemporaryValues, parse_length, require_unchanged, temporary_values
@@ -140,6 +139,6 @@ if TYPE_CHECKING:
     )
     from reconciler.workflows.trusted import References, TrustedFiles, TrustedTree, read_trusted_files
     from reconciler.workflows.units import divide_totals, expiry_notes, live_expiries, read_for, uses_leaders, with_leaders
-    from reconciler.workflows.validate import Validation, source_lines, validate_every, validate_loaded, validate_manifests
+    from reconciler.workflows.validate import Validation, source_lines, validate_loaded, validate_manifests
 
 __getattr__ = lazy_face(__name__)

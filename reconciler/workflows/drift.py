@@ -26,8 +26,6 @@ from reconciler.model import (
     CurrentState,
     Drift,
     ManifestCommit,
-    Selector,
-    any_matches,
 )
 from reconciler.planning import (
     compare,
@@ -55,15 +53,13 @@ _NO_BASELINE: Final = (
 )
 
 
-def find_drift(
-    intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None, *, ignore: Sequence[Selector] = ()
-) -> Drift:
-    """Read the cluster and compare; entities that ``ignore`` selects are counted, and shown nowhere else.
+def find_drift(intent: Intent, reader: QuotaReader, given: GivenBaseline | None = None) -> Drift:
+    """Read the cluster and compare.
 
     Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and ``BaselineError`` for the
     baseline of another one.
     """
-    return drift_from(intent, read_for(intent, reader), given, ignore=ignore, source=intent.source())
+    return drift_from(intent, read_for(intent, reader), given, source=intent.source())
 
 
 def drift_from(
@@ -71,7 +67,6 @@ def drift_from(
     current: CurrentState,
     given: GivenBaseline | None = None,
     *,
-    ignore: Sequence[Selector] = (),
     source: ManifestCommit,
 ) -> Drift:
     """The drift between two states, without reading anything. Raises ``BaselineError`` for the baseline of another cluster."""
@@ -88,8 +83,6 @@ def drift_from(
         prune=spec.prune,
         unmanaged_then=baseline.unmanaged if baseline else None,
     )
-    shown = tuple(entity for entity in compared.entities if not any_matches(ignore, entity.entity))
-    ignored = [entity for entity in compared.entities if any_matches(ignore, entity.entity)]
     quiet = possible_overrides(compared.overrides, baseline.unmanaged if baseline else None)
     drift = Drift(
         cluster=current.cluster.named(spec.name),
@@ -98,17 +91,13 @@ def drift_from(
         complete=intent.desired.complete,
         prune=spec.prune,
         baseline=baseline.origin if baseline else None,
-        entities=shown,
-        counts={
-            each: count - sum(1 for entity_drift in ignored if entity_drift.drift is each)
-            for each, count in compared.counts.items()
-        },
-        ignored=len(ignored),
+        entities=compared.entities,
+        counts=compared.counts,
         notes=(*current.notes, *intent.notes, *((quiet,) if quiet is not None else ()), *_notes(intent, current, baseline)),
         findings=(*intent.findings, *intent.owner_errors),
     )
     counts = {each.value: count for each, count in drift.counts.items()}
-    log_event(_log, "drift found", level=logging.INFO, cluster=spec.name, ignored=drift.ignored, **counts)
+    log_event(_log, "drift found", level=logging.INFO, cluster=spec.name, **counts)
     return drift
 
 

@@ -28,12 +28,6 @@ from reconciler.workflows.trusted import COUNTS_AFTER_MERGE
 
 _RUN_TIME: Final = (
     Rule(
-        id="refused-by-broker",
-        severity=Severity.ERROR,
-        explanation="A real broker was asked (plan --server-check) and refuses this change. The message has its own words. "
-        "Nothing was written: the broker only validated. Correct the entry at the place that the finding names.",
-    ),
-    Rule(
         id=POLICY_VIOLATED,
         severity=Severity.WARNING,
         explanation="The plan violates a policy of the Repository manifest (spec.policies), or the policy could not be "
@@ -167,7 +161,7 @@ _DRIFT: Final = {
     "or always, and under prune: never when an entry declares the entity with quotas: {}. Without a baseline this can also be an "
     "entity that left the manifests.",
     "unmanaged": "The cluster has an entity that no manifest declares, and that overrides no declared limit for certain. It is "
-    "counted and left alone. export writes it as a manifest. drift --fail-on-unmanaged makes one in the scope fail.",
+    "counted and left alone. export writes it as a manifest.",
 }
 """The classes of drift."""
 

@@ -43,7 +43,6 @@ from reconciler.manifest import (
 from reconciler.model import ClusterSpec, DesiredState, Finding, QuotaProfile, Severity, Span, compose, display_name, in_order
 from reconciler.ports import SystemClock
 from reconciler.text import did_you_mean, shown, shown_part
-from reconciler.workflows.fallback_advice import NO_LIMIT, with_fallbacks
 
 _log: Final = logging.getLogger(__name__)
 
@@ -233,11 +232,7 @@ def _assemble(
         specs = tuple(loaded.clusters.values())
         findings += ownership_findings(quotas, ruling.owners, relative=relative.__getitem__, clusters=specs)
     findings = list(adjusted(findings, ruling.lint)) if ruling.lint else findings
-    loaded = replace(loaded, findings=in_order(findings))
-    if not any(finding.id in NO_LIMIT for finding in loaded.findings):
-        return loaded
-    states = [loaded.desired(spec) for spec in loaded.clusters.values() or (ClusterSpec(),)]
-    return replace(loaded, findings=with_fallbacks(loaded.findings, states))
+    return replace(loaded, findings=in_order(findings))
 
 
 def _about_places(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from reconciler.documents import PLAN, plan_digest
-from reconciler.errors import UsageError
 from reconciler.logs import log_event
 from reconciler.model import BrokerFacts, CurrentState, GuardStatus, ManifestCommit, Plan, Prune, in_order
 from reconciler.planning import Difference, difference, sort_for_writing
@@ -26,38 +23,17 @@ from reconciler.policy import (
     judge_owners,
     judge_policies,
 )
-from reconciler.ports import Clock, Progress, QuotaCluster, QuotaReader
+from reconciler.ports import Clock, QuotaReader
 from reconciler.workflows.connect import judge_callback
 from reconciler.workflows.drift import GivenBaseline
 from reconciler.workflows.intent import Intent
 from reconciler.workflows.owners import errors_by_owner, owner_lookup, withheld_in_stage
-from reconciler.workflows.plan_effects import read_known_clients, with_effects
+from reconciler.workflows.plan_effects import with_effects
 from reconciler.workflows.undeclared import DeclaredEarlier, judge_undeclared
 from reconciler.workflows.units import accepted_fallbacks, divide_totals, fallback_notes, read_for
 from reconciler.workflows.validate import lint_change
 
 _log: Final = logging.getLogger(__name__)
-
-
-class Checker(enum.StrEnum):
-    """Who checks a plan, validate-only."""
-
-    CLUSTER = "cluster"
-    SANDBOX = "sandbox"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extras:
-    """What a plan shows beside its changes; by default nothing."""
-
-    server_check: Checker | None = None
-    show_unmanaged: bool = False
-    show_effects: bool = False
-    known_clients: Path | None = None
-    """More clients whose effects are shown, as JSON lines."""
-
-
-_NO_EXTRAS: Final = Extras()
 
 
 def make_plan(
@@ -67,20 +43,13 @@ def make_plan(
     accepted: Sequence[str],
     clock: Clock,
     given: GivenBaseline | None = None,
-    extras: Extras = _NO_EXTRAS,
-    progress: Progress | None = None,
+    show_unmanaged: bool = False,
+    show_effects: bool = False,
 ) -> Plan:
-    """Read once, compare and judge, and add what ``extras`` asks for. ``progress``: of a check by a cluster.
+    """Read once, compare and judge.
 
-    Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, ``BaselineError`` for the baseline
-    of another one, ``UsageError`` when a cluster is to check and ``reader`` is none, ``UntrustedError`` for known clients that a
-    pull request brings, and as the checks and ``read_known_clients``.
+    Raises ``WrongClusterError`` when another cluster answers, ``BackendError`` when none does, and as ``plan_from``.
     """
-    if extras.server_check is Checker.CLUSTER and not isinstance(reader, QuotaCluster):
-        raise UsageError(_NO_CLUSTER)
-    if intent.trusted is not None and extras.known_clients is not None:
-        intent.trusted.files.require_same(str(extras.known_clients))
-    traffic = read_known_clients(extras.known_clients) if extras.known_clients is not None else frozenset()
     current = read_for(intent, reader)
     plan = plan_from(
         intent,
@@ -89,26 +58,9 @@ def make_plan(
         source=intent.source(),
         clock=clock,
         given=given,
-        show_unmanaged=extras.show_unmanaged,
+        show_unmanaged=show_unmanaged,
     )
-    if extras.show_effects:
-        plan = with_effects(plan, current, source=reader, traffic=traffic, spec=intent.spec)
-    return plan if extras.server_check is None else _checked(plan, current, reader, extras.server_check, progress)
-
-
-_NO_CLUSTER: Final = (
-    "--server-check=cluster asks a live cluster, and --current names a snapshot. --server-check=sandbox works with both"
-)
-
-
-def _checked(plan: Plan, current: CurrentState, reader: QuotaReader, checker: Checker, progress: Progress | None) -> Plan:
-    # The checks load the client of Kafka, which most plans and all imports of this module can do without.
-    from reconciler.workflows.server_check import check_in_sandbox, check_on_cluster
-
-    assert progress is not None
-    if isinstance(reader, QuotaCluster) and checker is Checker.CLUSTER:
-        return check_on_cluster(plan, reader, progress=progress)
-    return check_in_sandbox(plan, current, progress=progress)
+    return with_effects(plan, current, source=reader, spec=intent.spec) if show_effects else plan
 
 
 def plan_from(

@@ -28,7 +28,7 @@ from reconciler.model import (
 )
 from reconciler.planning import quotas_after
 from reconciler.resolution import GROUP_CALLBACK, GroupedQuotas, client_of, effects_between, unclear_effects
-from reconciler.text import did_you_mean, shown
+from reconciler.text import shown
 from reconciler.workflows.connect import with_facts
 
 
@@ -37,10 +37,9 @@ def with_effects(
     current: CurrentState,
     *,
     source: object,
-    traffic: Iterable[tuple[str, str]] = (),
     spec: ClusterSpec | None = None,
 ) -> Plan:
-    """The plan with its effects on the clients that its entities name, and on ``traffic``'s pairs of user and client id.
+    """The plan with its effects on the clients that its entities name.
 
     ``source`` is what ``current`` was read from: when it can know that the brokers resolve quotas with code of their own, the
     effects are unknown. Where it cannot, the callback of ``spec`` counts.
@@ -60,7 +59,7 @@ def with_effects(
             "The limit of a client is not known"
         )
         return replace(plan, effects=PlanEffects(unknown=reason))
-    effects = effects_between(before, changed, traffic=traffic)
+    effects = effects_between(before, changed)
     unclear = unclear_effects(before, changed)
     if unclear and effects == PlanEffects():
         # Nothing else moves, so "no effect" would be said of just the address whose effect is not known.
@@ -79,51 +78,6 @@ def _assumed(callback_unknown: str | None) -> tuple[str, ...]:
             return (f"{assumed}. It was not read whether they have a client.quota.callback.class",)
         case _:
             return (f"{assumed}. No broker answered whether they have a client.quota.callback.class: {callback_unknown}",)
-
-
-_CLIENT_ID: Final = "client-id"
-_SPELLINGS: Final = (_CLIENT_ID, "client_id")
-"""The second is the name of the column in recorded traffic, and was the only one that this file knew."""
-
-
-def read_known_clients(path: Path) -> frozenset[tuple[str, str]]:
-    """Distinct pairs of a principal's name and a client id; one that is ``null``, empty or absent is a client without an id.
-
-    Empty lines are ignored. Raises ``FileAccessError`` with the line for anything else, unknown fields included.
-    """
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            return frozenset(_pair(line, f"{path}:{number}") for number, line in enumerate(lines, start=1) if line.strip())
-    except OSError as error:
-        raise FileAccessError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError:
-        raise FileAccessError(f"{path} is not UTF-8 text") from None
-
-
-def _pair(line: str, where: str) -> tuple[str, str]:
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        raise _refused(where, "this is not JSON") from None
-    if not isinstance(row, dict):
-        raise _refused(where, "this is not an object")
-    known = ("user", *_SPELLINGS)
-    for name in row:
-        if name not in known:
-            raise _refused(where, f"the field {shown(name)} is unknown{did_you_mean(name, known)}")
-    spelled = [name for name in _SPELLINGS if name in row]
-    if len(spelled) > 1:
-        raise _refused(where, f"{' and '.join(spelled)} are the same field. Write one of them")
-    user, client_id = row.get("user"), row[spelled[0]] if spelled else None
-    if not isinstance(user, str):
-        raise _refused(where, "user is not a string")
-    if not isinstance(client_id, str | None):
-        raise _refused(where, f"{spelled[0]} is not a string")
-    return user, client_id or ""
-
-
-def _refused(where: str, reason: str) -> FileAccessError:
-    return FileAccessError(f'{where}: {reason}. A line is {{"user": "alice", "client-id": "app"}}')
 
 
 AskedClient = tuple[Entity, Known]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from reconciler.errors import UsageError
 from reconciler.model import Entity
-from reconciler.workflows.plan_effects import read_known_clients
+from reconciler.workflows.plan_effects import read_clients
 from reconciler.workflows.trusted import TrustedTree
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ def read_client_names(path: Path | None, trusted: TrustedTree | None = None) -> 
         return ClientNames()
     if trusted is not None:
         trusted.files.require_same(str(path))
-    clients = read_known_clients(path)
-    return ClientNames(users=frozenset(user for user, _ in clients), client_ids=frozenset(name for _, name in clients))
+    return names_of(entity for entity, _ in read_clients(path))
 
 
 def traffic_by_kind(arguments: Sequence[str], *, is_mapped: bool) -> tuple[tuple[str, ...], ...]:

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from reconciler.errors import ReconcilerError, UsageError
+from reconciler.errors import ReconcilerError
 from reconciler.logs import log_event
 from reconciler.manifest import UnreadableError, read_file
 from reconciler.model import Change, ClusterSpec, CurrentState, DesiredState, Entity, Finding, Severity, Span, in_order
@@ -44,31 +44,13 @@ def validate_manifests(paths: Sequence[str], *, cluster: str | None = None, trus
     checked by its own document. Raises ``UsageError`` for an unknown cluster, ``GitError`` or
     ``ManifestError`` for a reference.
     """
-    return validate_loaded(_loaded(paths, trusted_ref), cluster)
-
-
-def validate_every(paths: Sequence[str], *, trusted_ref: str | None = None) -> tuple[tuple[str, Validation], ...]:
-    """The same for each cluster by itself, by name and in the order of the names. Raises ``UsageError`` when there is none."""
-    loaded = _loaded(paths, trusted_ref)
-    names = _names(loaded)
-    if not names:
-        msg = "--all-clusters needs a Cluster manifest, and none was found"
-        raise UsageError(msg)
-    return tuple((name, validate_loaded(loaded, name)) for name in names)
-
-
-def _loaded(paths: Sequence[str], trusted_ref: str | None) -> LoadedManifests:
     trust = None if trusted_ref is None else read_references(References(trusted=trusted_ref), paths).trust
-    return load_manifests(paths, trust=trust)
-
-
-def _names(loaded: LoadedManifests) -> list[str]:
-    return sorted({*loaded.clusters, *loaded.proposed})
+    return validate_loaded(load_manifests(paths, trust=trust), cluster)
 
 
 def validate_loaded(loaded: LoadedManifests, cluster: str | None) -> Validation:
     """As ``validate_manifests``, for manifests that are read already."""
-    known = _names(loaded)
+    known = sorted({*loaded.clusters, *loaded.proposed})
     names: Sequence[str | None] = known or [None]
     if cluster is not None:
         names = [cluster]

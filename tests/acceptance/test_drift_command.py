@@ -69,14 +69,6 @@ def test_uncommitted_changes_of_the_work_tree_are_what_is_desired(repo: GitRepos
     assert "No drift" in drift(repo, "--baseline", "applied").out
 
 
-def test_what_is_ignored_is_left_out_and_counted_and_the_help_reads_so(repo: GitRepository) -> None:
-    whole, without = drift(repo, "--format", "json"), drift(repo, "--format", "json", "--ignore", "user=str*")
-    assert classes(whole).keys() - classes(without).keys() == {"stranger"}
-    assert without.json()["summary"]["ignored"] == 1
-    text = " ".join(invoke("drift", "--help", cwd=repo.folder).out.split())
-    assert "--ignore TYPE=GLOB leave entities with such a name out of the drift" in text
-
-
 def test_a_name_that_is_a_file_and_a_reference_is_not_guessed(repo: GitRepository) -> None:
     repo.write("applied", "{}")
     done = drift(repo, "--baseline", "applied")
@@ -91,8 +83,6 @@ def test_a_name_that_is_a_file_and_a_reference_is_not_guessed(repo: GitRepositor
         (("--baseline", "nowhere"), 1, "git knows no commit 'nowhere'"),
         (("--baseline", "quotas.yaml"), 3, "quotas.yaml is not a baseline"),
         (("--baseline", ""), 64, "is not a git reference"),
-        (("--ignore", "group=x"), 64, "--ignore takes TYPE=GLOB"),
-        (("--ignore", "user"), 64, "--ignore takes TYPE=GLOB"),
         (("--bootstrap-server", "127.0.0.1:1"), 64, "exclude each other"),
         (("--all-clusters",), 64, "--all-clusters and --current exclude each other"),
     ],

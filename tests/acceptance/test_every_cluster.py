@@ -40,19 +40,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_validate_gives_each_cluster_its_own_findings(folder: Path) -> None:
-    (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
-    done = invoke("validate", "--all-clusters", "--format", "json", cwd=folder)
-    found = documents(done, "validations")
-    assert {name: [f["id"] for f in one["findings"] if f["severity"] == "error"] for name, one in found.items()} == {
-        "a": [],
-        "b": ["outside-scope"],
-    }
-    assert done.code == 1
-    text = invoke("validate", "--all-clusters", cwd=folder).out
-    assert text.index("Cluster a") < text.index("Cluster b") < text.index("outside-scope")
-
-
 @pytest.mark.parametrize(("command", "schema"), [("plan", "plans"), ("drift", "drifts")])
 def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder: Path, command: str, schema: str) -> None:
     (folder / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
@@ -75,7 +62,6 @@ def test_findings_about_one_cluster_and_silence_of_another_are_both_told(folder:
         ("plan", ("--current", "live.json"), "--all-clusters and --current exclude"),
         ("plan", ("--format", "sarif"), "--all-clusters prints text or json"),
         ("plan", ("--out", "markdown=plan.md"), "--all-clusters prints text or json"),
-        ("validate", ("--cluster", "a"), "--all-clusters and --cluster exclude"),
         ("drift", ("--baseline", "a.yaml"), "a baseline file is of one cluster"),
     ],
 )
@@ -85,7 +71,7 @@ def test_options_of_one_cluster_do_not_go_with_all(folder: Path, command: str, a
     assert words in done.err
 
 
-@pytest.mark.parametrize("command", ["validate", "plan", "drift"])
+@pytest.mark.parametrize("command", ["plan", "drift"])
 def test_without_any_cluster_document_it_is_a_usage_error(tmp_path: Path, command: str) -> None:
     (tmp_path / "quotas.yaml").write_text(quotas(({"user": "alice"}, {"producer_byte_rate": 1})))
     done = invoke(command, "--all-clusters", cwd=tmp_path)

@@ -47,7 +47,6 @@ WITHOUT_EXAMPLE = {
     "backtest-answer",
     "limits-above-capacity",
     "backtest-policy",
-    "refused-by-broker",
     "counts-after-merge",
     "managed-entity",
     "rebalance",

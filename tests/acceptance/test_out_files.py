@@ -58,7 +58,7 @@ def test_validate_writes_what_gitlab_shows_beside_a_merge_request(folder: Path) 
 
 
 @pytest.mark.parametrize("command", FORMATS)
-@pytest.mark.parametrize("name", ["sarif", "summary"])
+@pytest.mark.parametrize("name", ["sarif", "markdown"])
 def test_stdout_holds_any_of_them_alone(folder: Path, command: str, name: str) -> None:
     _, files = with_files(command, folder)
     done = invoke(command, "quotas", *(() if command == "validate" else ("--current", "now.json")), "--format", name, cwd=folder)
@@ -81,7 +81,6 @@ def test_manifests_with_errors_are_findings_in_every_file(folder: Path, command:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("validate", "--all-clusters", "--out", "junit=x"), "--all-clusters prints text or json"),
         (("drift", "--all-clusters", "--out", "sarif=x"), "--all-clusters prints text or json"),
         (("plan", "--all-clusters", "--out", "outputs=x"), "--all-clusters prints text or json"),
         (

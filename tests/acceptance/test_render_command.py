@@ -7,14 +7,13 @@ import json
 import os
 import pty
 import re
-import subprocess
 import threading
 from pathlib import Path
 
 import jsonschema
 import pytest
 
-from tests.support.command import COMMAND, Done, environment, invoke, run, run_on
+from tests.support.command import Done, invoke, run, run_on
 from tests.support.markdown_views import by_github, seen
 from tests.support.sarif_schema import sarif_schema
 
@@ -97,21 +96,6 @@ def test_one_plan_can_be_written_in_every_format_at_once(folder: Path) -> None:
     assert invoke("tool", "render", "out.json", *again, cwd=folder).out == planned.out
     for form in FORMATS:
         assert (folder / f"again.{form}").read_bytes() == (folder / f"out.{form}").read_bytes()
-
-
-def test_a_plan_can_come_through_a_pipe(folder: Path) -> None:
-    saved(folder)
-    with (folder / "plan.json").open(encoding="utf-8") as file:
-        done = subprocess.run(
-            [*COMMAND, "tool", "render", "-", "--format", "markdown"],
-            cwd=folder,
-            env=environment(),
-            stdin=file,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-    assert done.stdout.startswith("### Kafka quotas, plan: `prod`\n")
 
 
 @pytest.mark.parametrize(

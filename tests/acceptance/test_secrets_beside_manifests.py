@@ -32,7 +32,7 @@ IN_MANIFESTS = {
     "key": f"  ssl.keystore.key: {SECRET}: x\n",
     "token": f"  token: {SECRET}: [\n",
 }
-FORMATS = ("text", "json", "markdown", "github", "sarif", "html", "summary")
+FORMATS = ("text", "json", "markdown", "github", "sarif", "html")
 
 
 def require_silent(folder: Path, *, name: str) -> None:

@@ -185,7 +185,6 @@ def test_a_baseline_that_git_tracks_is_the_reference_s(merged: GitRepository, co
 @pytest.mark.parametrize(
     "command",
     [
-        ("plan", "quotas", "--current", "../live.json", "--show-effects", "--known-clients", "given.json"),
         ("report", "quotas", "--current", "../live.json", "--audit", "given.json"),
         ("revert", "given.json", "quotas", "--auto-approve"),
     ],

@@ -108,7 +108,7 @@ def test_two_findings_about_one_place_show_it_once(tmp_path, write):
 
 def test_only_text_shows_source_lines(tmp_path, write):
     write("a.yaml", quotas("User:marker"))
-    forms = ("json", "github", "sarif", "code-quality", "junit", "outputs", "markdown", "summary", "html")
+    forms = ("json", "github", "sarif", "code-quality", "junit", "outputs", "markdown", "html")
     out = [word for form in ("text", *forms) for word in ("--out", f"{form}=out.{form}")]
     assert validate(*out, cwd=tmp_path).code == 0
 
@@ -419,9 +419,6 @@ def test_of_many_findings_of_one_rule_the_text_shows_the_first_and_counts_the_re
     assert len(document["findings"]) == 1500
     lines = text.out.splitlines()
     assert len(lines) == 20 * 3 + 2
-    rest = "1,480 more findings of this rule. For all: validate --all-findings, or --format json"
+    rest = "1,480 more findings of this rule. For all: validate --format json"
     assert lines[-2] == f"warning: {rest} [unusual-name]"
     assert lines[-1].startswith("1500 warnings in 1 file")
-    every = validate("--all-findings", cwd=tmp_path).out
-    assert every.count("[unusual-name]") == 1500
-    assert "more findings" not in every

@@ -63,7 +63,7 @@ def links_of(forge: Forge) -> list[str]:
 
 def test_the_annotation_of_a_guard_is_at_the_proposed_line_and_no_error_of_a_green_job(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
-    ran = only(forge.on_pull_request(*forge.propose(), server_check="none")["plan"])
+    ran = only(forge.on_pull_request(*forge.propose())["plan"])
     assert ran.result == "success"
     assert not [one for one in ran.step("plan").annotations if one.startswith("::error")]
     (guard,) = [one for one in ran.step("plan").annotations if "protected-entity" in one]
@@ -77,7 +77,7 @@ def test_the_run_of_a_fork_plans_and_says_nothing_on_the_pull_request(forge: For
     there = {"full_name": "fork/quotas"}
     event = {"pull_request": {"number": NUMBER, "head": {"sha": head, "repo": there}}, "repository": {"default_branch": "main"}}
     github = {"event_name": "pull_request", "ref": f"refs/pull/{NUMBER}/merge", "sha": merge, "base_ref": "main", "event": event}
-    ran = only(forge.run("plan.yml", github, server_check="none")["plan"])
+    ran = only(forge.run("plan.yml", github)["plan"])
     assert ran.result == "success", ran.log
     assert ran.step("Comment").outcome == "skipped"
     assert {(one.method, one.path.split("?")[0].split("/")[-3]) for one in forge.github.requests} == {
@@ -92,7 +92,7 @@ def test_the_trusted_run_comments_with_the_base_branch_s_settings(forge: Forge) 
     forge.work.write("clusters/prod.yaml", cluster("prod", connection={"bootstrapServers": ["evil.example:9092"]}))
     forge.work.write("clusters/mine.yaml", cluster("mine", connection={"bootstrapServers": ["other.example:9092"]}))
     head, _ = forge.propose(label="fork:change")
-    ran = forge.on_fork_run(head, server_check="none")
+    ran = forge.on_fork_run(head)
     assert only(ran["comment"]).result == "success", only(ran["comment"]).log
     assert ran["clusters"][0].outputs["matrix"] == '[{"cluster":"prod","slug":"prod"}]'
     text = comment(forge)
@@ -123,7 +123,7 @@ def test_nothing_of_a_fork_is_run_and_no_file_of_this_machine_is_read(forge: For
     forge.work.write("json.py", f"open({str(proof)!r}, 'w')\n")
     forge.work.write("reconciler/__init__.py", f"open({str(proof)!r}, 'w')\n")
     head, _ = forge.propose(label="fork:change")
-    ran = forge.on_fork_run(head, server_check="none")
+    ran = forge.on_fork_run(head)
     text = comment(forge)
     assert "cannot be planned" in text
     assert "teams/link.yaml" in text
@@ -164,7 +164,7 @@ def test_a_fork_that_cannot_be_merged_is_an_error_and_no_comment(forge: Forge) -
 
 def test_manifests_with_errors_fail_the_check_are_annotated_once_and_told_in_the_comment(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1000).replace("1000", '"20XiB"'))
-    ran = forge.on_pull_request(*forge.propose(), server_check="none")
+    ran = forge.on_pull_request(*forge.propose())
     checked, planned = only(ran["clusters"]), only(ran["plan"])
     assert (checked.result, planned.result) == ("failure", "failure")
     assert [one.partition("::")[2][:5] for one in checked.step("validate").annotations] == ["error"]
@@ -177,7 +177,7 @@ def test_manifests_with_errors_fail_the_check_are_annotated_once_and_told_in_the
 def test_many_findings_keep_to_the_limits_of_annotations_and_are_all_in_the_summary(forge: Forge) -> None:
     rows = tuple(({"user": f"u{number}"}, {"producer_byte_rate": "20XiB"}) for number in range(70))
     forge.work.write("teams/payments.yaml", quotas(*rows))
-    checked = only(forge.on_pull_request(*forge.propose(), server_check="none")["clusters"])
+    checked = only(forge.on_pull_request(*forge.propose())["clusters"])
     # The runner itself asserts GitHub's limits.
     assert len(checked.step("validate").annotations) == 10
     assert "61 more errors" in checked.step("validate").annotations[-1]
@@ -187,7 +187,7 @@ def test_many_findings_keep_to_the_limits_of_annotations_and_are_all_in_the_summ
 def test_a_cluster_without_a_snapshot_says_what_makes_one(forge: Forge) -> None:
     forge.work.git("push", "-q", "origin", ":refs/kafka-quotas/snapshot/prod")
     forge.work.write("teams/payments.yaml", declares(1100))
-    ran = only(forge.on_pull_request(*forge.propose(), server_check="none")["plan"])
+    ran = only(forge.on_pull_request(*forge.propose())["plan"])
     assert ran.result == "failure"
     assert "There is no refs/kafka-quotas/snapshot/prod yet" in ran.log
     assert forge.github.comments == {}
@@ -266,27 +266,27 @@ def test_a_snapshot_that_no_run_of_the_default_branch_stored_is_never_planned_wi
     forge.work.write("teams/payments.yaml", declares(1100))
     head, merge = forge.propose()
 
-    ran = only(forge.on_pull_request(head, merge, server_check="none")["plan"])
+    ran = only(forge.on_pull_request(head, merge)["plan"])
     assert (ran.result, ran.step("plan").outcome) == ("failure", "skipped")
     assert reason in ran.log
     assert "::error title=snapshot not trusted::" in ran.log
     assert ("Another user may have pushed it" in ran.log) == (how != "a proof that has expired")
     assert "No changes" not in ran.log + ran.summary
     forge.propose(label="fork:change")
-    trusted = only(forge.on_fork_run(head, server_check="none")["comment"])
+    trusted = only(forge.on_fork_run(head)["comment"])
     assert (trusted.result, trusted.step("plan").outcome) == ("failure", "skipped")
     assert forge.github.comments == {}
 
 
 def test_a_plan_that_cannot_be_made_takes_the_place_of_an_older_one(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
-    assert only(forge.on_pull_request(*forge.propose(), server_check="none")["plan"]).result == "success"
+    assert only(forge.on_pull_request(*forge.propose())["plan"]).result == "success"
     assert "Kafka quotas for prod: needs acceptance" in comment(forge)
     forged(forge, "no run")
     forge.work.git("checkout", "-q", "change")
     forge.work.write("teams/payments.yaml", declares(1200))
     head, merge = forge.propose()
-    ran = only(forge.on_pull_request(head, merge, server_check="none")["plan"])
+    ran = only(forge.on_pull_request(head, merge)["plan"])
     assert ran.result == "failure"
     text = comment(forge)
     assert "Kafka quotas for prod: no plan" in text, ran.log
@@ -298,10 +298,10 @@ def test_a_plan_that_cannot_be_made_takes_the_place_of_an_older_one(forge: Forge
 
 def test_manifests_whose_clusters_cannot_be_found_leave_no_older_plan_standing(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
-    forge.on_pull_request(*forge.propose(), server_check="none")
+    forge.on_pull_request(*forge.propose())
     forge.work.git("checkout", "-q", "change")
     forge.work.write("clusters/prod.yaml", cluster("prod").replace("kind: Cluster", "kind: [Cluster"))
-    ran = forge.on_pull_request(*forge.propose(), server_check="none")
+    ran = forge.on_pull_request(*forge.propose())
     assert ([one.result for one in ran["clusters"]], [one.result for one in ran["plan"]]) == (["failure"], ["skipped"])
     assert "Kafka quotas for prod: no plan" in comment(forge)
 
@@ -309,10 +309,10 @@ def test_manifests_whose_clusters_cannot_be_found_leave_no_older_plan_standing(f
 def test_a_fork_that_can_no_longer_be_merged_leaves_no_older_plan_standing(forge: Forge) -> None:
     forge.work.write("teams/payments.yaml", declares(1100))
     head, _ = forge.propose(label="fork:change")
-    assert only(forge.on_fork_run(head, server_check="none")["comment"]).result == "success"
+    assert only(forge.on_fork_run(head)["comment"]).result == "success"
     forge.work.write("teams/payments.yaml", declares(1200))
     forge.push()
-    ran = forge.on_fork_run(head, server_check="none")["clusters"][0]
+    ran = forge.on_fork_run(head)["clusters"][0]
     assert ran.result == "failure"
     assert "Kafka quotas for prod: no plan" in comment(forge), ran.log
 
@@ -333,7 +333,7 @@ def test_a_question_that_github_does_not_answer_accuses_no_user(forge: Forge, fa
     forge.work.write("teams/payments.yaml", declares(1100))
     head, merge = forge.propose()
     forge.github.faults = [fault]
-    ran = only(forge.on_pull_request(head, merge, server_check="none")["plan"])
+    ran = only(forge.on_pull_request(head, merge)["plan"])
     assert (ran.result, ran.step("plan").outcome) == ("failure", "skipped")
     assert "::error title=snapshot not verified::kafka-quotas could not ask GitHub" in ran.log
     assert "(exit code 1)" in ran.log
@@ -352,7 +352,7 @@ def test_of_many_clusters_only_those_that_change_are_planned_each_with_a_comment
         forge.work.write(f"teams/only-{number}.yaml", quotas(({"user": f"u{number}"}, {"producer_byte_rate": 5})))
         (forge.work.folder / f"teams/only-{number}.yaml").unlink()
     forge.work.write("teams/two.yaml", quotas(({"user": "two"}, {"producer_byte_rate": 5}), clusters=["c 3", "c 7"]))
-    ran = forge.on_pull_request(*forge.propose(), server_check="none")
+    ran = forge.on_pull_request(*forge.propose())
     assert [one.matrix["cluster"] for one in ran["plan"]] == ["c 3", "c 7"]
     slugs = [str(one.matrix["slug"]) for one in ran["plan"]]
     assert len(set(slugs)) == 2

@@ -93,14 +93,6 @@ def test_what_is_applied_is_in_the_nodes_and_then_there_is_nothing_to_do(
     assert repository.run("drift", "--detailed-exitcode").code == 0
 
 
-def test_a_server_check_says_whose_rules_were_used(repository: ZooKeeperRepository) -> None:
-    repository.declare(*TEN)
-    done = repository.run("plan", "--server-check=cluster", "--format", "json")
-
-    assert done.code == 0, done.err
-    assert [note for note in done.json()["notes"] if "ZooKeeper checks nothing" in note]
-
-
 def test_what_somebody_changed_is_drift_and_its_credentials_stay(repository: ZooKeeperRepository) -> None:
     repository.declare(*TEN)
     assert repository.run(*APPLY).code == 0

@@ -30,9 +30,7 @@ def test_a_proposal_is_replayed_against_recorded_traffic_and_the_comment_says_so
         forge.push()
         forge.store("refs/kafka-quotas/snapshot/prod", {"snapshot.json": json.dumps(state)})
         forge.work.write("quotas.yaml", quotas(({"user": "alice"}, {"producer_byte_rate": "10KiB"})))
-        (planned,) = forge.on_pull_request(
-            *forge.propose(), server_check="none", traffic=f"\n1={RECORDING}\n", fail_on="warning"
-        )["plan"]
+        (planned,) = forge.on_pull_request(*forge.propose(), traffic=f"\n1={RECORDING}\n", fail_on="warning")["plan"]
         assert planned.step("backtest").outcome == "failure", planned.log
         report = json.loads((planned.artifacts["quotas-plan-prod"] / "backtest.json").read_text(encoding="utf-8"))
         assert "would-throttle" in {finding["id"] for finding in report["findings"]}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from reconciler.model import BacktestReport, ClusterSpec, CurrentState
     from reconciler.workflows import Access, BacktestOptions, Intent, ManifestFiles, Situation, TrustedTree
 
-FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif", "summary")
+FORMATS: Final = ("text", "json", "markdown", "html", "github", "sarif")
 _ROWS: Final = "parquet"
 """The form of ``--out`` that takes a folder, an address or a table."""
 
@@ -228,7 +228,7 @@ def result_of_backtest(report: BacktestReport, *, details: bool = False) -> Resu
         # Readers of a list of findings get the answer as its first finding.
         findings=lambda: (answer(report), *report.findings),
         commit=report.commit.commit,
-        forms={form: functools.partial(_page_of_backtest, report, form) for form in ("markdown", "summary", "html")},
+        forms={form: functools.partial(_page_of_backtest, report, form) for form in ("markdown", "html")},
     )
 
 

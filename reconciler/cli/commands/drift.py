@@ -10,12 +10,10 @@ from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters, Wanted, result_for
 from reconciler.cli.option_groups import BaselineSource, baseline_option
 from reconciler.cli.results import DRIFT_FORMATS, OutFile, Result
-from reconciler.errors import ReconcilerError, UsageError
+from reconciler.errors import ReconcilerError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from reconciler.model import Drift, Selector
+    from reconciler.model import Drift
     from reconciler.ports import Progress
     from reconciler.workflows import GivenBaseline, Intent
 
@@ -25,15 +23,7 @@ class DriftArguments:
     """The command line of ``drift``."""
 
     paths: tuple[str, ...] = option_groups.PATHS
-    ignore: tuple[str, ...] = option(
-        "--ignore",
-        metavar="TYPE=GLOB",
-        help="leave entities with such a name out of the drift, such as user=tmp-*, and count them in the summary (repeatable)",
-    )
     show_unmanaged: bool = option("--show-unmanaged", help="list unmanaged entities in the text too")
-    fail_on_unmanaged: bool = option(
-        "--fail-on-unmanaged", section="Safety", help="exit 1 when an entity in the scope is unmanaged"
-    )
     trusted_ref: str | None = option_groups.TRUSTED_REF
     baseline: str | None = baseline_option()
     clusters: ChosenClusters = group(ChosenClusters, all_clusters="compare every cluster (not with --cluster)")
@@ -50,14 +40,13 @@ def run(args: DriftArguments) -> Result:
 
     args.clusters.check(current=args.current)
     args.clusters.access(args.current)
-    ignore = tuple(_selector(text) for text in args.ignore)
     wanted = Wanted(paths=args.paths, choice=args.clusters, references=References(trusted=args.trusted_ref))
     with PatientProgress() as progress:
         progress.step("reading the manifests")
         baseline = BaselineSource(args.baseline, args.paths, all_clusters=args.clusters.all_clusters)
 
         def compare(intent: Intent) -> Result:
-            return _result(args, _drift(args, with_lint(intent), baseline.given(intent.trusted), ignore, progress))
+            return _result(args, _drift(args, with_lint(intent), baseline.given(intent.trusted), progress))
 
         return result_for(wanted, compare, args.format, args.out)
 
@@ -73,7 +62,6 @@ def _result(args: DriftArguments, drift: Drift) -> Result:
         findings=lambda: (*findings_of_drift(drift), *drift.findings),
         forms={"outputs": lambda: drift_outputs(drift)},
         beside=drift.findings,
-        notes=tuple(_unmanaged_notes(args, drift)),
     )
 
 
@@ -83,22 +71,10 @@ def _exit_code(args: DriftArguments, drift: Drift) -> int:
     # Entities of isolated owners whose manifests have errors were not compared.
     if any(finding.severity is Severity.ERROR for finding in drift.findings):
         return exit_codes.NOT_DONE
-    if args.detailed_exitcode and drift.differs:
-        return exit_codes.DIFFERENCES
-    return exit_codes.NOT_DONE if args.fail_on_unmanaged and drift.unmanaged_in_scope else exit_codes.DONE
+    return exit_codes.DIFFERENCES if args.detailed_exitcode and drift.differs else exit_codes.DONE
 
 
-def _unmanaged_notes(args: DriftArguments, drift: Drift) -> Iterator[str]:
-    """The reason for the exit code of ``--fail-on-unmanaged``."""
-    count = len(drift.unmanaged_in_scope)
-    if args.fail_on_unmanaged and count and not (args.detailed_exitcode and drift.differs):
-        are = "1 entity in the scope is" if count == 1 else f"{count} entities in the scope are"
-        yield f"{are} unmanaged (--fail-on-unmanaged). Declare, remove or exclude what --show-unmanaged lists"
-
-
-def _drift(
-    args: DriftArguments, intent: Intent, given: GivenBaseline | None, ignore: Sequence[Selector], progress: Progress
-) -> Drift:
+def _drift(args: DriftArguments, intent: Intent, given: GivenBaseline | None, progress: Progress) -> Drift:
     from reconciler.model import display_name
     from reconciler.workflows import find_drift, quota_reader
 
@@ -107,20 +83,9 @@ def _drift(
     )
     try:
         with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as reader:
-            drift = find_drift(intent, reader, given, ignore=ignore)
+            drift = find_drift(intent, reader, given)
     except ReconcilerError as error:
         notifying.notify_of_error(intent.spec, error, command="drift")
         raise
     notifying.notify_of_drift(intent.spec, drift)
     return drift
-
-
-def _selector(text: str) -> Selector:
-    from reconciler.model import EntityType, MatchKind, Selector, TypeMatch
-
-    entity_type, equals, glob = text.partition("=")
-    types = [known.value for known in EntityType]
-    if not equals or not glob or entity_type not in types:
-        msg = f"--ignore takes TYPE=GLOB with TYPE one of {', '.join(types)}, not {text!r}"
-        raise UsageError(msg)
-    return Selector(types=((entity_type, TypeMatch(kind=MatchKind.GLOB, text=glob)),))

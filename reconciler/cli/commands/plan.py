@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reconciler.cli import exit_codes, option_groups
@@ -12,30 +11,11 @@ from reconciler.cli.declaration import group, option
 from reconciler.cli.every_cluster import ChosenClusters, Wanted, changed_since, result_for
 from reconciler.cli.option_groups import BaselineSource, baseline_option
 from reconciler.cli.results import PLAN_FORMATS, OutFile, Result, result_of_plan
-from reconciler.errors import UsageError
 
 if TYPE_CHECKING:
     from reconciler.model import Plan
     from reconciler.ports import Progress
-    from reconciler.workflows import Extras, GivenBaseline, Intent
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanViewOptions:
-    """What a plan shows beside its changes, and what checks them."""
-
-    show_effects: bool = option("--show-effects", help="show which known clients move to another limit")
-    known_clients: Path | None = option(
-        "--known-clients", metavar="FILE", help="with --show-effects: add these clients, JSON lines of user and client-id"
-    )
-    show_unmanaged: bool = option("--show-unmanaged", help="list entities that no manifest declares and apply keeps")
-    server_check: str | None = option(
-        "--server-check",
-        section="Safety",
-        choices=("cluster", "sandbox"),
-        metavar="WHERE",
-        help="let a broker check the changes without writing: cluster (needs AlterConfigs there) or sandbox (a local Kafka)",
-    )
+    from reconciler.workflows import GivenBaseline, Intent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +23,8 @@ class PlanArguments:
     """The command line of ``plan``."""
 
     paths: tuple[str, ...] = option_groups.PATHS
-    views: PlanViewOptions = group(PlanViewOptions)
+    show_effects: bool = option("--show-effects", help="show which known clients move to another limit")
+    show_unmanaged: bool = option("--show-unmanaged", help="list entities that no manifest declares and apply keeps")
     owner: tuple[str, ...] = option_groups.owners("plan")
     accept: tuple[str, ...] = option_groups.ACCEPT
     fail_on: str = option_groups.FAIL_ON
@@ -67,7 +48,6 @@ def run(args: PlanArguments) -> Result:
     check_guard_ids(args.accept)
     args.clusters.check(current=args.current, since=args.changed_since)
     args.clusters.access(args.current)
-    extras = _extras(args)
     wanted = Wanted(
         paths=args.paths,
         choice=args.clusters,
@@ -82,7 +62,7 @@ def run(args: PlanArguments) -> Result:
 
         def plan(intent: Intent) -> Result:
             given = baseline.given(intent.trusted)
-            return _result(args, _plan(args, intent, given, extras, progress))
+            return _result(args, _plan(args, intent, given, progress))
 
         return result_for(wanted, plan, args.format, args.out)
 
@@ -99,25 +79,7 @@ def _result(args: PlanArguments, plan: Plan) -> Result:
     return dataclasses.replace(made, exit=code, beside=plan.findings, then=lambda: stop_on(findings, limit))
 
 
-def _extras(args: PlanArguments) -> Extras:
-    """What the command line wants. Raises ``UsageError``."""
-    from reconciler.workflows import Checker, Extras
-
-    views = args.views
-    if views.known_clients and not views.show_effects:
-        raise UsageError("--known-clients needs --show-effects")
-    if views.server_check == Checker.CLUSTER and args.current:
-        msg = "--server-check=cluster asks the live cluster and --current reads a file. --server-check=sandbox works with both"
-        raise UsageError(msg)
-    return Extras(
-        server_check=Checker(views.server_check) if views.server_check else None,
-        show_unmanaged=views.show_unmanaged,
-        show_effects=views.show_effects,
-        known_clients=views.known_clients,
-    )
-
-
-def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, extras: Extras, progress: Progress) -> Plan:
+def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, progress: Progress) -> Plan:
     from reconciler.model import display_name
     from reconciler.ports import SystemClock
     from reconciler.workflows import make_plan, quota_reader
@@ -125,4 +87,12 @@ def _plan(args: PlanArguments, intent: Intent, given: GivenBaseline | None, extr
     name = f"cluster {display_name(intent.spec.name)}" if intent.spec.name else "the cluster"
     progress.step(f"reading the quotas of {name}")
     with quota_reader(intent.spec, args.clusters.access(args.current), trusted=intent.trusted) as source:
-        return make_plan(intent, source, accepted=args.accept, clock=SystemClock(), given=given, extras=extras, progress=progress)
+        return make_plan(
+            intent,
+            source,
+            accepted=args.accept,
+            clock=SystemClock(),
+            given=given,
+            show_unmanaged=args.show_unmanaged,
+            show_effects=args.show_effects,
+        )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from reconciler.formats import Json
-    from reconciler.model import ChangedCluster, Plan
+    from reconciler.model import ChangedCluster
     from reconciler.render import Line
 
 
@@ -124,20 +124,22 @@ def _lines(changed_clusters: Sequence[ChangedCluster], args: ClustersArguments) 
 class RenderArguments:
     """The command line of ``tool render``."""
 
-    plan: str = argument(
-        "PLAN", help="a saved plan (plan --out json=FILE), - for standard input, or with --format summary the JSON of apply"
-    )
+    file: str = argument("FILE", help="a saved plan (plan --out json=FILE), or the JSON of apply")
     format: str = format_option(results.PLAN_FORMATS)
     out: tuple[OutFile, ...] = out_option(results.PLAN_FORMATS)
 
 
 def render(args: RenderArguments) -> Result:
-    """Read and check the plan; exit 1 for a file that is not a plan or was changed by hand."""
-    if args.format == "summary" and not args.out and args.plan != "-":
-        text = output.read_file(Path(args.plan))
-        if _is_report(text):
-            return Result(forms={"summary": lambda: _summary_of_report(text, args.plan)})
-    return results.result_of_plan(_read(args.plan))
+    """Read and check the document; exit 1 for a file that is neither or a plan that was changed by hand."""
+    from reconciler.documents import APPLY_SUMMARY, read_plan
+
+    text = output.read_file(Path(args.file))
+    if not _is_report(text):
+        return results.result_of_plan(read_plan(text, name=args.file))
+    from reconciler.render import apply_summary_view
+
+    summary = APPLY_SUMMARY.read(text, name=args.file)
+    return Result(view=lambda: apply_summary_view(summary, name=args.file), document=lambda: json.loads(text))
 
 
 def _is_report(text: str) -> bool:
@@ -146,26 +148,6 @@ def _is_report(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return isinstance(document, dict) and "result" in document and "changes" in document
-
-
-def _summary_of_report(text: str, name: str) -> str:
-    from reconciler.documents import APPLY_SUMMARY
-    from reconciler.render import apply_summary_view, view_markdown
-
-    return view_markdown(apply_summary_view(APPLY_SUMMARY.read(text, name=name), name=name), budget=results.SUMMARY_BUDGET)
-
-
-def _read(name: str) -> Plan:
-    from reconciler.documents import read_plan
-    from reconciler.errors import FileAccessError
-
-    if name != "-":
-        return read_plan(output.read_file(Path(name)), name=name)
-    try:
-        return read_plan(sys.stdin.buffer.read().decode("utf-8"), name="standard input")
-    except UnicodeDecodeError as error:
-        msg = "cannot read standard input: not UTF-8 text"
-        raise FileAccessError(msg) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

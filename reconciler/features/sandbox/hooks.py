@@ -1,4 +1,4 @@
-"""What the local Kafka adds: a command, and the broker of ``--server-check=sandbox``."""
+"""What the local Kafka adds: a command."""
 
 from __future__ import annotations
 
@@ -78,6 +78,3 @@ COMMANDS: Final = (
         description="Start a Kafka, show every step from manifests to drift with real clients, and stop the Kafka.",
     ),
 )
-
-LOCAL_KAFKAS: Final = ("reconciler.features.sandbox.cluster:seeded_sandbox",)
-"""Each opens a local Kafka of a version that has a state."""

@@ -45,7 +45,7 @@ def written(*outcomes: ChangeOutcome, result: ApplyResult = ApplyResult.DONE) ->
 
 def summary(folder: Path, text: str) -> str:
     (folder / "result.json").write_text(text, encoding="utf-8")
-    done = invoke("tool", "render", "result.json", "--format", "summary", cwd=folder)
+    done = invoke("tool", "render", "result.json", "--format", "markdown", cwd=folder)
     assert (done.code, done.err) == (0, "")
     return done.out
 

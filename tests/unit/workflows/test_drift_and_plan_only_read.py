@@ -120,16 +120,6 @@ def test_the_first_unmanaged_entities_of_the_scope_are_listed_and_all_when_asked
     assert ("? user=u11" in every, "? client-id=other" in every) == (True, True)
 
 
-def test_ignored_entities_are_counted_and_in_no_class(tmp_path: Path) -> None:
-    ignore = Selector(types=(("user", TypeMatch(kind=MatchKind.GLOB, text="[bc]*")),))
-    drift = find_drift(intent(), OnlyReads(), recorded(tmp_path), ignore=[ignore])
-    jsonschema.validate(DRIFT.write(drift), SCHEMA)
-    assert drift.ignored == 2
-    assert {one.entity for one in drift.entities} == {user("alice"), user("erin")}
-    assert (drift.counts[DriftClass.CHANGED], drift.counts[DriftClass.MISSING]) == (0, 0)
-    assert "2 ignored" in plain(drift_view(drift).lines)
-
-
 def test_a_baseline_of_another_cluster_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BaselineError, match=r"of cluster c2 \(prod\), and c1 answers"):
         find_drift(intent(), OnlyReads(), recorded(tmp_path, cluster_id="c2"))
@@ -157,4 +147,4 @@ def test_how_a_state_was_read_is_a_note_of_plan_and_drift() -> None:
     intent = Intent(spec=cluster_spec(prune=Prune.NEVER), desired=DESIRED, findings=(), paths=(".",))
     cluster = InParts(LIVE, faults=Faults(read_only=True))
     assert "it was read in parts" in make_plan(intent, cluster, accepted=(), clock=SystemClock()).notes
-    assert "it was read in parts" in find_drift(intent, cluster, None, ignore=()).notes
+    assert "it was read in parts" in find_drift(intent, cluster, None).notes

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from reconciler.errors import AuthorizationError, FileAccessError
+from reconciler.errors import AuthorizationError
 from reconciler.model.cluster import CallbackClass
 from reconciler.model.effect import OTHER, KnownClient
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, KeyChange, Reason
 from reconciler.planning import quotas_after
 from reconciler.resolution.reserved_users import GROUP_CALLBACK, GroupLimit, GroupMember, MemberKind, reserved_entity
-from reconciler.workflows.plan_effects import read_known_clients, with_effects
-from tests.builders import client, cluster_spec, current, ip, plan, user
+from reconciler.workflows.plan_effects import with_effects
+from tests.builders import cluster_spec, current, ip, plan, user
 from tests.fakes import FakeCluster
 
 KEY = "producer_byte_rate"
@@ -96,60 +95,6 @@ def test_when_nobody_tells_the_setting_the_assumption_is_noted(source: FakeClust
     assert done.effects is not None
     assert len(done.effects.effects) == 1
     assert [n for n in done.notes if n.startswith("effects assume")]
-
-
-def test_clients_of_the_traffic_are_known_too() -> None:
-    live = current({client("app"): {KEY: 5.0}})
-    one = plan(change(user("a"), (KEY, None, 4.0)))
-    done = with_effects(one, live, source=WithCallback(None), traffic={("a", "x"), ("a", ""), ("other", "x")})
-    assert done.effects is not None
-    found = {str(e.client): (e.before and e.before.value, e.after and e.after.value) for e in done.effects.effects}
-    assert found == {
-        "user=a client-id=(any other)": (None, 4.0),
-        "user=a client-id=(none)": (None, 4.0),
-        "user=a client-id=x": (None, 4.0),
-        "user=a client-id=app": (5.0, 4.0),
-    }
-
-
-def test_known_clients_are_distinct_pairs_in_either_spelling_of_client_id(tmp_path: Path) -> None:
-    file = tmp_path / "clients.jsonl"
-    file.write_text(
-        '\ufeff{"user": "alice", "client-id": "app"}\n\n{"user": "alice", "client_id": "app"}\n{"user": "c", "client-id": "x"}\n'
-        '{"user": "<default>", "client_id": null}\n{"user": "b"}\n{"user": "", "client_id": ""}\n',
-        encoding="utf-8",
-    )
-    assert read_known_clients(file) == {("alice", "app"), ("c", "x"), ("<default>", ""), ("b", ""), ("", "")}
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        (b"{", "this is not JSON"),
-        (b"[1]", "this is not an object"),
-        (b'{"client_id": "a"}', "user is not a string"),
-        (b'{"user": 1}', "user is not a string"),
-        (b'{"user": "a", "client_id": 5}', "client_id is not a string"),
-        (b'{"user": "a", "client-id": 5}', "client-id is not a string"),
-        (b'{"user": "a", "client-Id": "x"}', "the field 'client-Id' is unknown. Did you mean 'client-id'?"),
-        (b'{"user": "a", "broker": 1}', "the field 'broker' is unknown"),
-        (b'{"user": "a", "client-id": "x", "client_id": "y"}', "client-id and client_id are the same field"),
-        (b'{"user": ' + b"[" * 100_000, "this is not JSON"),
-        (b'{"user": "\xff"}', "is not UTF-8 text"),
-    ],
-)
-def test_a_line_that_names_no_client_is_refused_with_its_number(tmp_path: Path, line: bytes, says: str) -> None:
-    file = tmp_path / "clients.jsonl"
-    file.write_bytes(b'{"user": "alice"}\n' + line + b"\n")
-    with pytest.raises(FileAccessError) as refused:
-        read_known_clients(file)
-    assert says in str(refused.value)
-    assert "UTF-8" in says or ":2:" in str(refused.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileAccessError, match=r"nothing\.jsonl"):
-        read_known_clients(tmp_path / "nothing.jsonl")
 
 
 def test_an_address_whose_spellings_disagree_has_unknown_effects_and_not_none() -> None:
