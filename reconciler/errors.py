@@ -48,7 +48,6 @@ PACKAGES: Mapping[str, tuple[str, str]] = {
     "gssapi": ("gssapi", "kerberos"),
     "botocore": ("botocore", "msk"),
     "jwt": ("PyJWT", "oauth"),
-    "gidgethub": ("gidgethub", "github"),
 }
 """By module, an optional package and the extra that brings it."""
 

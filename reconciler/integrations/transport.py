@@ -1,11 +1,7 @@
-"""One request to an HTTP API: its address, the token and who is sent it, connections, proxies, sizes and deadlines.
-
-The token is read from the environment or a file, and shown nowhere.
-"""
+"""One request to an HTTP API: its address and who is sent it, connections, proxies, sizes and deadlines."""
 
 from __future__ import annotations
 
-import re
 import ssl
 import time
 import urllib.parse
@@ -28,9 +24,6 @@ _MOST_BYTES: Final = 20_000_000
 _CONNECT_SECONDS: Final = 10.0
 _READ_SECONDS: Final = 20.0
 _WHOLE_SECONDS: Final = 60.0
-
-_FORM: Final = re.compile(r"[!-~]{1,4096}")
-"""Visible ASCII, as fits into a header: a line break in a token would begin another header."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,45 +225,3 @@ def _words(error: Exception) -> str:
         if isinstance(error, kind):
             return words
     return "no connection" if not isinstance(error, ValueError) else "the answer is not HTTP"
-
-
-class Token:
-    """A token that shows itself only when asked for its text."""
-
-    __slots__ = ("_secret",)
-
-    def __init__(self, secret: str) -> None:
-        self._secret = secret
-
-    def __repr__(self) -> str:
-        return "Token(hidden)"
-
-    def reveal(self) -> str:
-        """The secret itself, for the request."""
-        return self._secret
-
-    def hidden_in(self, text: str) -> str:
-        """Text of a server, without the token if it sends that back."""
-        return text.replace(self._secret, "***")
-
-
-def read_token(environment: Mapping[str, str], file: Path | None, *, variable: str) -> Token:
-    """The token of a file, else of the environment. Raises ``UsageError`` without one, ``FileAccessError`` for no such file."""
-    where = "the file of --token-file" if file else f"the environment variable {variable}"
-    secret = (_file_content(file) if file else environment.get(variable, "")).strip()
-    if not secret:
-        raise UsageError(f"{where} has no token. Give one in {variable} or with --token-file")
-    if not _FORM.fullmatch(secret):
-        raise UsageError(f"what {where} has is not a token: a token is one word of visible ASCII characters")
-    return Token(secret)
-
-
-def _file_content(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        # Neither this nor the error's own text names the file: it may be the token itself, given where its file belongs.
-        raise FileAccessError(f"cannot read the file of --token-file: {error.strerror}") from None
-    except UnicodeDecodeError:
-        # The error has the bytes, so it is not passed on.
-        raise FileAccessError("cannot read the file of --token-file: not UTF-8 text") from None

@@ -149,16 +149,16 @@ def _from_a_merge_request_to_drift(pipeline: Pipeline, clean_kafka: Sandbox, git
     assert json.loads(pipeline.file("validate", "codequality").read_text(encoding="utf-8")) == []
     planned = pipeline.run("plan", CI_MERGE_REQUEST_IID=str(NUMBER))
     assert planned.returncode == 0, planned.stderr
-    (posted,) = gitlab.notes.values()
+    (posted,) = gitlab.comments.values()
     assert "Kafka quotas for `staging`: not checked" in posted["body"]
     outputs = dict(line.split("=", 1) for line in pipeline.file("plan", "dotenv").read_text(encoding="utf-8").splitlines())
     assert (outputs["create"], outputs["applyable"]) == ("4", "true")
 
     pipeline.clone.git("checkout", "-q", "main")
     merged = "d4" * 20
-    gitlab.merge_requests = [merge_request(NUMBER, HEAD, merged_as=merged)]
+    gitlab.pulls = [merge_request(NUMBER, HEAD, merged_as=merged)]
     applied = pipeline.run("apply", CI_COMMIT_SHA=merged, CI_COMMIT_BRANCH="main")
-    (posted,) = gitlab.notes.values()
+    (posted,) = gitlab.comments.values()
     assert "Kafka quotas for `staging`: applied" in posted["body"]
     assert TOKEN not in planned.stdout + planned.stderr + applied.stdout + applied.stderr
     assert applied.returncode == 0, applied.stdout + applied.stderr

@@ -324,7 +324,7 @@ def test_a_fork_that_can_no_longer_be_merged_leaves_no_older_plan_standing(forge
             Fault(status=403, body=b'{"message": "Resource not accessible by integration"}'),
             "The token needs to read workflow runs (in a workflow: permissions: actions: read)",
         ),
-        (Fault(status=403, headers={"retry-after": "4000"}), "a secondary rate limit of GitHub's API"),
+        (Fault(status=403, headers={"retry-after": "4000"}), "the rate limit of GitHub's API"),
         (Fault(status=401, body=b"{}"), "the token is refused"),
     ],
     ids=["permission", "rate-limit", "token"],

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.features.pull_requests.stored_reference import artifact_name
+from reconciler.features.pull_requests.verify_ref import artifact_name
 from reconciler.features.sandbox.spec import Sandbox
 from tests.support import raw_quotas
 from tests.support.command import invoke

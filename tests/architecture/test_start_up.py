@@ -19,7 +19,6 @@ HEAVY = {
     "kazoo",
     "kafka",
     "deepdiff",
-    "gidgethub",
     "argcomplete",
     "urllib3",
 }

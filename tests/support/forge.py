@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reconciler.features.pull_requests.stored_reference import artifact_name
+from reconciler.features.pull_requests.verify_ref import artifact_name
 from tests.support.git_repository import GitRepository
 from tests.support.github_server import NUMBER, REPOSITORY, TOKEN, GitHubServer, pull_request, workflow_run
 from tests.support.workflow_runner import JobRun, Machine, run_workflow

@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 REPOSITORY = "acme/quotas"
 NUMBER = 7
@@ -60,53 +60,94 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class GitHubServer:
-    """The state behind it. ``identity``: the token may ask who it is, as that of a workflow may not."""
+class ForgeServer:
+    """The state behind a server of a forge, with one own pull request."""
 
-    def __init__(self) -> None:
-        self.logins = {TOKEN: BOT}
-        self.identity = False
+    prefix: ClassVar[str]
+    per_page_by_default: ClassVar[int]
+
+    def __init__(self, token: str, bot: str) -> None:
+        self.logins = {token: bot}
         self.writes = True
         self.per_page = 100
         self.comments: dict[int, dict[str, Any]] = {}
         self.elsewhere: dict[int, list[dict[str, Any]]] = {}
+        self.pulls: list[dict[str, Any]] = []
+        self.faults: list[Fault] = []
+        self.requests: list[Request] = []
+        self.before: Callable[[Request], None] = lambda request: None
+        self.url = ""
+        self._bot = bot
+        self._lock = threading.RLock()
+        self._last_id = 1_000
+
+    def seen(self, *methods: str) -> list[Request]:
+        """The requests of these methods."""
+        return [one for one in self.requests if one.method in methods]
+
+    def add(self, body: str, login: str | None = "", **more: Any) -> int:
+        """A user comments; an empty name is that of the token."""
+        with self._lock:
+            self._last_id += 1
+            self.comments[self._last_id] = {**self.comment(self._last_id, body, self._bot if login == "" else login), **more}
+            return self._last_id
+
+    def open_beside(self, number: int, *bodies: str, login: str | None = "", base: str = "main") -> None:
+        """Another open pull request with these comments."""
+        author = self._bot if login == "" else login
+        self.pulls.append(self.pull(number, base))
+        with self._lock:
+            self.elsewhere[number] = [self.comment(number * 1_000 + n, body, author) for n, body in enumerate(bodies)]
+
+    def body(self, comment_id: int | None) -> str:
+        """The text of a comment."""
+        return str(self.comments[comment_id or 0]["body"])
+
+    def edit(self, comment_id: int, body: str) -> None:
+        """A user changes a comment, in the form on the page."""
+        self.comments[comment_id]["body"] = body.replace("\n", "\r\n")
+
+    def comment(self, number: int, body: str, login: str | None) -> dict[str, Any]:
+        """The document of a comment."""
+        raise NotImplementedError
+
+    def pull(self, number: int, base: str) -> dict[str, Any]:
+        """The document of another open pull request into this branch."""
+        raise NotImplementedError
+
+    def answer(self, request: Request) -> Reply:
+        """What the forge answers to a request."""
+        raise NotImplementedError
+
+    def page(self, items: list[Any], request: Request, query: Mapping[str, str]) -> Reply:
+        """One page of a list, with links to others."""
+        size, page = min(int(query.get("per_page", self.per_page_by_default)), self.per_page), int(query.get("page", 1))
+        last = max(1, -(-len(items) // size))
+        base = f"{self.url.removesuffix(self.prefix)}{request.path.partition('?')[0]}"
+        places = {"prev": page - 1, "next": page + 1 if page < last else 0, "first": 1, "last": last}
+        links = [f'<{base}?{urllib.parse.urlencode({**query, "page": at})}>; rel="{rel}"' for rel, at in places.items() if at]
+        return Reply(status=200, document=items[(page - 1) * size : page * size], headers={"link": ", ".join(links)})
+
+
+class GitHubServer(ForgeServer):
+    """``identity``: the token may ask who it is, as that of a workflow may not."""
+
+    prefix = PREFIX
+    per_page_by_default = 30
+
+    def __init__(self) -> None:
+        super().__init__(TOKEN, BOT)
+        self.identity = False
         self.pulls = [pull_request(NUMBER, HEAD)]
         self.runs: dict[int, dict[str, Any]] = {}
         self.artifacts: dict[int, set[str]] = {}
         self.expired: set[str] = set()
         """Names of artifacts that GitHub lists and has deleted."""
-        self.faults: list[Fault] = []
-        self.requests: list[Request] = []
-        self.before: Callable[[Request], None] = lambda request: None
-        self.url = ""
-        self._lock = threading.RLock()
-        self._last_id = 1_000
 
-    def seen(self, method: str) -> list[Request]:
-        """The requests of one method."""
-        return [one for one in self.requests if one.method == method]
-
-    def add(self, body: str, login: str | None = BOT) -> int:
-        """Somebody comments."""
-        with self._lock:
-            self._last_id += 1
-            self.comments[self._last_id] = self._comment(self._last_id, body, login)
-            return self._last_id
-
-    def open_beside(self, number: int, *bodies: str, login: str | None = BOT, base: str = "main") -> None:
-        """Another open pull request with these comments."""
+    def pull(self, number: int, base: str) -> dict[str, Any]:
+        """With the fields that are read."""
         other = pull_request(number, "b2" * 20, label="acme:other")
-        self.pulls.append({**other, "base": {**other["base"], "ref": base}})
-        with self._lock:
-            self.elsewhere[number] = [self._comment(number * 1_000 + n, body, login) for n, body in enumerate(bodies)]
-
-    def body(self, comment_id: int) -> str:
-        """What a comment says."""
-        return str(self.comments[comment_id]["body"])
-
-    def edit(self, comment_id: int, body: str) -> None:
-        """Somebody changes a comment, in the form on the page."""
-        self.comments[comment_id]["body"] = body.replace("\n", "\r\n")
+        return {**other, "base": {**other["base"], "ref": base}}
 
     def answer(self, request: Request) -> Reply:
         """What GitHub answers to a request."""
@@ -161,55 +202,23 @@ class GitHubServer:
                 names = sorted(name for name in self.artifacts.get(int(number), ()) if name == query.get("name", name))
                 rows = [{"name": name, "expired": name in self.expired} for name in names]
                 return Reply(status=200, document={"total_count": len(rows), "artifacts": rows})
-        return None if listed is None else self._page(listed, request, query)
+        return None if listed is None else self.page(listed, request, query)
 
-    def _page(self, items: list[Any], request: Request, query: Mapping[str, str]) -> Reply:
-        size, page = min(int(query.get("per_page", 30)), self.per_page), int(query.get("page", 1))
-        last = max(1, -(-len(items) // size))
-        base = f"{self.url.removesuffix(PREFIX)}{request.path.partition('?')[0]}"
-
-        def link(number: int, rel: str) -> str:
-            return f'<{base}?{urllib.parse.urlencode({**query, "page": number})}>; rel="{rel}"'
-
-        links = [link(page + 1, "next"), link(last, "last")] if page < last else []
-        links = [link(page - 1, "prev"), *links, link(1, "first")] if page > 1 else links
-        headers = {"link": ", ".join(links)} if links else {}
-        return Reply(status=200, document=items[(page - 1) * size : page * size], headers=headers)
-
-    def _comment(self, number: int, body: str, login: str | None) -> dict[str, Any]:
-        here = f"{self.url}/repos/{REPOSITORY}/issues"
+    def comment(self, number: int, body: str, login: str | None) -> dict[str, Any]:
+        """An ``issue-comment``."""
         return {
             "id": number,
-            "node_id": f"IC_{number}",
-            "url": f"{here}/comments/{number}",
             "html_url": f"https://github.example.org/{REPOSITORY}/pull/{NUMBER}#issuecomment-{number}",
-            "issue_url": f"{here}/{NUMBER}",
             "body": body,
             "user": user(login) if login else None,
             "created_at": "2026-01-02T12:00:00Z",
-            "updated_at": "2026-01-02T12:00:00Z",
             "author_association": "NONE",
-            "performed_via_github_app": None,
         }
 
 
 def user(login: str) -> dict[str, Any]:
     """A ``simple-user``."""
-    name = urllib.parse.quote(login)
-    links = ("followers_url", "following_url", "gists_url", "starred_url", "subscriptions_url", "organizations_url")
-    more = ("repos_url", "events_url", "received_events_url")
-    return {
-        "login": login,
-        "id": sum(login.encode()),
-        "node_id": "U_1",
-        "avatar_url": "https://avatars.example.org/1",
-        "gravatar_id": "",
-        "url": f"https://github.example.org/api/v3/users/{name}",
-        "html_url": f"https://github.example.org/{name}",
-        **{one: f"https://github.example.org/api/v3/users/{name}/{one}" for one in (*links, *more)},
-        "type": "Bot" if login.endswith("[bot]") else "User",
-        "site_admin": False,
-    }
+    return {"login": login, "id": sum(login.encode()), "type": "Bot" if login.endswith("[bot]") else "User"}
 
 
 def workflow_run(number: int, *, event: str, commit: str, workflow: str = "quotas-apply.yml") -> dict[str, Any]:
@@ -259,36 +268,23 @@ def _bad_body(request: Request) -> Reply | None:
     return Reply(status=422, document={"message": "Validation Failed", "errors": errors, "documentation_url": _DOCS})
 
 
-class ForgeServer(Protocol):
-    """The state behind a server of a forge."""
-
-    faults: list[Fault]
-    requests: list[Request]
-    before: Callable[[Request], None]
-    url: str
-
-    def answer(self, request: Request) -> Reply:
-        """What the forge answers to a request."""
-        ...
-
-
 @contextlib.contextmanager
 def github_server(tls: ssl.SSLContext | None = None) -> Iterator[GitHubServer]:
     """The server, on a free port, for as long as the block lasts."""
     state = GitHubServer()
-    with serving(state, prefix=PREFIX, tls=tls):
+    with serving(state, tls=tls):
         yield state
 
 
 @contextlib.contextmanager
-def serving(state: ForgeServer, *, prefix: str, tls: ssl.SSLContext | None = None) -> Iterator[None]:
+def serving(state: ForgeServer, *, tls: ssl.SSLContext | None = None) -> Iterator[None]:
     """Answer requests on a free port of loopback."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"state": state}))
     server.daemon_threads = True
     if tls:
         # The handshake is the handler's, so that one that fails ends with it.
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}{prefix}"
+    state.url = f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}{state.prefix}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:

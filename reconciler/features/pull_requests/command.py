@@ -18,7 +18,7 @@ from reconciler.cli.results import Result
 from reconciler.errors import FileAccessError, ReconcilerError, UsageError
 
 if TYPE_CHECKING:
-    from reconciler.features.pull_requests.forges import CommentTarget, PullRequestOutcome
+    from reconciler.features.pull_requests.posting import CommentRequest, CommentTarget, PullRequestOutcome
     from reconciler.features.pull_requests.sticky_comment import CommentStatus, Content
     from reconciler.formats import Json
     from reconciler.render import Line
@@ -148,43 +148,45 @@ def _check(args: CommentArguments) -> None:
 
 
 def _target(args: CommentArguments) -> CommentTarget:
-    from reconciler.features.pull_requests.forges import CommentTarget, Forge, forge_here
+    from reconciler.features.pull_requests.posting import CommentTarget, ForgeName, forge_here
 
     return CommentTarget(
         environment=os.environ,
-        forge=Forge(args.post.forge) if args.post.forge else forge_here(os.environ),
+        forge=ForgeName(args.post.forge) if args.post.forge else forge_here(os.environ),
         pull_request=args.post.pull_request,
         token_file=args.post.token_file,
         author=args.post.author,
     )
 
 
+def _wanted(args: CommentArguments, target: CommentTarget) -> CommentRequest:
+    from reconciler.features.pull_requests.posting import CommentRequest
+
+    return CommentRequest(
+        content=_content(args, target),
+        status=_status(args),
+        cluster=args.cluster,
+        label=args.label,
+        only_existing=args.post.if_there,
+    )
+
+
 def _posted(args: CommentArguments) -> PullRequestOutcome:
-    from reconciler.features.pull_requests.forges import post_comment
+    from reconciler.features.pull_requests.posting import post_comment
     from reconciler.ports import SystemClock
 
     target = _target(args)
-    content, status = _content(args, target), _status(args)
-    return post_comment(
-        target,
-        content,
-        status,
-        cluster=args.cluster,
-        label=args.label,
-        clock=SystemClock(),
-        patience=args.post.wait,
-        only_existing=args.post.if_there,
-    )
+    return post_comment(target, _wanted(args, target), clock=SystemClock(), patience=args.post.wait)
 
 
 def _dry_run(args: CommentArguments) -> Result:
     """The comment as Markdown, or in a document; nothing is asked, so a comment that is there adds nothing to it."""
     from reconciler.features.pull_requests.document import COMMENT
-    from reconciler.features.pull_requests.forges import PullRequestOutcome, comment_text
+    from reconciler.features.pull_requests.posting import PullRequestOutcome, comment_text
 
     target = _target(args)
-    content, status = _content(args, target), _status(args)
-    text = comment_text(target, content, status, cluster=args.cluster, label=args.label)
+    wanted = _wanted(args, target)
+    text = comment_text(target, wanted)
     outcome = PullRequestOutcome(
         forge=target.forge,
         repository=None,
@@ -194,8 +196,8 @@ def _dry_run(args: CommentArguments) -> Result:
     )
     about: dict[str, Json] = {
         "result": "dry_run",
-        "state": status.state.value,
-        "cluster": content.marker.cluster if content else args.cluster,
+        "state": wanted.status.state.value,
+        "cluster": wanted.address[0],
         "label": args.label,
         "body": text,
     }
@@ -203,15 +205,15 @@ def _dry_run(args: CommentArguments) -> Result:
     return Result(
         document=lambda: COMMENT.write(outcome) | about,
         forms={"text": lambda: text},
-        notes=(kept,) if content is None else (),
+        notes=(kept,) if wanted.content is None else (),
     )
 
 
 def _content(args: CommentArguments, target: CommentTarget) -> Content | None:
     from reconciler.cli.results import places
     from reconciler.documents import BACKTEST
-    from reconciler.features.pull_requests.comment import body_content, read_body
-    from reconciler.features.pull_requests.forges import comment_links
+    from reconciler.features.pull_requests.plan_comment import body_content, read_body
+    from reconciler.features.pull_requests.posting import comment_links
 
     if args.body is None:
         return None
@@ -234,7 +236,7 @@ def _body_text(name: str) -> str:
 
 def _status(args: CommentArguments) -> CommentStatus:
     from reconciler.documents import APPLY_SUMMARY
-    from reconciler.features.pull_requests.comment import state_of_report
+    from reconciler.features.pull_requests.plan_comment import state_of_report
     from reconciler.features.pull_requests.sticky_comment import CommentState, CommentStatus
     from reconciler.render import apply_sentence
 
@@ -247,14 +249,13 @@ def _status(args: CommentArguments) -> CommentStatus:
 
 
 def _lines(outcome: PullRequestOutcome) -> list[Line]:
-    from reconciler.features.pull_requests.forges import REQUEST_NAMES
     from reconciler.model import escaped
     from reconciler.render import line
 
     comment = outcome.comment
     if comment is None:
         return [line(f"No comment: {escaped(outcome.reason)}.")]
-    where = f"on {REQUEST_NAMES[outcome.forge]} {outcome.pull_request} of {outcome.repository}"
+    where = f"on {outcome.forge.forge.request} {outcome.pull_request} of {outcome.repository}"
     if comment.reason:
         return [line(f"The comment {where} was left as it is: {escaped(comment.reason)}.")]
     at = f": {escaped(comment.url)}" if comment.url else "."

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from reconciler.documents import VALUES, Document, row
-from reconciler.features.pull_requests.comment import CommentOutcome
-from reconciler.features.pull_requests.forges import PullRequestOutcome
 from reconciler.features.pull_requests.overlaps import Overlap
-from reconciler.features.pull_requests.stored_reference import StoredReference
+from reconciler.features.pull_requests.posting import CommentOutcome, PullRequestOutcome
+from reconciler.features.pull_requests.verify_ref import StoredReference
 
 
 def result_of_comment(outcome: PullRequestOutcome) -> str:

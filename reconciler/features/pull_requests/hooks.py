@@ -22,7 +22,7 @@ COMMANDS: Final = (
         name="tool verify-ref",
         group=CommandGroup.REFERENCE,
         summary="Ask GitHub which run stored a git reference",
-        module="reconciler.features.pull_requests.verify_command",
+        module="reconciler.features.pull_requests.verify_ref",
         page="ci.md",
         examples=(
             (

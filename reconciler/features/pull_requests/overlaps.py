@@ -1,38 +1,54 @@
-"""Other open pull requests that change the same entities, as the comments on them show."""
+"""Other open pull requests that change the same entities: each comment has the entities of its plan, hidden in one line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import base64
+import json
+import zlib
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Protocol
+from typing import Final
 
 from reconciler.errors import ForgeError
-from reconciler.features.pull_requests.comment_entities import hidden_entities
-from reconciler.features.pull_requests.posted_comment import Comment
+from reconciler.features.pull_requests.forge import Forge, Request
 from reconciler.features.pull_requests.sticky_comment import Content, is_edited, read_marker
-from reconciler.model import Entity, Message, compose, flag_part
+from reconciler.formats import entity_from_json, entity_to_json
+from reconciler.model import Entity, Message, Plan, compose, flag_part
 from reconciler.text import count_of, list_entities
 
 MOST_REQUESTS: Final = 30
 """How many other pull requests are looked at, those changed last: each costs a request."""
+_MOST_COMMENTS: Final = 100
 _SHOWN: Final = 3
+_START: Final = "<!-- kafka-quotas:entities "
+_END: Final = " -->"
+_MOST_LINE: Final = 6_000
+_MOST_TEXT: Final = 1_000_000
 
 
-class OpenRequests(Protocol):
-    """The pull requests with the same target branch. Every method raises ``ForgeError``."""
+def entities_line(plan: Plan) -> str | None:
+    """The line of a plan; ``None`` when nothing changes, or so many entities that the line would be too long."""
+    entities = {change.entity for change in plan.changes}
+    entities |= {change.entity for withheld in plan.withheld for change in withheld.changes}
+    if not entities:
+        return None
+    rows = [entity_to_json(entity) for entity in sorted(entities, key=lambda entity: entity.sort_key)]
+    packed = zlib.compress(json.dumps(rows, separators=(",", ":")).encode(), 9)
+    line = f"{_START}{base64.b64encode(packed).decode()}{_END}"
+    return line if len(line) <= _MOST_LINE else None
 
-    def others(self) -> Iterator[int]:
-        """The numbers of those that are open, without the own one, the last changed first."""
-        ...
 
-    def first_comments(self, number: int) -> Sequence[Comment]:
-        """The comments of the first page, the oldest first."""
-        ...
-
-    def name(self, number: int) -> str:
-        """As people write it: ``pull request #12``."""
-        ...
+def hidden_entities(comment: str) -> frozenset[Entity]:
+    """The entities in a comment; none without a line that can be read."""
+    for line in comment.splitlines():
+        if line.startswith(_START) and line.endswith(_END):
+            try:
+                packed = base64.b64decode(line.removeprefix(_START).removesuffix(_END), validate=True)
+                rows = json.loads(zlib.decompressobj().decompress(packed, _MOST_TEXT))
+                return frozenset(entity_from_json(row) for row in rows)
+            except (ValueError, TypeError, AttributeError, KeyError, zlib.error, RecursionError):
+                return frozenset()
+    return frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +84,7 @@ class OverlapSearch:
         return (*(overlap.message for overlap in self.overlaps), *([] if self.problem is None else [self.problem]))
 
 
-def find_overlaps(requests: OpenRequests, content: Content | None, *, author: str) -> OverlapSearch:
+def find_overlaps(forge: Forge, request: Request, content: Content | None, *, author: str) -> OverlapSearch:
     """The other open pull requests whose comments by ``author`` name an entity of ``content``, for the same cluster.
 
     A forge that does not answer is a problem, not an error: the comment itself must not fail for it.
@@ -77,27 +93,21 @@ def find_overlaps(requests: OpenRequests, content: Content | None, *, author: st
     if content is None or not own:
         return OverlapSearch()
     overlaps: list[Overlap] = []
+    problem = None
     try:
-        for count, number in enumerate(islice(requests.others(), MOST_REQUESTS + 1)):
+        for count, other in enumerate(islice(forge.others(request), MOST_REQUESTS + 1)):
             if count == MOST_REQUESTS:
                 problem = f"Only {count_of(MOST_REQUESTS, 'other open request')} were compared with this one"
-                return OverlapSearch(overlaps=tuple(overlaps), problem=problem)
-            others = _entities(requests.first_comments(number), content.marker.cluster, author)
-            if shared := own & others:
+                break
+            seen: frozenset[Entity] = frozenset()
+            for comment in forge.comments(other, most=_MOST_COMMENTS):
+                marker, by_us = read_marker(comment.body), (comment.author or "").casefold() == author.casefold()
+                # Only of comments that this tool wrote and that no user changed.
+                if marker is not None and by_us and marker.cluster == content.marker.cluster and not is_edited(comment.body):
+                    seen |= hidden_entities(comment.body)
+            if shared := own & seen:
                 entities = tuple(sorted(shared, key=lambda entity: entity.sort_key))
-                overlaps.append(Overlap(number=number, name=requests.name(number), entities=entities))
+                overlaps.append(Overlap(number=other.number, name=forge.name(other.number), entities=entities))
     except ForgeError as error:
         problem = f"The other open requests were not all compared with this one: {error}"
-        return OverlapSearch(overlaps=tuple(overlaps), problem=problem)
-    return OverlapSearch(overlaps=tuple(overlaps))
-
-
-def _entities(comments: Iterable[Comment], cluster: str | None, author: str) -> frozenset[Entity]:
-    """Of all comments about a cluster that this tool wrote and that no person changed."""
-    entities: frozenset[Entity] = frozenset()
-    for comment in comments:
-        marker = read_marker(comment.body)
-        by_us = (comment.author or "").casefold() == author.casefold()
-        if marker is not None and by_us and marker.cluster == cluster and not is_edited(comment.body):
-            entities |= hidden_entities(comment.body)
-    return entities
+    return OverlapSearch(overlaps=tuple(overlaps), problem=problem)

@@ -6,13 +6,17 @@ never cut. Of everything else whole rows are, and the comment counts them.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import itertools
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reconciler.documents import FINDINGS, ApplySummary, read_plan
+from reconciler.errors import FileAccessError
 from reconciler.features.pull_requests.comment_rows import (
     HEAD_ROWS,
     ChangeRow,
@@ -34,8 +38,9 @@ from reconciler.features.pull_requests.comment_sections import (
     withheld_section,
 )
 from reconciler.features.pull_requests.comment_verdict import alert_sentences, history_length, judge_comment
-from reconciler.features.pull_requests.sticky_comment import Content, Marker, comment_heading, marker_line, trimmed
-from reconciler.model import BacktestReport, Finding, Plan, Verdict, escaped
+from reconciler.features.pull_requests.overlaps import entities_line
+from reconciler.features.pull_requests.sticky_comment import CommentState, Content, Marker, comment_heading, marker_line, trimmed
+from reconciler.model import ApplyResult, BacktestReport, Finding, Plan, Verdict, escaped
 from reconciler.render import (
     NAME_LIMIT,
     RepositoryLinks,
@@ -323,3 +328,73 @@ def _braced(names: Sequence[str]) -> Iterator[str]:
             yield f"{prefix}{{{','.join(ends)}}}"
         else:
             yield prefix + (ends[0] if ends else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentBody:
+    """What BODY is: a plan, or findings. ``name`` is the file's."""
+
+    name: str
+    plan: Plan | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def read_body(text: str, *, name: str) -> CommentBody:
+    """A plan or findings as JSON. Raises ``FileAccessError`` for any other text."""
+    if _is_plan(text):
+        return CommentBody(name=name, plan=read_plan(text, name=name))
+    return CommentBody(name=name, findings=FINDINGS.read(text, name=name).findings)
+
+
+def _is_plan(text: str) -> bool:
+    """Whether a text is not a list of findings; text that is not JSON is left to the reader of plans."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(document, dict) or "findings" not in document or "changes" in document
+
+
+def body_content(
+    body: CommentBody,
+    *,
+    cluster: str | None,
+    label: str,
+    report: BacktestReport | None = None,
+    report_name: str = "the backtest",
+    links: RepositoryLinks | None = None,
+    today: datetime.date | None = None,
+) -> Content:
+    """The content of the comment about this cluster and label: the plan with the backtest merged into it.
+
+    ``cluster`` is needed for a body that is about no cluster (findings of manifests that cannot be planned), else it must be
+    the body's own. Raises ``FileAccessError`` for a body or a report about another cluster, and for a report without a plan.
+    """
+    if body.plan is None:
+        if report is not None:
+            raise FileAccessError(f"{body.name} has findings and no plan, so {report_name} cannot be merged into it")
+        content = findings_comment(body.findings, links=links)
+    else:
+        content = _with_entities(plan_comment(body.plan, report=report, links=links, today=today), body.plan)
+    about = content.marker.cluster
+    if cluster is not None and about not in (None, cluster):
+        raise FileAccessError(f"{body.name} is about cluster {about!r}, not {cluster!r}")
+    if report is not None and report.cluster is not None and about is not None and report.cluster != about:
+        raise FileAccessError(f"{report_name} is about cluster {report.cluster!r}, not {about!r}")
+    return dataclasses.replace(content, marker=dataclasses.replace(content.marker, cluster=about or cluster, label=label))
+
+
+def _with_entities(content: Content, plan: Plan) -> Content:
+    """With the changed entities hidden in it, where there is room."""
+    line = entities_line(plan)
+    if line is None or size((*content.lines, line)) > BUDGET:
+        return content
+    return dataclasses.replace(content, lines=(*content.lines, "", line))
+
+
+def state_of_report(report: ApplySummary) -> CommentState:
+    """How far the change is after a run of ``apply``."""
+    if report.result is ApplyResult.DONE:
+        return CommentState.APPLIED_IN_PART if report.withheld else CommentState.APPLIED
+    idle = report.result is ApplyResult.NOTHING_TO_DO and not report.withheld
+    return CommentState.APPLIED if idle else CommentState.FAILED

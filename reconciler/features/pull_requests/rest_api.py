@@ -1,6 +1,8 @@
 """A forge's REST API: requests that wait out limits, try again after faults, follow redirections, and end in one clear sentence.
 
-What is the same for every forge stands here. A subclass knows the forge's headers, limits, errors and pages.
+Sources: GitHub's documentation "Rate limits for the REST API" and "Best practices" (``retry-after`` first, then the moment in
+``x-ratelimit-reset`` once nothing remains, else at least a minute, growing), its OpenAPI description (``basic-error``,
+``validation-error``), and GitLab's documentation "REST API" and "Rate limits" (``Retry-After``, ``RateLimit-Reset``).
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Final, NoReturn
 
-from reconciler.errors import ForgeError
-from reconciler.integrations import Answer, ApiAddress, Http, NoAnswerError, Token
+from reconciler.errors import FileAccessError, ForgeError, UsageError
+from reconciler.integrations import Answer, ApiAddress, Http, NoAnswerError
 from reconciler.logs import log_event
 from reconciler.model import escaped
 from reconciler.ports import Clock
@@ -25,17 +27,63 @@ from reconciler.ports import Clock
 MOST_TRIES: Final = 4
 """Requests in a row that got no proper answer."""
 
-MINUTE: Final = 60.0
+_MINUTE: Final = 60.0
 _LONGEST: Final = 366 * 86_400.0
 _SECONDS: Final = re.compile(r"[0-9]{1,12}")
+_NEXT: Final = re.compile(r'<([^<>]*)>\s*;\s*rel="next"')
+_FORM: Final = re.compile(r"[!-~]{1,4096}")
+"""Visible ASCII, as fits into a header: a line break in a token would begin another header."""
 
 _SHOWN: Final = 300
+_MOST_REASONS: Final = 5
 _log: Final = logging.getLogger(__name__)
 _REPEATED: Final = frozenset({301, 307, 308})
 """Redirections that ask for the same request at another address: the answers for a renamed repository."""
 _MOST_REDIRECTIONS: Final = 5
 _MOST_PAGES: Final = 100
 _PASSING: Final = frozenset({500, 502, 503, 504})
+
+
+class Token:
+    """A token that shows itself only when asked for its text."""
+
+    __slots__ = ("_secret",)
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret
+
+    def __repr__(self) -> str:
+        return "Token(hidden)"
+
+    def reveal(self) -> str:
+        """The secret itself, for the request."""
+        return self._secret
+
+    def hidden_in(self, text: str) -> str:
+        """Text of a server, without the token if it sends that back."""
+        return text.replace(self._secret, "***")
+
+
+def read_token(environment: Mapping[str, str], file: Path | None, *, variable: str) -> Token:
+    """The token of a file, else of the environment. Raises ``UsageError`` without one, ``FileAccessError`` for no such file."""
+    where = "the file of --token-file" if file else f"the environment variable {variable}"
+    secret = (_file_content(file) if file else environment.get(variable, "")).strip()
+    if not secret:
+        raise UsageError(f"{where} has no token. Give one in {variable} or with --token-file")
+    if not _FORM.fullmatch(secret):
+        raise UsageError(f"what {where} has is not a token: a token is one word of visible ASCII characters")
+    return Token(secret)
+
+
+def _file_content(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        # Neither this nor the error's own text names the file: it may be the token itself, given where its file belongs.
+        raise FileAccessError(f"cannot read the file of --token-file: {error.strerror}") from None
+    except UnicodeDecodeError:
+        # The error has the bytes, so it is not passed on.
+        raise FileAccessError("cannot read the file of --token-file: not UTF-8 text") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,64 +96,29 @@ class Pause:
     """A rate limit, which ends at a known moment; else a fault that may pass."""
 
 
-def pause_after_fault(tries: int, why: str) -> Pause:
-    """After the so many-th try in a row without a proper answer: 1, 2, 4 seconds."""
-    return Pause(seconds=float(2 ** (tries - 1)), why=why, limited=False)
-
-
-def header_seconds(header: str | None) -> float | None:
-    """The whole number of a header; ``None`` for anything else."""
-    if header is None or not _SECONDS.fullmatch(header.strip()):
-        return None
-    return min(float(header), 1e10)
-
-
-def ends_at(pause: Pause, now: datetime.datetime) -> datetime.datetime:
-    """When it is over, in UTC."""
-    return now + datetime.timedelta(seconds=min(pause.seconds, _LONGEST))
-
-
-def error_text(value: object) -> Iterator[str]:
-    """A text of an answer, shortened; nothing for a value that is not a text."""
-    if isinstance(value, str) and value:
-        yield value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-
-
-def json_in(answer: Answer) -> object:
-    """The document of an answer; ``None`` for an answer that is not JSON."""
-    try:
-        document: object = json.loads(answer.body)
-    except (ValueError, RecursionError):
-        return None
-    return document
-
-
 class RestApi(abc.ABC):
     """One server, one token. ``patience``: seconds of waiting, in all, before a limit or fault becomes an error."""
 
-    forge: ClassVar[str]
+    title: ClassVar[str]
     """The name of the forge in messages."""
-    request_id: ClassVar[str]
-    """The header of an answer that names the request."""
-    remaining: ClassVar[str]
-    """The header of an answer with the requests that are left."""
+    purpose: ClassVar[str] = "posting comments"
+    """Begins the sentence about a missing package."""
 
-    def __init__(
-        self,
-        address: ApiAddress,
-        token: Token,
-        *,
-        clock: Clock,
-        patience: float,
-        purpose: str = "posting comments",
-        ca_file: Path | None = None,
-    ) -> None:
+    def __init__(self, address: ApiAddress, token: Token, *, clock: Clock, patience: float, ca_file: Path | None = None) -> None:
         self._address = address
         self.token = token
         self._clock = clock
         self._left = patience
         self._limits_met = 0
-        self._http = Http(address, purpose=purpose, extra=self.forge.lower(), ca_file=ca_file)
+        self._http = Http(address, purpose=self.purpose, extra=self.title.lower(), ca_file=ca_file)
+
+    @abc.abstractmethod
+    def headers(self) -> dict[str, str]:
+        """The headers of every request, with the token."""
+
+    @abc.abstractmethod
+    def advice(self, status: int) -> str:
+        """What to do about a refused request."""
 
     def get(self, path: str, *, doing: str) -> object:
         """The document at a path. ``doing`` completes "cannot ..." in errors. Raises ``ForgeError``, as all of these do."""
@@ -135,7 +148,12 @@ class RestApi(abc.ABC):
         """Give the connections back."""
         self._http.close()
 
+    def unexpected(self, doing: str) -> ForgeError:
+        """The error for a document that is not what the forge describes."""
+        return ForgeError(f"cannot {doing}: the answer is not what {self.title}'s API gives. Check the address of the API")
+
     def _ask(self, method: str, url: str, *, doing: str, document: Mapping[str, str] | None = None) -> tuple[object, str | None]:
+        """The document, and the link to the next page."""
         tries = redirections = 0
         while True:
             tries += 1
@@ -143,19 +161,21 @@ class RestApi(abc.ABC):
                 answer = self._answer(method, url, document)
                 if answer.status in _REPEATED or (answer.status == 302 and method == "GET"):
                     redirections += 1
-                    url = self._redirected(url, answer, redirections, doing)
+                    location = answer.headers.get("location")
+                    if location is None or redirections > _MOST_REDIRECTIONS:
+                        self._fail(doing, "the server's redirections lead nowhere")
+                    url = self._address.joined(url, location)
                     tries = 0
                     continue
-                result = self._understood(answer, doing)
+                pause = _limit_of(answer, now=self._clock.now(), times=self._limits_met)
+                if pause is None:
+                    return self._understood(answer, doing)
+                self._limits_met += 1
             except NoAnswerError as error:
                 if error.final or tries == MOST_TRIES:
                     self._fail(doing, str(error))
-                self._wait(pause_after_fault(tries, str(error)), doing)
-                continue
-            if not isinstance(result, Pause):
-                return result
-            self._limits_met += 1
-            self._wait(result, doing)
+                pause = Pause(seconds=float(2 ** (tries - 1)), why=str(error), limited=False)
+            self._wait(pause, doing)
 
     def _answer(self, method: str, url: str, document: Mapping[str, str] | None) -> Answer:
         headers = self.headers()
@@ -168,49 +188,51 @@ class RestApi(abc.ABC):
         log_event(
             _log,
             "forge answered",
-            forge=self.forge,
+            forge=self.title,
             method=method,
             url=self.token.hidden_in(url),
             status=answer.status,
             bytes=len(answer.body),
             milliseconds=round((time.monotonic() - begun) * 1000, 1),
-            request_id=answer.headers.get(self.request_id),
-            rate_limit_remaining=answer.headers.get(self.remaining),
+            request_id=_header(answer, "request-id") or answer.headers.get("x-github-request-id"),
+            rate_limit_remaining=_header(answer, "ratelimit-remaining"),
         )
-        return answer
-
-    def _understood(self, answer: Answer, doing: str) -> tuple[object, str | None] | Pause:
-        """The document and the link to the next page, or the pause that is asked for. Raises ``NoAnswerError`` for a fault."""
         if answer.status in _PASSING:
             raise NoAnswerError(f"the server answers with HTTP status {answer.status}")
-        pause = self.pause_asked_for(answer, now=self._clock.now(), times=self._limits_met)
-        if pause is not None:
-            return pause
-        if not 200 <= answer.status < 300:
-            words = self.token.hidden_in(self.refusal(answer))
-            raise ForgeError(f"cannot {doing}: {words}", status=answer.status)
-        return self.decipher(answer)
+        return answer
 
-    def _redirected(self, url: str, answer: Answer, count: int, doing: str) -> str:
-        location = answer.headers.get("location")
-        if location is None or count > _MOST_REDIRECTIONS:
-            self._fail(doing, "the server's redirections lead nowhere")
-        return self._address.joined(url, location)
+    def _understood(self, answer: Answer, doing: str) -> tuple[object, str | None]:
+        """Raises ``ForgeError`` for a refusal, and ``NoAnswerError`` for an answer that is cut short."""
+        try:
+            document: object = json.loads(answer.body) if answer.body.strip() else None
+        except (ValueError, RecursionError):
+            document = None
+        if not 200 <= answer.status < 300:
+            reasons = "; ".join(_reasons(document))
+            needed = answer.headers.get("x-accepted-github-permissions", "") if answer.status == 403 else ""
+            more = f". {self.title} asks for the permission {needed}" if needed else ""
+            words = escaped(f"HTTP status {answer.status}{f': {reasons}' if reasons else ''}")
+            refusal = self.token.hidden_in(f"{self.advice(answer.status)} ({words}{escaped(more)})")
+            raise ForgeError(f"cannot {doing}: {refusal}", status=answer.status)
+        if document is None and not (answer.status in (202, 204) and answer.body.strip() in (b"", b"null")):
+            raise NoAnswerError("the answer is cut short or is not JSON")
+        following = _NEXT.search(answer.headers.get("link", ""))
+        return document, following[1] if following else None
 
     def _wait(self, pause: Pause, doing: str) -> None:
         if pause.seconds > self._left:
             if not pause.limited:
                 self._fail(doing, f"{pause.why}, and no time is left to try again")
-            end = ends_at(pause, self._clock.now())
+            end = self._clock.now() + datetime.timedelta(seconds=min(pause.seconds, _LONGEST))
             raise ForgeError(
-                f"cannot {doing}: {pause.why} of {self.forge}'s API at {self._address.url('')} is reached. The limit ends at "
+                f"cannot {doing}: {pause.why} of {self.title}'s API at {self._address.url('')} is reached. The limit ends at "
                 f"{end:%Y-%m-%d %H:%M:%S} UTC, in {pause.seconds:.0f} s, and only {self._left:.0f} s of waiting are left (--wait)"
             )
         log_event(
             _log,
             "waiting for the forge",
             level=logging.INFO,
-            forge=self.forge,
+            forge=self.title,
             wait_seconds=pause.seconds,
             reason=self.token.hidden_in(pause.why),
         )
@@ -219,27 +241,44 @@ class RestApi(abc.ABC):
 
     def _fail(self, doing: str, words: str) -> NoReturn:
         shown = escaped(self.token.hidden_in(words))
-        raise ForgeError(f"cannot {doing}: {self.forge}'s API at {self._address.url('')}: {shown}")
-
-    @abc.abstractmethod
-    def headers(self) -> dict[str, str]:
-        """The headers of every request, with the token."""
-
-    @abc.abstractmethod
-    def pause_asked_for(self, answer: Answer, *, now: datetime.datetime, times: int) -> Pause | None:
-        """The pause of a rate limit, or ``None``; ``times``: how often one was met before."""
-
-    @abc.abstractmethod
-    def refusal(self, answer: Answer) -> str:
-        """One sentence about a refused request: the advice, the status, and the forge's own words, escaped and shortened."""
-
-    @abc.abstractmethod
-    def decipher(self, answer: Answer) -> tuple[object, str | None]:
-        """The document and the link to the next page. Raises ``NoAnswerError`` for one that is cut short."""
+        raise ForgeError(f"cannot {doing}: {self.title}'s API at {self._address.url('')}: {shown}")
 
 
-def refusal_words(answer: Answer, advice: str, reasons: Iterator[str], *, more: str = "") -> str:
-    """``ADVICE (HTTP status 403: REASON)``."""
-    joined = "; ".join(reasons)
-    words = f": {joined}" if joined else ""
-    return f"{advice} (HTTP status {answer.status}{escaped(words)}{escaped(more)})"
+def _header(answer: Answer, name: str) -> str | None:
+    return answer.headers.get(f"x-{name}", answer.headers.get(name))
+
+
+def _limit_of(answer: Answer, *, now: datetime.datetime, times: int) -> Pause | None:
+    """The pause of a rate limit, or ``None``; ``times``: how often one was met before."""
+    if answer.status not in (403, 429):
+        return None
+    seconds = _seconds(answer.headers.get("retry-after"))
+    reset = _seconds(_header(answer, "ratelimit-reset"))
+    if seconds is None and reset is not None and _header(answer, "ratelimit-remaining") == "0":
+        # A second more, since the moment is given in whole seconds and clocks differ.
+        seconds = max(0.0, reset - now.timestamp()) + 1.0
+    if seconds is None and (answer.status == 429 or b"secondary rate limit" in answer.body[:10_000].lower()):
+        seconds = _MINUTE * 2**times
+    return None if seconds is None else Pause(seconds=seconds, why="the rate limit", limited=True)
+
+
+def _seconds(header: str | None) -> float | None:
+    return min(float(header), 1e10) if header is not None and _SECONDS.fullmatch(header.strip()) else None
+
+
+def _reasons(document: object) -> Iterator[str]:
+    """The texts of an error, which are by field, in lists or alone."""
+    if isinstance(document, dict):
+        for key in ("message", "error", "error_description", "errors"):
+            yield from _texts(document.get(key))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str) and value:
+        yield value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    elif isinstance(value, dict):
+        for name, reason in list(value.items())[:_MOST_REASONS]:
+            reasons = reason if isinstance(reason, list) else [reason]
+            yield from (f"{name} {text}" for each in reasons[:_MOST_REASONS] if isinstance(each, str) for text in _texts(each))
+    elif isinstance(value, list):
+        yield from (text for each in value[:_MOST_REASONS] if not isinstance(each, list) for text in _texts(each))

@@ -1,9 +1,10 @@
-"""``comment`` as a workflow runs it: a process of its own, a body from ``plan`` or ``render``, and a server like GitHub's."""
+"""``comment`` as a workflow or a job runs it, with a server like GitHub's or GitLab's."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from reconciler.documents import PLAN, plan_digest
 from reconciler.features.pull_requests.sticky_comment import LIMIT
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from tests.builders import plan, user
+from tests.support import gitlab_server as gitlab
 from tests.support.command import Done, environment, invoke
 from tests.support.github_server import BOT, HEAD, NUMBER, REPOSITORY, TOKEN, Fault, GitHubServer, github_server
 from tests.support.hostile_names import HOSTILE
@@ -79,12 +81,10 @@ def report(folder: Path, **fields: Any) -> str:
 
 
 def test_from_the_plan_to_the_end_of_apply(folder, github):
-    body = "plan.json"
-    first = comment(folder, github, body, "--format", "json")
+    first = comment(folder, github, "plan.json", "--format", "json")
     applying = comment(folder, github, "--state", "applying", "--cluster", "prod")
-    applied = comment(
-        folder, github, "--report", report(folder, summary={"applied": 1}, seconds=8.2, brokers=3), "--cluster", "prod"
-    )
+    document = report(folder, summary={"applied": 1}, seconds=8.2, brokers=3)
+    applied = comment(folder, github, "--report", document, "--cluster", "prod")
 
     assert (first.code, applying.code, applied.code) == (0, 0, 0)
     Draft202012Validator(SCHEMA).validate(first.json())
@@ -100,6 +100,73 @@ def test_from_the_plan_to_the_end_of_apply(folder, github):
     )
     assert f"[Workflow run](https://github.example.org/{REPOSITORY}/actions/runs/31) · commit `{HEAD[:7]}`" in text
     assert "`alice`" in text
+
+
+def job(url: str, **more: str) -> dict[str, str]:
+    """The environment of a job of GitLab."""
+    place = f"https://gitlab.example.org/{gitlab.PROJECT}"
+    return {
+        "GITLAB_CI": "true",
+        "CI_API_V4_URL": url,
+        "CI_PROJECT_ID": gitlab.PROJECT_ID,
+        "CI_PROJECT_PATH": gitlab.PROJECT,
+        "CI_PROJECT_URL": place,
+        "CI_JOB_URL": f"{place}/-/jobs/31",
+        "CI_COMMIT_SHA": HEAD,
+        "CI_MERGE_REQUEST_IID": str(NUMBER),
+        **more,
+    }
+
+
+def test_on_gitlab_a_dry_run_prints_the_note_that_is_posted(folder):
+    with gitlab.gitlab_server() as server:
+        variables = job(server.url)
+        dry = invoke("comment", "plan.json", "--dry-run", cwd=folder, env=variables)
+        document = invoke("comment", "plan.json", "--dry-run", "--format", "json", cwd=folder, env=variables).json()
+        assert (dry.code, dry.err, server.requests) == (0, "", [])
+        other = invoke("comment", "plan.json", "--forge", "github", cwd=folder, env=variables)
+        assert (other.code, server.requests) == (64, []), "a forge that is given is taken"
+        variables["GITLAB_TOKEN"] = gitlab.TOKEN
+        first = invoke("comment", "plan.json", cwd=folder, env=variables)
+        ((number, note),) = server.comments.items()
+
+    Draft202012Validator(SCHEMA).validate(document)
+    assert dry.out == document["body"] == note["body"]
+    assert (document["result"], document["forge"]) == ("dry_run", "gitlab")
+    assert first.out == (
+        f"The comment on merge request {NUMBER} of {gitlab.PROJECT} is created. Its state is planned: "
+        f"https://gitlab.example.org/{gitlab.PROJECT}/-/merge_requests/{NUMBER}#note_{number}\n"
+    )
+
+
+def test_a_dry_run_needs_no_token_and_no_repository(folder):
+    document = invoke("comment", "plan.json", "--dry-run", "--format", "json", cwd=folder).json()
+    applied = invoke("comment", "--state", "applied", "--cluster", "prod", "--dry-run", cwd=folder)
+
+    Draft202012Validator(SCHEMA).validate(document)
+    assert (document["forge"], document["repository"]) == ("github", None)
+    assert "The plan of a comment that is posted already is kept, and is not shown here." in applied.err
+
+
+COMMANDS = ("/close", "/merge", "/assign @all", "~label", "!17", "$3", "%milestone", "&4", "#5", "[vulnerability:7]", "^alert#2")
+"""Names that GitLab's own Markdown would take for references, and lines that would be quick actions."""
+
+
+@pytest.mark.parametrize("key", ["producer_byte_rate", "/close"])
+@pytest.mark.parametrize("removed", [False, True])
+def test_names_are_no_references_and_no_line_is_a_quick_action(folder, key, removed):
+    change = KeyChange(key=key, before=1.0, after=None if removed else 2.0, reason=Reason.VALUE_DIFFERS)
+    names = (*COMMANDS, "$` ", *(name for name in HOSTILE if name and name != "\ud800"))
+    changes = [Change(entity=user(name), action=Action.UPDATE, keys=(change,)) for name in names]
+    made = plan(*changes)
+    (folder / "plan.json").write_text(PLAN.text(dataclasses.replace(made, digest=plan_digest(made.cluster.id, changes))), "utf-8")
+
+    text = invoke("comment", "plan.json", "--dry-run", "--forge", "gitlab", cwd=folder).out
+
+    outside = by_github(text).outside("code", "pre")
+    for reference in ("@", "~label", "!17", "$", "%milestone", "&4", "#5", "[vulnerability", "^alert"):
+        assert reference not in outside
+    assert not re.search(r"^\s*/\w", text, re.MULTILINE)
 
 
 def test_with_if_there_a_comment_is_changed_and_none_is_made(folder, github):
@@ -177,19 +244,6 @@ def test_a_plan_of_5000_changes_stays_within_the_limit_and_says_where_the_rest_i
     assert "`kafka-quotas plan` prints the whole plan" in text
 
 
-def test_names_of_strangers_stay_text_and_are_found_again(folder, github):
-    names = planned(*{name for name in HOSTILE if name and name != "\ud800"})
-    (folder / "names.json").write_text(PLAN.text(names), encoding="utf-8")
-
-    comment(folder, github, "names.json")
-    done = comment(folder, github, "--state", "applying", "--cluster", "prod", "--format", "json")
-
-    ((text),) = [one["body"] for one in github.comments.values()]
-    assert (done.json()["result"], done.json()["edited"]) == ("updated", False)
-    assert "@" not in by_github(text).outside("code")
-    assert set(by_github(text).elements) & {"script", "img", "h1", "table"} == {"table"}
-
-
 def test_warnings_tell_of_strangers_and_edits(folder, github):
     body = "plan.json"
     comment(folder, github, body)
@@ -220,13 +274,12 @@ def test_an_api_that_is_down_is_exit_code_1_or_only_a_warning(folder):
 
     assert (failed.code, warned.code) == (1, 0)
     assert f"GitHub's API at {down}: no connection, and no time is left to try again" in failed.err
-    assert warned.err.startswith("kafka-quotas: warning: no comment was posted: cannot ask whose the token is")
+    assert warned.err.startswith("kafka-quotas: warning: no comment was posted: cannot read pull request 7")
     assert warned.out == ""
 
 
-@pytest.mark.parametrize("library", ["gidgethub", "urllib3"])
-def test_without_the_extra_the_message_says_how_to_install_it(folder, library):
-    program = f"import sys; sys.modules[{library!r}] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
+def test_without_the_extra_the_message_says_how_to_install_it(folder):
+    program = "import sys; sys.modules['urllib3'] = None; from reconciler.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "comment", "--state", "applying", "--cluster", "prod"]
     env = environment(workflow(folder, "https://github.example.org"))
 
@@ -234,7 +287,7 @@ def test_without_the_extra_the_message_says_how_to_install_it(folder, library):
 
     assert done.returncode == 1
     assert done.stderr == (
-        f"kafka-quotas: posting comments needs {library}, which is not installed. Install the extra github (docs/install.md)\n"
+        "kafka-quotas: posting comments needs urllib3, which is not installed. Install the extra github (docs/install.md)\n"
     )
 
 
@@ -306,8 +359,6 @@ def test_a_token_on_the_command_line_is_refused_and_not_repeated(folder, github,
     ],
 )
 def test_what_makes_no_sense_is_a_usage_error(folder, github, arguments):
-    "plan.json"
-
     assert comment(folder, github, *arguments).code == 64
     assert github.requests == []
 

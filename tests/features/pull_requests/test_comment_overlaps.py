@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from reconciler.documents import PLAN, plan_digest
-from reconciler.features.pull_requests.comment_entities import entities_line, hidden_entities
-from reconciler.features.pull_requests.overlaps import MOST_REQUESTS
+from reconciler.features.pull_requests.overlaps import MOST_REQUESTS, entities_line, hidden_entities
 from reconciler.model.entity import DEFAULT
 from reconciler.model.plan import Action, Change, KeyChange, Plan, Reason
 from tests.builders import client, pair, plan, user
@@ -84,14 +83,14 @@ def test_the_comment_names_the_other_pull_request_and_the_entity(tmp_path: Path,
 
 def test_a_merge_request_of_gitlab_is_compared_too(tmp_path: Path) -> None:
     with gitlab.gitlab_server() as server:
-        server.open_beside(12, body_of(tmp_path, planned("alice")), name=gitlab.BOT)
+        server.open_beside(12, body_of(tmp_path, planned("alice")))
         (tmp_path / "plan.json").write_text(PLAN.text(planned("alice")), encoding="utf-8")
         environment = {
             "GITLAB_CI": "true", "CI_API_V4_URL": server.url, "CI_PROJECT_ID": gitlab.PROJECT_ID, "GITLAB_TOKEN": gitlab.TOKEN,
             "CI_MERGE_REQUEST_IID": str(gitlab.NUMBER), "CI_COMMIT_SHA": gitlab.HEAD,
         }  # fmt: skip
         done = invoke("comment", "plan.json", cwd=tmp_path, env=environment)
-        (posted,) = server.notes.values()
+        (posted,) = server.comments.values()
 
     assert done.code == 0
     assert "Merge request !12 changes user=alice, too." in done.err

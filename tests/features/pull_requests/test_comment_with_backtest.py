@@ -11,7 +11,7 @@ import pytest
 
 from reconciler.documents import BACKTEST, FINDINGS, FindingList, plan_digest
 from reconciler.errors import FileAccessError
-from reconciler.features.pull_requests.comment import body_content, read_body
+from reconciler.features.pull_requests.plan_comment import body_content, read_body
 from reconciler.features.pull_requests.sticky_comment import (
     LIMIT,
     CommentState,

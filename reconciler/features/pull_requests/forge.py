@@ -1,0 +1,196 @@
+"""A forge with pull requests: what a job knows of its own one, the comments on it, and the others that are open.
+
+GitLab calls them merge requests and notes. A subclass has the addresses and fields of its forge.
+"""
+
+from __future__ import annotations
+
+import abc
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import ClassVar, Final
+
+from reconciler.errors import ForgeError, UsageError
+from reconciler.features.pull_requests.rest_api import RestApi
+
+_PAGE: Final = 100
+_GONE: Final = frozenset({404, 410})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """One comment. ``author`` is a login, in the case that the forge shows; ``None`` for an account that is deleted."""
+
+    id: int
+    author: str | None
+    body: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What the environment of a job names. Everything is ``None`` outside of one."""
+
+    repository: str | None = None
+    """As requests name it."""
+    path: str | None = None
+    """The repository for people, where that is another name."""
+    request: int | None = None
+    commit: str | None = None
+    """The newest commit of the pull request when the job was started, or the commit that was pushed."""
+    head: str | None = None
+    """``OWNER:BRANCH`` that a ``workflow_run`` of GitHub was about; its event does not name the pull request of a fork."""
+    pushed: bool = False
+    """The commit is on a branch, so its pull request, if any, is merged."""
+    link: str | None = None
+    """The address of the job's log."""
+    files: str | None = None
+    """The address of the repository's files, without a commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An open pull request. ``commit``: its newest; ``target``: the branch that it is merged into."""
+
+    number: int
+    commit: str
+    target: str
+    address: str
+
+
+class Forge(RestApi):
+    """A repository on a forge. Methods raise ``ForgeError``."""
+
+    request: ClassVar[str] = "pull request"
+    """What a proposed change is called there."""
+    sign: ClassVar[str] = "#"
+    option: ClassVar[str] = "--pull-request"
+    run: ClassVar[str] = "Workflow run"
+    """What the link to the log is called."""
+    change: ClassVar[str] = "PATCH"
+    """The method that changes a comment."""
+
+    comments_path: ClassVar[str]
+    """The path of the list of comments, for a ``number``. ``comment_path``: of one of them, for its ``id``, too."""
+    comment_path: ClassVar[str]
+    author: ClassVar[tuple[str, str]]
+    """The fields of a comment that lead to its author's login."""
+    repository: str
+
+    @property
+    @abc.abstractmethod
+    def path(self) -> str:
+        """The path of the repository."""
+
+    @classmethod
+    @abc.abstractmethod
+    def job(cls, environment: Mapping[str, str]) -> Job:
+        """The job that has these variables. Raises ``FileAccessError``."""
+
+    @abc.abstractmethod
+    def whoami(self) -> str:
+        """The login that the token belongs to."""
+
+    @abc.abstractmethod
+    def read(self, number: int) -> Request:
+        """One pull request."""
+
+    @abc.abstractmethod
+    def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
+        """Pull requests of the job's commit, and whether the commit is exactly what was merged, or the newest.
+
+        Raises ``UsageError`` when the job has nothing to go by.
+        """
+
+    @abc.abstractmethod
+    def numbers(self, target: str, doing: str) -> Iterator[int]:
+        """The open pull requests into a branch, the last changed first."""
+
+    def name(self, number: int) -> str:
+        """``pull request #12``."""
+        return f"{self.request} {self.sign}{number}"
+
+    def find(self, job: Job) -> int | None:
+        """The pull request that a job is about; ``None`` for a commit that has none.
+
+        Raises ``ForgeError``, and ``UsageError`` when there is nothing to go by or more than one.
+        """
+        if job.request is not None:
+            return job.request
+        listed = list(self.candidates(job, f"look for the {self.request} in {self.repository}"))
+        matches = [number for number, exact in listed if exact] or [number for number, _ in listed]
+        if len(matches) > 1:
+            numbers = ", ".join(map(str, matches))
+            raise UsageError(
+                f"commit {job.commit} belongs to more than one {self.request} ({numbers}). Give its number with {self.option}"
+            )
+        return matches[0] if matches else None
+
+    def others(self, own: Request) -> Iterator[Request]:
+        """The other open pull requests with the same target, the last changed first. Only their number is known."""
+        for number in self.numbers(own.target, f"list the open {self.request}s of {self.repository}"):
+            if number != own.number:
+                yield Request(number=number, commit="", target=own.target, address="")
+
+    def comments(self, request: Request, *, most: int | None = None) -> list[Comment]:
+        """The comments that users and programs wrote, oldest first; of the first ``most`` only."""
+        doing = f"read the comments of {self.request} {request.number} of {self.repository}"
+        pages = islice(self.pages(f"{self._list(request)}per_page={_PAGE}", doing=doing), most)
+        own = (page for page in pages if not (isinstance(page, dict) and page.get("system") is True))
+        # A comment can come twice when others are removed between two pages.
+        comments = {comment.id: comment for comment in (self._comment(page, request, doing) for page in own)}
+        return sorted(comments.values(), key=lambda comment: comment.id)
+
+    def create(self, request: Request, body: str) -> Comment:
+        """A new comment."""
+        doing = f"add a comment to {self.request} {request.number} of {self.repository}"
+        path = self._list(request).partition("?")[0]
+        return self._comment(self.send("POST", path, {"body": body}, doing=doing), request, doing)
+
+    def update(self, request: Request, comment_id: int, body: str) -> Comment | None:
+        """Another body for a comment; ``None`` when the comment is gone."""
+        doing = f"change a comment of {self.request} {request.number} of {self.repository}"
+        try:
+            answer = self.send(self.change, self._item(request, comment_id), {"body": body}, doing=doing)
+        except ForgeError as error:
+            if error.status in _GONE:
+                return None
+            raise
+        return self._comment(answer, request, doing)
+
+    def delete(self, request: Request, comment_id: int) -> None:
+        """Remove a comment; one that is gone already is not an error."""
+        doing = f"remove a comment of {self.request} {request.number} of {self.repository}"
+        try:
+            self.send("DELETE", self._item(request, comment_id), None, doing=doing)
+        except ForgeError as error:
+            if error.status not in _GONE:
+                raise
+
+    def _list(self, request: Request) -> str:
+        return self.path + self.comments_path.format(number=request.number)
+
+    def _item(self, request: Request, comment_id: int) -> str:
+        return self.path + self.comment_path.format(number=request.number, id=comment_id)
+
+    def _comment(self, document: object, request: Request, doing: str) -> Comment:
+        match document:
+            case {"id": int(number), "body": body}:
+                url = text_of(document, "html_url") or f"{request.address}#note_{number}"
+                text = body if isinstance(body, str) else ""
+                return Comment(id=number, author=text_of(document, *self.author), body=text, url=url)
+        raise self.unexpected(doing)
+
+
+def text_of(document: object, *keys: str) -> str | None:
+    """The text below these keys; ``None`` without one."""
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document if isinstance(document, str) else None
+
+
+def quoted(text: str) -> str:
+    """Any text as one part of a path."""
+    return urllib.parse.quote(text, safe="")

@@ -1,0 +1,181 @@
+"""GitHub's REST API (github.com or GitHub Enterprise), and what the environment and the event file of a workflow run name.
+
+The forms are those of GitHub's OpenAPI description (``issue-comment`` and others) and of its webhooks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar, Final, Self
+
+import reconciler
+from reconciler.errors import FileAccessError, ForgeError, UsageError
+from reconciler.features.pull_requests.forge import Forge, Job, Request, quoted, text_of
+from reconciler.features.pull_requests.rest_api import read_token
+from reconciler.integrations import api_address
+from reconciler.model import escaped
+from reconciler.ports import Clock
+
+_ACTIONS: Final = "github-actions[bot]"
+"""Who comments with the token of a workflow. Such a token cannot ask who it is, and no user can have a name in brackets."""
+
+_PUBLIC: Final = "https://api.github.com"
+_VERSION: Final = "2022-11-28"
+"""Of the API, as GitHub Enterprise Server from 3.9 on has it, too."""
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_REPOSITORY: Final = re.compile(r"[A-Za-z0-9_-]{1,39}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}")
+_NUMBER: Final = re.compile(r"[0-9]{1,20}")
+
+
+class GitHub(Forge):
+    """A repository on GitHub, and its pull requests."""
+
+    title: ClassVar = "GitHub"
+    comments_path: ClassVar = "/issues/{number}/comments?"
+    comment_path: ClassVar = "/issues/comments/{id}"
+    author: ClassVar = ("user", "login")
+    subject: ClassVar = "the repository, pull request or comment"
+    """What may be missing when the answer is *not found*."""
+    needed: ClassVar = (
+        "The token needs to read the pull request and write its comments (in a workflow: permissions: pull-requests: write)"
+    )
+
+    @classmethod
+    def connect(cls, environment: Mapping[str, str], token_file: Path | None, *, clock: Clock, patience: float) -> Self:
+        """The repository that the environment names. Raises ``UsageError`` and ``FileAccessError``."""
+        address = api_address(environment.get("GITHUB_API_URL") or _PUBLIC, api="GitHub's API", example=_PUBLIC)
+        repository = environment.get("GITHUB_REPOSITORY")
+        if not repository:
+            raise UsageError("the repository is not known. Set GITHUB_REPOSITORY to OWNER/NAME")
+        if not _REPOSITORY.fullmatch(repository):
+            raise UsageError(f"a repository is OWNER/NAME, not {escaped(repository)!r}")
+        made = cls(address, read_token(environment, token_file, variable="GITHUB_TOKEN"), clock=clock, patience=patience)
+        made.repository = repository
+        return made
+
+    @classmethod
+    def job(cls, environment: Mapping[str, str]) -> Job:
+        """The run and its event. Raises ``FileAccessError`` for a file that cannot be read or is not an event."""
+        server, repository, run = (environment.get(f"GITHUB_{name}", "") for name in ("SERVER_URL", "REPOSITORY", "RUN_ID"))
+        known = server and repository
+        return dataclasses.replace(
+            _event(environment.get("GITHUB_EVENT_PATH")),
+            repository=repository or None,
+            link=f"{server}/{repository}/actions/runs/{run}" if known and _NUMBER.fullmatch(run) else None,
+            files=f"{server}/{repository}/blob" if known else None,
+        )
+
+    def headers(self) -> dict[str, str]:
+        """For this version of the API."""
+        return {
+            "user-agent": f"kafka-quotas/{reconciler.__version__}",
+            "accept": "application/vnd.github+json",
+            "authorization": f"token {self.token.reveal()}",
+            "x-github-api-version": _VERSION,
+        }
+
+    def advice(self, status: int) -> str:
+        """By GitHub's documentation of status codes."""
+        match status:
+            case 401:
+                return "the token is refused. Is it expired, or of another server?"
+            case 403:
+                return f"the token may not do this. {self.needed}"
+            case 404:
+                return f"{self.subject} does not exist, or the token may not see it. {self.needed}"
+            case 410:
+                return "this is gone, or the repository has its issues switched off"
+            case 422:
+                return "GitHub does not take this"
+        return "GitHub's API does not answer as expected"
+
+    def whoami(self) -> str:
+        """That of workflows when the token cannot ask, as that of a workflow cannot."""
+        doing = "ask whose the token is"
+        try:
+            login = text_of(self.get("/user", doing=doing), "login")
+        except ForgeError as error:
+            if error.status in (403, 404):
+                return _ACTIONS
+            raise
+        if login is None:
+            raise self.unexpected(doing)
+        return login
+
+    def read(self, number: int) -> Request:
+        """One pull request."""
+        doing = f"read pull request {number} of {self.repository}"
+        match self.get(f"{self.path}/pulls/{number}", doing=doing):
+            case {"head": {"sha": str(commit)}, "base": {"ref": str(target)}}:
+                return Request(number=number, commit=commit, target=target, address="")
+        raise self.unexpected(doing)
+
+    def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
+        """By the branch of a fork that a run was about, else by the commit."""
+        if job.commit is None:
+            raise UsageError(f"which pull request? The event of this run does not name one. Give its number with {self.option}")
+        by_head = job.head is not None and not job.pushed
+        path = f"pulls?state=open&head={quoted(job.head or '')}&" if by_head else f"commits/{job.commit}/pulls?"
+        for document in self.pages(f"{self.path}/{path}per_page=100", doing=doing):
+            match document:
+                case {"number": int(number), "head": {"sha": str(newest)}, "merged_at": merged, "merge_commit_sha": by}:
+                    if by_head and newest == job.commit:
+                        yield number, True
+                    elif not by_head and merged:
+                        yield number, by == job.commit
+                case _:
+                    raise self.unexpected(doing)
+
+    def numbers(self, target: str, doing: str) -> Iterator[int]:
+        """The open pull requests into a branch."""
+        query = {"state": "open", "base": target, "sort": "updated", "direction": "desc", "per_page": 100}
+        for document in self.pages(f"{self.path}/pulls?{urllib.parse.urlencode(query)}", doing=doing):
+            match document:
+                case {"number": int(number)}:
+                    yield number
+                case _:
+                    raise self.unexpected(doing)
+
+    @property
+    def path(self) -> str:
+        """The path of the repository."""
+        return f"/repos/{self.repository}"
+
+
+def _event(name: str | None) -> Job:
+    if not name:
+        return Job()
+    try:
+        document = json.loads(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileAccessError(f"cannot read {name}, the event of this run: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileAccessError(f"{name} is not the event of a workflow run: {error}") from error
+    return job_of_event(document)
+
+
+def job_of_event(document: object) -> Job:
+    """What an event names: ``pull_request``, ``issue_comment``, ``workflow_run`` or ``push``, as GitHub's webhooks have it."""
+    match document:
+        case {"pull_request": {"number": int(number), **pull}}:
+            return Job(request=number, commit=_commit(text_of(pull, "head", "sha")))
+        case {"issue": {"number": int(number), "pull_request": {}}}:
+            return Job(request=number)
+        case {"workflow_run": {"pull_requests": [{"number": int(number)}], **run}}:
+            return Job(request=number, commit=_commit(text_of(run, "head_sha")))
+        case {"workflow_run": {**run}}:
+            owner, branch = text_of(run, "head_repository", "owner", "login"), text_of(run, "head_branch")
+            head = f"{owner}:{branch}" if owner is not None and branch is not None else None
+            return Job(commit=_commit(text_of(run, "head_sha")), head=head, pushed=run.get("event") == "push")
+        case {"ref": str(), "after": str(after)}:
+            return Job(commit=_commit(after), pushed=True)
+    return Job()
+
+
+def _commit(text: str | None) -> str | None:
+    return text if text is not None and _COMMIT.fullmatch(text) else None

@@ -1,1 +1,0 @@
-"""Comments on GitHub pull requests, through its REST API (github.com or GitHub Enterprise)."""

@@ -1,0 +1,143 @@
+"""GitLab's REST API (gitlab.com or a server of your own), and what the variables of a job name.
+
+Sources: GitLab's documentation "Notes API", "Merge requests API", "Commits API", "Authentication" (``PRIVATE-TOKEN`` takes access
+tokens of every kind) and "Predefined CI/CD variables reference". A job for a merge request from a fork runs in the fork, so the
+project of the merge request has variables of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar, Final, Self
+
+import reconciler
+from reconciler.errors import UsageError
+from reconciler.features.pull_requests.forge import Forge, Job, Request, quoted, text_of
+from reconciler.features.pull_requests.rest_api import read_token
+from reconciler.integrations import api_address
+from reconciler.model import escaped
+from reconciler.ports import Clock
+
+_PUBLIC: Final = "https://gitlab.com/api/v4"
+_PROJECT: Final = re.compile(r"[0-9]{1,20}|[A-Za-z0-9_.][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.][A-Za-z0-9_.-]*)+")
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,18}")
+_NEEDED: Final = "the token needs the scope api and the role Reporter or higher. A CI job token may not write notes"
+_ADVICE: Final = {
+    401: "the server refuses the token. Check that it has not expired and is of this server",
+    403: f"the token may not do this: {_NEEDED}",
+    404: f"the project, merge request or note does not exist, or the token may not see it: {_NEEDED}",
+    400: "GitLab does not take this",
+    422: "GitLab does not take this",
+}
+
+
+class GitLab(Forge):
+    """A project on GitLab, and its merge requests."""
+
+    title: ClassVar = "GitLab"
+    request: ClassVar = "merge request"
+    sign: ClassVar = "!"
+    option: ClassVar = "--merge-request"
+    run: ClassVar = "Pipeline job"
+    change: ClassVar = "PUT"
+    comments_path: ClassVar = "/merge_requests/{number}/notes?sort=asc&order_by=created_at&"
+    comment_path: ClassVar = "/merge_requests/{number}/notes/{id}"
+    author: ClassVar = ("author", "username")
+
+    @classmethod
+    def connect(cls, environment: Mapping[str, str], token_file: Path | None, *, clock: Clock, patience: float) -> Self:
+        """The project that the environment names. Raises ``UsageError`` and ``FileAccessError``."""
+        address = api_address(environment.get("CI_API_V4_URL") or _PUBLIC, api="GitLab's API", example=_PUBLIC)
+        project = cls.job(environment).repository
+        if not project:
+            raise UsageError("the project is not known. Set CI_PROJECT_ID to its number or its path, GROUP/NAME")
+        if not _PROJECT.fullmatch(project):
+            raise UsageError(f"a project is GROUP/NAME or its number, not {escaped(project)!r}")
+        token, file = read_token(environment, token_file, variable="GITLAB_TOKEN"), environment.get("CI_SERVER_TLS_CA_FILE")
+        made = cls(address, token, clock=clock, patience=patience, ca_file=Path(file) if file else None)
+        made.repository = project
+        return made
+
+    @classmethod
+    def job(cls, environment: Mapping[str, str]) -> Job:
+        """The job that these variables are of."""
+
+        def first(*names: str) -> str | None:
+            return next((environment[name] for name in names if environment.get(name)), None)
+
+        number = environment.get("CI_MERGE_REQUEST_IID", "")
+        request = int(number) if _NUMBER.fullmatch(number) else None
+        address = first("CI_MERGE_REQUEST_SOURCE_PROJECT_URL", "CI_PROJECT_URL")
+        return Job(
+            repository=first("CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID"),
+            path=first("CI_MERGE_REQUEST_PROJECT_PATH", "CI_PROJECT_PATH"),
+            request=request,
+            # A pipeline for merged results runs on a commit of its own, and names that of the branch separately.
+            commit=first("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA"),
+            pushed=request is None and bool(environment.get("CI_COMMIT_BRANCH")),
+            link=first("CI_JOB_URL", "CI_PIPELINE_URL"),
+            files=f"{address}/-/blob" if address else None,
+        )
+
+    def headers(self) -> dict[str, str]:
+        """JSON, and the token in the header that takes access tokens of every kind."""
+        return {
+            "user-agent": f"kafka-quotas/{reconciler.__version__}",
+            "accept": "application/json",
+            "private-token": self.token.reveal(),
+        }
+
+    def advice(self, status: int) -> str:
+        """By GitLab's documentation of status codes."""
+        return _ADVICE.get(status, "GitLab's API does not answer as expected")
+
+    def whoami(self) -> str:
+        """That of an access token of a project is a bot's."""
+        doing = "ask whose the token is"
+        name = text_of(self.get("/user", doing=doing), "username")
+        if name is None:
+            raise self.unexpected(doing)
+        return name
+
+    def read(self, number: int) -> Request:
+        """One merge request."""
+        doing = f"read merge request {number} of {self.repository}"
+        document = self.get(f"{self.path}/merge_requests/{number}", doing=doing)
+        match document:
+            case {"iid": int(iid), "sha": str(commit), "web_url": str(address)}:
+                return Request(number=iid, commit=commit, address=address, target=text_of(document, "target_branch") or "")
+        raise self.unexpected(doing)
+
+    def candidates(self, job: Job, doing: str) -> Iterator[tuple[int, bool]]:
+        """By the commit that was pushed."""
+        if job.commit is None or not job.pushed:
+            raise UsageError(
+                f"which merge request? The variables of this job do not name one. Give its number with {self.option}"
+            )
+        path = f"{self.path}/repository/commits/{quoted(job.commit)}/merge_requests?per_page=100"
+        for document in self.pages(path, doing=doing):
+            match document:
+                case {"iid": int(iid), "state": str(state), **rest}:
+                    if state == "merged":
+                        yield iid, job.commit in {rest.get(key) for key in ("merge_commit_sha", "squash_commit_sha", "sha")}
+                case _:
+                    raise self.unexpected(doing)
+
+    def numbers(self, target: str, doing: str) -> Iterator[int]:
+        """The open merge requests into a branch."""
+        query = {"state": "opened", "order_by": "updated_at", "sort": "desc", "per_page": "100"}
+        query |= {"target_branch": target} if target else {}
+        for document in self.pages(f"{self.path}/merge_requests?{urllib.parse.urlencode(query)}", doing=doing):
+            match document:
+                case {"iid": int(number)}:
+                    yield number
+                case _:
+                    raise self.unexpected(doing)
+
+    @property
+    def path(self) -> str:
+        """The path of the repository."""
+        return f"/projects/{quoted(self.repository)}"

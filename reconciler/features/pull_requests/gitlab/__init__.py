@@ -1,1 +1,0 @@
-"""Comments on GitLab merge requests, through its REST API (gitlab.com or a server of your own)."""

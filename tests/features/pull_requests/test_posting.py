@@ -1,0 +1,462 @@
+"""One comment per cluster and label on both forges, whatever users, strangers and other runs do to it meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.errors import FileAccessError, ForgeError, UsageError
+from reconciler.features.pull_requests.forge import Job
+from reconciler.features.pull_requests.github import GitHub, job_of_event
+from reconciler.features.pull_requests.plan_comment import body_content, read_body
+from reconciler.features.pull_requests.posting import (
+    CommentOutcome,
+    CommentRequest,
+    CommentResult,
+    CommentTarget,
+    ForgeName,
+    PullRequestOutcome,
+    comment_links,
+    post_comment,
+)
+from reconciler.features.pull_requests.sticky_comment import (
+    CommentState,
+    CommentStatus,
+    is_edited,
+    read_marker,
+    render_sticky_comment,
+)
+from reconciler.model.plan import Action, Change, KeyChange, Reason
+from tests.builders import plan, user
+from tests.fakes import FakeClock
+from tests.support import github_server as github
+from tests.support import gitlab_server as gitlab
+from tests.support.comments import findings_body, plan_body
+from tests.support.github_server import HEAD, NUMBER, Fault, ForgeServer, Request
+
+MERGED = "d4" * 20
+OTHER = "b2" * 20
+PLANNED = CommentState.PLANNED
+
+
+def body(name: str = "alice", cluster: str = "prod") -> str:
+    key = KeyChange(key="producer_byte_rate", before=1.0, after=2.0, reason=Reason.VALUE_DIFFERS)
+    change = Change(entity=user(name), action=Action.UPDATE, keys=(key,))
+    return plan_body(plan(change, cluster=plan().cluster.named(cluster)))
+
+
+def posted(name: str) -> str:
+    """A comment that another run has posted."""
+    return render_sticky_comment(
+        body_content(read_body(body(name), name="x"), cluster=None, label=""), CommentStatus(state=PLANNED)
+    )
+
+
+@dataclass
+class Post:
+    """Posts to one forge's server, as a job of it does."""
+
+    server: ForgeServer
+    forge: ForgeName
+    environment: dict[str, str]
+
+    def whole(
+        self,
+        text: str | None = None,
+        state: CommentState = PLANNED,
+        *,
+        label: str = "",
+        cluster: str | None = "prod",
+        **more: Any,
+    ) -> PullRequestOutcome:
+        environment = {**self.environment, **more.pop("environment", {})}
+        content = None if text is None else body_content(read_body(text, name="plan.json"), cluster=cluster, label=label)
+        status = CommentStatus(state=state, commit=more.pop("commit", None))
+        target = CommentTarget(environment=environment, forge=self.forge, **{"pull_request": NUMBER, **more})
+        wanted = CommentRequest(content=content, status=status, cluster=cluster, label=label)
+        return post_comment(target, wanted, clock=FakeClock(), patience=60.0)
+
+    def __call__(self, *arguments: Any, **more: Any) -> CommentOutcome:
+        outcome = self.whole(*arguments, **more).comment
+        assert outcome is not None
+        return outcome
+
+    @property
+    def only(self) -> str:
+        (comment,) = self.server.comments.values()
+        return str(comment["body"])
+
+
+@pytest.fixture(params=list(ForgeName))
+def post(request: pytest.FixtureRequest) -> Iterator[Post]:
+    if request.param is ForgeName.GITHUB:
+        with github.github_server() as hub:
+            given = {"GITHUB_API_URL": hub.url, "GITHUB_REPOSITORY": github.REPOSITORY, "GITHUB_TOKEN": github.TOKEN}
+            yield Post(hub, request.param, given)
+    else:
+        with gitlab.gitlab_server() as lab:
+            given = {"CI_API_V4_URL": lab.url, "CI_PROJECT_ID": gitlab.PROJECT_ID, "GITLAB_TOKEN": gitlab.TOKEN}
+            yield Post(lab, request.param, given)
+
+
+@pytest.fixture
+def on_github() -> Iterator[Post]:
+    with github.github_server() as hub:
+        given = {"GITHUB_API_URL": hub.url, "GITHUB_REPOSITORY": github.REPOSITORY, "GITHUB_TOKEN": github.TOKEN}
+        yield Post(hub, ForgeName.GITHUB, given)
+
+
+def state_of(text: str) -> CommentState | None:
+    marker = read_marker(text)
+    assert marker is not None
+    assert not is_edited(text)
+    return marker.state
+
+
+def test_one_comment_goes_through_all_states(post: Post):
+    post.server.add("a discussion", login="someone")
+    post.server.add("changed the description", login="someone", system=True)
+    first = post(body())
+    states = (CommentState.APPLYING, CommentState.FAILED, CommentState.APPLYING, CommentState.APPLIED)
+    others = [post(None, state) for state in states]
+
+    assert first.result is CommentResult.CREATED
+    assert str(first.url).endswith(f"{first.id}")
+    assert {one.result for one in others} == {CommentResult.UPDATED}
+    assert {one.id for one in others} == {first.id}
+    assert len(post.server.comments) == 3
+    assert state_of(post.server.body(first.id)) is CommentState.APPLIED
+    assert "`alice`" in post.server.body(first.id), "the plan is kept"
+
+
+def test_the_same_again_is_not_written_again(post: Post):
+    post(body())
+
+    assert post(body()).result is CommentResult.UNCHANGED
+    assert post.server.seen("PATCH", "PUT") == []
+
+
+def test_clusters_and_labels_have_comments_of_their_own(post: Post):
+    clusters = ("prod", "Prod", "test")
+    ids = {post(body(cluster=cluster), label=label, cluster=cluster).id for cluster in clusters for label in ("", "a", "b")}
+
+    assert len(ids) == len(post.server.comments) == 9
+
+
+def test_it_is_found_on_the_last_page(post: Post):
+    post.server.per_page = 2
+    for number in range(7):
+        post.server.add(f"talk {number}", login="someone")
+    post(body())
+
+    assert post(body("bob")).result is CommentResult.UPDATED
+
+
+def test_a_marker_pasted_by_another_author_is_never_taken(post: Post):
+    forged = post.server.body(post(body()).id)
+    post.server.comments.clear()
+    strange = {post.server.add(forged, login=login) for login in ("mallory", None)}
+
+    outcome = post(body("bob"))
+
+    assert outcome.result is CommentResult.CREATED
+    assert {post.server.body(each) for each in strange} == {forged}
+    assert {one.id for one in outcome.strangers} == strange
+    assert post.server.seen("PATCH", "PUT", "DELETE") == []
+
+
+def test_the_author_is_whose_the_token_is(on_github: Post):
+    hub = on_github.server
+    assert isinstance(hub, github.GitHubServer)
+    hub.add(posted("bob"))
+    assert on_github(body(), author="GitHub-Actions[bot]").result is CommentResult.UPDATED, "logins have no case"
+    hub.comments.clear()
+    hub.logins[github.TOKEN] = "our-app[bot]"
+    first = on_github(body())
+    assert (first.author, on_github(body("bob")).id) == ("our-app[bot]", first.id), "an app is known by what it posts"
+    hub.identity, hub.logins[github.TOKEN] = True, "robot"
+    assert on_github(body()).author == "robot"
+
+
+@pytest.mark.parametrize("text", [body(), body("bob"), None])
+def test_an_edited_comment_is_rewritten_and_says_so(post: Post, text: str | None):
+    first = int(post(body()).id or 0)
+    post.server.edit(first, post.server.body(first))
+    assert not post(None, CommentState.APPLYING).edited, "line ends of a form are no edit"
+    post.server.edit(first, post.server.body(first).replace("alice", "mallory") + "\n\nLGTM @team")
+
+    outcome = post(text, CommentState.APPLIED if text is None else PLANNED)
+
+    assert (outcome.edited, outcome.id) == (True, first)
+    assert "mallory" not in post.only
+    assert "LGTM" not in post.only
+    assert "A user had edited this comment" in post.only
+    assert state_of(post.only) is outcome.state
+
+
+def test_a_comment_without_its_marker_is_a_user_s(post: Post):
+    first = int(post(body()).id or 0)
+    post.server.edit(first, "mine")
+
+    assert post(body()).result is CommentResult.CREATED
+    assert post.server.body(first) == "mine"
+
+
+def test_comments_that_are_there_twice_are_folded_into_the_oldest(post: Post):
+    ids = [post.server.add(posted(name)) for name in ("a", "b", "c")]
+    stranger = post.server.add(posted("d"), login="someone")
+
+    outcome = post(body("new"))
+
+    assert (outcome.id, outcome.folded) == (ids[0], tuple(ids[1:]))
+    assert set(post.server.comments) == {ids[0], stranger}
+
+
+def test_two_runs_at_once_leave_one_comment(post: Post):
+    together = threading.Barrier(2, timeout=20)
+
+    def meet(request: Request) -> None:
+        if request.method == "POST":
+            together.wait()
+
+    post.server.before = meet
+    outcomes: list[CommentOutcome] = []
+    runs = [threading.Thread(target=lambda name=name: outcomes.append(post(body(name)))) for name in ("a", "b")]
+    for one in runs:
+        one.start()
+    for one in runs:
+        one.join(timeout=30)
+
+    assert len(outcomes) == len(post.server.seen("POST")) == 2
+    assert state_of(post.only) is PLANNED
+
+
+def test_a_comment_posted_twice_since_an_answer_was_lost_is_one(post: Post):
+    post.server.faults.append(Fault(method="POST", done=True))
+
+    post(body())
+
+    assert (len(post.server.seen("POST")), len(post.server.comments)) == (2, 1)
+
+
+def test_a_comment_that_is_removed_meanwhile_is_posted_anew(post: Post):
+    first = int(post(body()).id or 0)
+
+    def remove(request: Request) -> None:
+        if request.method in ("PATCH", "PUT"):
+            post.server.comments.pop(first, None)
+
+    post.server.before = remove
+
+    assert post(body("bob")).result is CommentResult.CREATED
+    assert "`bob`" in post.only
+
+
+def test_a_comment_that_is_always_removed_is_given_up_on(post: Post):
+    def add_again(request: Request) -> None:
+        post.server.comments.clear()
+        if request.method == "GET":
+            post.server.add(posted("other"))
+
+    post.server.before = add_again
+
+    with pytest.raises(ForgeError, match="as often as it is written"):
+        post(body())
+
+
+def test_an_empty_plan_is_no_reason_for_a_new_comment_but_updates_one(post: Post):
+    left = post(plan_body(plan()))
+    post(body())
+    updated = post(plan_body(plan()))
+
+    assert (left.result, left.id) == (CommentResult.LEFT, None)
+    assert "nothing would change" in left.reason
+    assert updated.result is CommentResult.UPDATED
+    assert "No changes" in post.only
+
+
+def test_the_plan_of_an_older_commit_never_replaces_that_of_the_newest(post: Post):
+    post(body("new"), commit=HEAD[:7])
+    late = post(body("old"), commit=OTHER)
+
+    assert (late.result, late.state) == (CommentResult.LEFT, CommentState.OUTDATED)
+    assert "newer commit" in late.reason
+    assert "`new`" in post.only
+
+
+def test_the_comment_of_the_older_commit_becomes_outdated(post: Post):
+    assert post(None, CommentState.OUTDATED).result is CommentResult.LEFT, "nothing is posted only to be outdated"
+    post(body("old"), commit=HEAD)
+    newer = post.server.pull(NUMBER, "main")
+    post.server.pulls[0] = newer
+
+    outcome = post(body("old"), commit=HEAD)
+
+    assert outcome.state is state_of(post.only) is CommentState.OUTDATED
+    assert "`old`" in post.only
+
+
+def test_a_comment_needs_no_plan_and_no_cluster(post: Post):
+    post(body())
+    assert post(findings_body([])).result is CommentResult.UPDATED, "findings take the comment of the cluster that is given"
+    first = post(findings_body([]), cluster=None)
+    assert (first.cluster, post(None, CommentState.FAILED, cluster=None).id) == (None, first.id)
+    post.server.comments.clear()
+    post(None, CommentState.APPLIED)
+    assert "Kafka quotas for `prod`: " in post.only
+
+
+@pytest.mark.parametrize("text", ["hello", "x" * 70_000, "<!-- kafka-quotas:plan -->", posted("a")])
+def test_any_other_text_is_not_posted(text: str):
+    with pytest.raises(FileAccessError, match=r"plan\.json"):
+        body_content(read_body(text, name="plan.json"), cluster=None, label="")
+    with pytest.raises(FileAccessError, match="about cluster 'prod', not 'test'"):
+        body_content(read_body(body(), name="plan.json"), cluster="test", label="")
+
+
+def event(folder: Path, document: object) -> dict[str, str]:
+    (folder / "event.json").write_text(json.dumps(document), encoding="utf-8")
+    return {"GITHUB_EVENT_PATH": str(folder / "event.json")}
+
+
+def pushed(post: Post, folder: Path) -> dict[str, str]:
+    """The environment of a job after a push of the commit ``MERGED``."""
+    if post.forge is ForgeName.GITHUB:
+        return event(folder, {"ref": "refs/heads/main", "after": MERGED})
+    return {"CI_COMMIT_SHA": MERGED, "CI_COMMIT_BRANCH": "main"}
+
+
+def merged(post: Post, number: int) -> dict[str, Any]:
+    """A pull request that a commit ``MERGED`` is of."""
+    made = github.pull_request if post.forge is ForgeName.GITHUB else gitlab.merge_request
+    return made(number, HEAD, merged_as=MERGED)
+
+
+def test_after_a_merge_the_pull_request_is_found_by_the_commit(post: Post, tmp_path: Path):
+    post.server.pulls = [merged(post, NUMBER)]
+    job = pushed(post, tmp_path)
+
+    outcome = post.whole(None, CommentState.APPLIED, pull_request=None, environment=job)
+
+    assert outcome.pull_request == NUMBER
+    assert f"commit `{MERGED[:7]}`" in post.only
+    assert post(body(), environment=job).state is PLANNED, "that commit is not one of the pull request"
+    post.server.pulls.append(merged(post, 8))
+    with pytest.raises(UsageError, match=r"\(7, 8\)\. Give its number with --(pull|merge)-request"):
+        post.whole(body(), pull_request=None, environment=job)
+    post.server.pulls.clear()
+    nothing = post.whole(body(), pull_request=None, environment=job)
+    assert nothing.comment is None
+    assert f"commit {MERGED} belongs to no " in nothing.reason
+
+
+def test_the_pull_request_of_a_fork_is_found_by_its_branch_and_commit(on_github: Post, tmp_path: Path):
+    label = "stranger:a b&c"
+    on_github.server.pulls = [
+        github.pull_request(NUMBER, HEAD, label=label),
+        github.pull_request(8, "9" * 40, label=label),
+    ]
+    run: dict[str, object] = {"head_sha": HEAD, "head_branch": "a b&c", "event": "pull_request", "pull_requests": []}
+    run |= {"head_repository": {"owner": {"login": "stranger"}}}
+
+    found = on_github.whole(body(), pull_request=None, environment=event(tmp_path, {"workflow_run": run}))
+    assert found.pull_request == NUMBER
+
+
+@pytest.mark.parametrize(
+    ("forge", "change", "words"),
+    [
+        (ForgeName.GITHUB, {}, "which pull request"),
+        (ForgeName.GITHUB, {"GITHUB_REPOSITORY": ""}, "the repository is not known"),
+        *(
+            (ForgeName.GITHUB, {"GITHUB_REPOSITORY": name}, "OWNER/NAME")
+            for name in ("a", "a/b/c", "a/..", "a/b?x", "a/b\n", "ä/b")
+        ),
+        (ForgeName.GITLAB, {}, "which merge request"),
+        (ForgeName.GITLAB, {"CI_PROJECT_ID": ""}, "the project is not known"),
+        (ForgeName.GITLAB, {"CI_PROJECT_ID": "a b"}, "GROUP/NAME or its number"),
+        (ForgeName.GITLAB, {"GITLAB_TOKEN": ""}, "GITLAB_TOKEN has no token"),
+        (ForgeName.GITLAB, {"CI_API_V4_URL": "http://gitlab.example.org/api/v4"}, "must begin with https://"),
+    ],
+)
+def test_a_job_without_what_is_needed_is_a_usage_error(forge: ForgeName, change: dict[str, str], words: str):
+    whole = {"GITHUB_REPOSITORY": "a/b", "GITHUB_TOKEN": "x", "CI_PROJECT_ID": "1", "GITLAB_TOKEN": "x"}
+    target = CommentTarget(forge=forge, environment={**whole, **change})
+    wanted = CommentRequest(content=None, status=CommentStatus(state=PLANNED))
+    with pytest.raises(UsageError, match=words):
+        post_comment(target, wanted, clock=FakeClock(), patience=0)
+
+
+COMMIT = "a1" * 20
+RUN = {"head_sha": COMMIT, "head_branch": "change", "event": "pull_request", "head_repository": {"owner": {"login": "stranger"}}}
+
+
+@pytest.mark.parametrize(
+    ("document", "job"),
+    [
+        ({"pull_request": {"number": 7, "head": {"sha": COMMIT}}}, Job(request=7, commit=COMMIT)),
+        ({"issue": {"number": 7, "pull_request": {"url": "x"}}}, Job(request=7)),
+        ({"issue": {"number": 7}}, Job()),
+        ({"workflow_run": {**RUN, "pull_requests": [{"number": 7}]}}, Job(request=7, commit=COMMIT)),
+        ({"workflow_run": {**RUN, "pull_requests": []}}, Job(commit=COMMIT, head="stranger:change")),
+        ({"workflow_run": {**RUN, "event": "push"}}, Job(commit=COMMIT, head="stranger:change", pushed=True)),
+        ({"workflow_run": {}}, Job()),
+        ({"workflow_run": None}, Job()),
+        ({"ref": "refs/heads/main", "after": COMMIT}, Job(commit=COMMIT, pushed=True)),
+        ({"ref": "refs/heads/main", "after": "--x"}, Job(pushed=True)),
+        ({"pull_request": {"number": "7"}}, Job()),
+        ({"pull_request": {"number": 7, "head": "x"}}, Job(request=7)),
+        ([], Job()),
+        (None, Job()),
+    ],
+)
+def test_the_event_names_pull_request_and_commit(document: object, job: Job):
+    assert job_of_event(document) == job
+
+
+def test_a_file_that_is_no_event_is_an_error(tmp_path: Path):
+    file = tmp_path / "event.json"
+    with pytest.raises(FileAccessError, match="cannot read"):
+        GitHub.job({"GITHUB_EVENT_PATH": str(file)})
+    for content in (b"", b"{", b"\xff", b"[" * 100_000):
+        file.write_bytes(content)
+        with pytest.raises(FileAccessError, match="is not the event"):
+            GitHub.job({"GITHUB_EVENT_PATH": str(file)})
+
+
+@pytest.mark.parametrize(("run", "link"), [("12", "https://github.com/a/b/actions/runs/12"), ("12) [x](y", None), ("", None)])
+def test_the_log_of_a_run_has_a_link(run: str, link: str | None):
+    environment = {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_REPOSITORY": "a/b", "GITHUB_RUN_ID": run}
+    assert GitHub.job(environment).link == link
+
+
+def test_a_pipeline_of_a_fork_is_about_the_merge_request_of_the_project():
+    place = "https://gitlab.example.org"
+    environment = {
+        "CI_PROJECT_ID": "99", "CI_PROJECT_PATH": "fork/quotas", "CI_MERGE_REQUEST_PROJECT_ID": "31", "CI_COMMIT_SHA": OTHER,
+        "CI_MERGE_REQUEST_PROJECT_PATH": "acme/quotas", "CI_MERGE_REQUEST_SOURCE_BRANCH_SHA": HEAD, "CI_MERGE_REQUEST_IID": "7",
+        "CI_PROJECT_URL": f"{place}/acme/quotas", "CI_MERGE_REQUEST_SOURCE_PROJECT_URL": f"{place}/fork/quotas",
+    }  # fmt: skip
+    target = CommentTarget(forge=ForgeName.GITLAB, environment=environment)
+    assert target.job() == Job(repository="31", path="acme/quotas", request=7, commit=HEAD, files=f"{place}/fork/quotas/-/blob")
+    assert comment_links(target).files == f"{place}/fork/quotas/-/blob/{HEAD}"
+
+
+def test_requests_to_gitlab_have_the_token_in_its_header_and_the_project_in_one_part():
+    with gitlab.gitlab_server() as lab:
+        path = {"CI_API_V4_URL": lab.url, "CI_PROJECT_ID": gitlab.PROJECT, "GITLAB_TOKEN": gitlab.TOKEN}
+        Post(lab, ForgeName.GITLAB, path)(body())
+        assert {request.headers["private-token"] for request in lab.requests} == {gitlab.TOKEN}
+        assert lab.seen("POST")[0].path == f"/api/v4/projects/acme%2Fplatform%2Fquotas/merge_requests/{NUMBER}/notes"
+        lab.faults.append(Fault(method="PUT", status=400, body=b'{"message": {"note": ["is too long", "@all \\u202e"]}}'))
+        with pytest.raises(ForgeError, match=r"take this \(HTTP status 400: note is too long; note @all \\u202e\)"):
+            Post(lab, ForgeName.GITLAB, path)(body("bob"))
+        lab.writes = False
+        with pytest.raises(ForgeError, match=r"needs the scope api .*insufficient_scope; The request requires higher"):
+            Post(lab, ForgeName.GITLAB, path)(body("bob"))
