@@ -79,13 +79,6 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "It is a warning only where the other one is on the cluster and not declared.",
         ),
         _rule(
-            "confusable-name",
-            _WARNING,
-            "Two names look alike because one has letters of another script, e.g. a Cyrillic a, or invisible characters. A "
-            "reviewer cannot distinguish them, and Kafka does: the limit applies to a client that never connects, or to another "
-            "one. Copy the name from the client's own settings.",
-        ),
-        _rule(
             "capacity-overcommitted",
             _INFO,
             "The limits of one key add up to more than spec.capacity of one broker. That is usual: few clients reach their "
@@ -119,12 +112,6 @@ LINT_RULES: Final[Mapping[str, Rule]] = dict(
             "that a broker accepts by default (socket.request.max.bytes), asks for a longer throttle. The number then overflows, "
             "and a negative throttle delays no client: the smallest limits are none. Write 1KiB or more. To block a client, "
             "remove its ACLs.",
-        ),
-        _rule(
-            "byte-rate-mistyped",
-            _WARNING,
-            "A bare number is close to a common binary size, and is not a round number. Most often it is a typing error, such as "
-            "10085760 for 10485760. Write 10MiB.",
         ),
         _rule(
             "same-as-fallback",

@@ -8,15 +8,13 @@ from reconciler.faces import lazy_face
 
 if TYPE_CHECKING:
     from reconciler.policy.backtest_rules import FailingRows, judged_by_rules
+    from reconciler.policy.change_guards import GuardContext, ManagedAt
     from reconciler.policy.examples import GUARD_EXAMPLES, LINT_EXAMPLES
-    from reconciler.policy.expressions import check_expression
-    from reconciler.policy.freeze import FREEZE_WINDOW
-    from reconciler.policy.guard_context import GuardContext, ManagedAt
-    from reconciler.policy.guards import GUARDS, Judgement, by_option, check_guard_ids, in_manifest, judge
+    from reconciler.policy.guards import FREEZE_WINDOW, GUARDS, Judgement, by_option, check_guard_ids, in_manifest, judge
     from reconciler.policy.isolation import OwnerView, judge_owners
+    from reconciler.policy.lint.precedence import Subject
     from reconciler.policy.lint.rules import lint_state
-    from reconciler.policy.lint.subject import Subject
     from reconciler.policy.lint.values import LONGEST_SECONDS, REDUCTION_THROTTLES, WINDOW_SECONDS
-    from reconciler.policy.policies import POLICY_VIOLATED, PolicyInput, check_accepted_policies, judge_policies
+    from reconciler.policy.policies import POLICY_VIOLATED, PolicyInput, check_accepted_policies, check_expression, judge_policies
 
 __getattr__ = lazy_face(__name__)

@@ -1,16 +1,36 @@
-"""Guards about changes: which entities change, and how much changes at once."""
+"""Measurements of the guards: which entities change, how much changes at once, and when a cluster is frozen.
+
+A weekly freeze window is from one wall-clock time to another. Where clocks change, such a time may come twice or never; both
+readings are then taken, and the one that freezes longer counts: in doubt nothing is written.
+"""
 
 from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo
 
 from reconciler.model import (
     KNOWN_KEYS,
     Action,
+    Change,
+    ClusterSpec,
+    CurrentState,
+    DesiredState,
     Entity,
+    FreezeWindow,
     KeyChange,
     Message,
+    Once,
     Prune,
     Reason,
     RebalancePolicy,
+    Span,
+    Weekly,
+    WindowKind,
     any_matches,
     compose,
     display_name,
@@ -18,8 +38,17 @@ from reconciler.model import (
     key_part,
     name_part,
 )
-from reconciler.policy.guard_context import SHOWN, GuardContext, Measurement, entity_count, name_entities, share, trip_on_any
-from reconciler.text import amount_part, moment_text
+from reconciler.text import amount_part, count_of, list_entities, moment_text
+
+SHOWN: Final = 3
+"""How many names a message lists."""
+
+
+_DAY: Final = datetime.timedelta(days=1)
+_FAR: Final = datetime.datetime(9000, 1, 1, tzinfo=datetime.UTC)
+"""Far enough: dates near the calendar's end cannot be calculated with, and mean "for ever"."""
+FREEZE_WINDOW: Final = "freeze-window"
+"""Its id; a refusal by it alone passes with time."""
 
 
 def default_entity(context: GuardContext) -> Measurement:
@@ -233,3 +262,205 @@ def _lowest(key: KeyChange) -> float | None:
     """The new value, or what follows when that expires: no guard measures that change again."""
     later = key.expiry.other if key.expiry is not None and not key.expiry.expired else None
     return later if later is not None and key.after is not None and later < key.after else key.after
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManagedAt:
+    """Where manifests own an entity: at its entry when they declare it, else at the scope around it, if that is written."""
+
+    declared: bool
+    place: Span | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardContext:
+    """Everything a guard may use. ``now`` has a time zone.
+
+    ``claimed_elsewhere``: entities that the manifests also declare under another name of the same cluster, and that name.
+    ``managed``: entities that are changed by hand although manifests own them. ``of_all_owners``: the changes are of several
+    owners, of which each was measured alone before. ``accepted_fallbacks``: keys that get what the manifests declare to follow
+    a value that expired, which was reviewed together with that value.
+    """
+
+    changes: tuple[Change, ...]
+    desired: DesiredState
+    current: CurrentState
+    spec: ClusterSpec
+    now: datetime.datetime
+    claimed_elsewhere: Mapping[Entity, str] = field(default_factory=dict)
+    managed: Mapping[Entity, ManagedAt] = field(default_factory=dict)
+    of_all_owners: bool = False
+    accepted_fallbacks: frozenset[tuple[Entity, str]] = frozenset()
+
+    def new_changes(self) -> tuple[Change, ...]:
+        """The changes without accepted fallbacks: what nothing has reviewed yet."""
+        if not self.accepted_fallbacks:
+            return self.changes
+        left = []
+        for change in self.changes:
+            keys = tuple(key for key in change.keys if (change.entity, key.key) not in self.accepted_fallbacks)
+            if keys:
+                left.append(replace(change, keys=keys))
+        return tuple(left)
+
+    def live_in_scope(self) -> int:
+        """Entities on the cluster that this repository owns."""
+        return sum(1 for entity in self.current.entities if self.spec.scope.contains(entity))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """The result of a guard. The guard trips exactly when ``entities`` is not empty; ``why``: one or two sentences.
+
+    A guard that only warns makes a note instead of a refusal.
+    """
+
+    entities: tuple[Entity, ...]
+    measured: str
+    limit: str
+    why: Message
+    set_in: Span | None = None
+    only_warns: bool = False
+
+
+def trip_on_any(entities: tuple[Entity, ...], *, why: Message, set_in: Span | None = None) -> Measurement:
+    """The result of a guard that trips on any entity."""
+    return Measurement(entities=entities, measured=entity_count(len(entities)), limit="0 entities", why=why, set_in=set_in)
+
+
+def share(entities: Sequence[Entity], context: GuardContext) -> tuple[float, str]:
+    """The share of the entities in scope, in percent and as text."""
+    if not entities:
+        return 0.0, "0 entities"
+    live = context.live_in_scope()
+    percent = 100 * len(entities) / live if live else 0.0
+    return percent, f"{len(entities)} of {entity_count(live)} ({percent:.3g} %)"
+
+
+def entity_count(count: int) -> str:
+    """``1 entity``, ``2 entities``."""
+    return count_of(count, "entity", "entities")
+
+
+def name_entities(entities: Sequence[Entity]) -> Message:
+    """The first few, and how many more."""
+    return list_entities(entities, SHOWN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Freeze:
+    """A cluster that is frozen. ``window`` is the one that denies, or ``None`` when no window allows.
+
+    ``until`` is the first moment at which it is not (UTC); ``None`` when there is none.
+    """
+
+    window: FreezeWindow | None
+    until: datetime.datetime | None
+
+
+def freeze_at(windows: Sequence[FreezeWindow], now: datetime.datetime) -> Freeze | None:
+    """The freeze in effect at a moment (with time zone), or ``None``. Deny beats allow; the end of a window is outside of it."""
+    if not _frozen(windows, now):
+        return None
+    denying = (w for w in windows if w.kind is WindowKind.DENY and _contains(w, now))
+    return Freeze(window=next(denying, None), until=_thawed(windows, now))
+
+
+def _frozen(windows: Sequence[FreezeWindow], moment: datetime.datetime) -> bool:
+    if any(w.kind is WindowKind.DENY and _contains(w, moment) for w in windows):
+        return True
+    allowing = [w for w in windows if w.kind is WindowKind.ALLOW]
+    return bool(allowing) and not any(_contains(w, moment) for w in allowing)
+
+
+def _thawed(windows: Sequence[FreezeWindow], now: datetime.datetime) -> datetime.datetime | None:
+    """Whether it is frozen changes only where a window begins or ends, so only those moments are looked at.
+
+    Two weeks after the last single event every week is like the one before.
+    """
+    single = [edge for w in windows if isinstance(w.when, Once) for edge in (w.when.start, w.when.end) if edge is not None]
+    last = min(max([now, *single]), _FAR) + 15 * _DAY
+    moment = now
+    while moment <= last:
+        ends = [w.when.end for w in windows if w.kind is WindowKind.DENY and isinstance(w.when, Once) and _contains(w, moment)]
+        later = [edge for window in windows for edge in _edges(window, moment) if edge > moment]
+        if None in ends or not later:
+            return None
+        moment = max(e for e in ends if e is not None) if ends else min(later)
+        if moment < _FAR and not _frozen(windows, moment):
+            return moment.astimezone(datetime.UTC)
+    return None
+
+
+def _contains(window: FreezeWindow, moment: datetime.datetime) -> bool:
+    when = window.when
+    if isinstance(when, Once):
+        return (when.start is None or when.start <= moment) and (when.end is None or moment < when.end)
+    return any(start <= moment < end for start, end in _occurrences(window.kind, when, moment))
+
+
+def _edges(window: FreezeWindow, moment: datetime.datetime) -> Iterator[datetime.datetime]:
+    when = window.when
+    if isinstance(when, Once):
+        yield from (edge for edge in (when.start, when.end) if edge is not None)
+    else:
+        for start, end in _occurrences(window.kind, when, moment):
+            if start < end:
+                yield from (start, end)
+
+
+def _occurrences(
+    kind: WindowKind, weekly: Weekly, moment: datetime.datetime
+) -> Iterator[tuple[datetime.datetime, datetime.datetime]]:
+    """Those that begin from two days before a moment to eight days after it, in UTC."""
+    today = moment.astimezone(_zone(weekly.time_zone)).date()
+    for offset in range(-2, 9):
+        day = today + offset * _DAY
+        if day.weekday() in weekly.days:
+            yield _occurrence(kind, weekly, day)
+
+
+@lru_cache(maxsize=4096)
+def _occurrence(kind: WindowKind, weekly: Weekly, day: datetime.date) -> tuple[datetime.datetime, datetime.datetime]:
+    length = weekly.end if weekly.end > weekly.start else weekly.end + 1440
+    starts, ends = (_readings(day, minutes, _zone(weekly.time_zone)) for minutes in (weekly.start, length))
+    return (min(starts), max(ends)) if kind is WindowKind.DENY else (max(starts), min(ends))
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)
+
+
+def _readings(day: datetime.date, minutes: int, zone: ZoneInfo) -> tuple[datetime.datetime, datetime.datetime]:
+    """A wall-clock time, minutes after a day's midnight, as it may be read where clocks change (elsewhere twice the same)."""
+    wall = datetime.datetime.combine(day, datetime.time()) + datetime.timedelta(minutes=minutes)
+    first, second = (wall.replace(tzinfo=zone, fold=fold).astimezone(datetime.UTC) for fold in (0, 1))
+    return first, second
+
+
+def freeze_window(context: GuardContext) -> Measurement:
+    """Any change while the cluster is frozen. A plan only reports it, and ``apply`` refuses."""
+    windows = context.spec.safety.freeze
+    frozen = freeze_at(windows, context.now) if windows and context.changes else None
+    if frozen is None:
+        measured = "not frozen" if context.changes else "no change"
+        return Measurement(entities=(), measured=measured, limit="no change while frozen", why=compose(""))
+    until = f"until {_utc(frozen.until)}" if frozen.until else "without end"
+    if frozen.window is None:
+        why = compose("The cluster is frozen {until}. Changes are allowed in its allow windows only.", until=until)
+    elif frozen.window.reason:
+        why = compose("The cluster is frozen {until}: {reason}.", until=until, reason=name_part(frozen.window.reason))
+    else:
+        why = compose("The cluster is frozen {until}.", until=until)
+    return Measurement(
+        entities=tuple(c.entity for c in context.changes),
+        measured=f"frozen {until}",
+        limit="no change while frozen",
+        why=why,
+        set_in=(frozen.window.span if frozen.window else None) or context.spec.place("freeze"),
+    )
+
+
+def _utc(moment: datetime.datetime) -> str:
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -25,8 +25,12 @@ from reconciler.model import (
     name_part,
 )
 from reconciler.policy.change_guards import (
+    FREEZE_WINDOW,
+    GuardContext,
+    Measurement,
     default_entity,
     empty_desired_state,
+    freeze_window,
     large_reduction,
     managed_entity,
     protected_entity,
@@ -37,8 +41,6 @@ from reconciler.policy.change_guards import (
     too_many_removals,
     unknown_current_keys,
 )
-from reconciler.policy.freeze import FREEZE_WINDOW, freeze_window
-from reconciler.policy.guard_context import GuardContext, Measurement
 from reconciler.text import near_miss, shown
 
 GUARDS: Final[Mapping[str, Callable[[GuardContext], Measurement]]] = {

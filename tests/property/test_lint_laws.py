@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from reconciler.model.entity import DEFAULT, Entity, EntityName
 from reconciler.model.quota import QuotaKey
 from reconciler.model.state import DesiredEntity
-from reconciler.policy.lint.precedence import overridden_client_ids, same_as_fallback
-from reconciler.policy.lint.subject import Subject
+from reconciler.policy.lint.precedence import Subject, overridden_client_ids, same_as_fallback
 from tests.builders import cluster_spec, declared, desired
 from tests.support.quota_walk import limit_of
 

@@ -1,43 +1,69 @@
-"""Rules about precedence: quotas that never apply, that repeat their fallback or multiply, and the reach of defaults."""
+"""Input of lint rules, and those about precedence: quotas that never apply, that repeat their fallback or multiply, defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from reconciler.model import (
     CLIENT_KEYS,
     DEFAULT,
+    LINT_RULES,
     OTHER,
+    ClusterSpec,
     DesiredEntity,
     DesiredQuota,
+    DesiredState,
     Entity,
+    EntityType,
     Finding,
     MatchKind,
     Message,
     QuotaKey,
+    Quotas,
+    Related,
+    Span,
+    UnreadableNode,
     compose,
     display_name,
     join_messages,
     key_part,
     name_part,
 )
-from reconciler.policy.guard_context import name_entities
-from reconciler.policy.lint.subject import (
-    CLIENT,
-    DEFAULT_CLIENT,
-    DEFAULT_IP,
-    DEFAULT_PAIR,
-    DEFAULT_USER,
-    IP,
-    MOST_RELATED,
-    USER,
-    USER_DEFAULTS,
-    Subject,
-    lint,
+from reconciler.policy.change_guards import name_entities
+from reconciler.resolution import (
+    CLIENT_LEVELS,
+    CLIENT_PRECEDENCE,
+    USER_LEVELS,
+    NameMatch,
+    level_of,
+    named_or_other,
+    weaker_levels,
 )
-from reconciler.resolution import CLIENT_PRECEDENCE, USER_LEVELS, NameMatch, level_of, named_or_other, weaker_levels
 from reconciler.text import count_of
+
+USER: Final = EntityType.USER.value
+CLIENT: Final = EntityType.CLIENT_ID.value
+IP: Final = EntityType.IP.value
+DEFAULT_USER: Final = Entity.of({USER: DEFAULT})
+DEFAULT_CLIENT: Final = Entity.of({CLIENT: DEFAULT})
+DEFAULT_PAIR: Final = Entity.of({USER: DEFAULT, CLIENT: DEFAULT})
+DEFAULT_IP: Final = Entity.of({IP: DEFAULT})
+_DEFAULTS: Final = frozenset({DEFAULT_USER, DEFAULT_CLIENT, DEFAULT_IP, DEFAULT_PAIR})
+_EVERYONE: Final = {
+    DEFAULT_USER: "every user without their own quota, including ANONYMOUS",
+    DEFAULT_PAIR: "every user and client without a stronger quota, including ANONYMOUS",
+    DEFAULT_CLIENT: "every client that no user quota limits",
+    DEFAULT_IP: "every address, including those of brokers, health checks and load balancers",
+}
+USER_DEFAULTS: Final = tuple(
+    entity
+    for level in reversed(CLIENT_PRECEDENCE[: CLIENT_LEVELS[0] - 1])
+    if level.is_default and (entity := level.entity_for(OTHER, OTHER)) is not None
+)
+"""Defaults that each client with a client-id meets before any level of client-ids; with one of them, it meets none of those."""
+MOST_RELATED: Final = 10
 
 
 def default_hides_client_ids(subject: Subject) -> Iterator[Finding]:
@@ -128,9 +154,6 @@ def multiplies(subject: Subject) -> Iterator[Finding]:
             yield lint("default-client-multiplies", message, entity=entity, span=declared.source)
 
 
-_DEFAULTS: Final = frozenset({DEFAULT_USER, DEFAULT_CLIENT, DEFAULT_IP, DEFAULT_PAIR})
-
-
 def same_as_fallback(subject: Subject) -> Iterator[Finding]:
     """Only where it is so for all clients of the entity; a pair beside its user's quota is another quota group."""
     after = subject.after
@@ -171,14 +194,6 @@ def _fallback(subject: Subject, entity: Entity, key: str, keys_of_level: Mapping
         if key in subject.after.get(weaker, ()):
             return weaker
     return None
-
-
-_EVERYONE: Final = {
-    DEFAULT_USER: "every user without their own quota, including ANONYMOUS",
-    DEFAULT_PAIR: "every user and client without a stronger quota, including ANONYMOUS",
-    DEFAULT_CLIENT: "every client that no user quota limits",
-    DEFAULT_IP: "every address, including those of brokers, health checks and load balancers",
-}
 
 
 def captures_protected(subject: Subject) -> Iterator[Finding]:
@@ -273,3 +288,47 @@ def _has_its_own(subject: Subject, name: str, key: QuotaKey) -> bool:
     of_user = (level for level in CLIENT_PRECEDENCE if level.user is NameMatch.NAME)
     own = (level.entity_for(name, OTHER) for level in of_user)
     return any(key in subject.after.get(entity, ()) for entity in own if entity is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One cluster as it shall be.
+
+    ``after``: all quotas that it will have, as far as they are known: those declared and, with a current state, the live ones
+    that stay. ``before``: the live ones; ``None`` offline. ``changed``: entities that are about to change.
+    """
+
+    desired: DesiredState
+    spec: ClusterSpec
+    after: Mapping[Entity, Quotas]
+    before: Mapping[Entity, Quotas] | None = None
+    changed: Collection[Entity] = ()
+    unreadable: Sequence[UnreadableNode] = ()
+    """What the cluster has in ZooKeeper beside entities."""
+
+    def place(self, entity: Entity, key: str | None = None) -> Span | None:
+        """Where the manifests declare the entity, or the value of one key; ``None`` for what is only on the cluster."""
+        declared = self.desired.entities.get(entity)
+        if declared is None:
+            return None
+        quota = declared.quotas.get(QuotaKey(key)) if key else None
+        return quota.source if quota else declared.source
+
+    def related(self, entities: Sequence[Entity], message: str, key: str | None = None) -> tuple[Related, ...]:
+        """The places of the first few entities that have one."""
+        places = (self.place(entity, key) for entity in entities[:MOST_RELATED])
+        return tuple(Related(span=place, message=message) for place in places if place)
+
+
+def lint(
+    rule_id: str,
+    message: str,
+    *,
+    entity: Entity | None,
+    span: Span | None,
+    key: str | None = None,
+    related: Sequence[Related] = (),
+) -> Finding:
+    """A finding of a lint rule, with the rule's own severity."""
+    severity = LINT_RULES[rule_id].severity
+    return Finding(id=rule_id, severity=severity, message=message, span=span, related=tuple(related), entity=entity, key=key)

@@ -1,102 +1,183 @@
-"""All lint rules, and the one function that runs them."""
+"""Rules about names (spellings, encoded ones, those of Strimzi's operators), and the one function that runs all rules.
+
+Sources: Strimzi's ``KafkaUserOperator``, ``KafkaUserModel.decodeUsername`` and ``DefaultKafkaQuotasManager``.
+"""
 
 from __future__ import annotations
 
-import enum
-import functools
 import itertools
-import operator
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from typing import Final
 
-from reconciler.model import DEFAULT, Finding
-from reconciler.policy.lint.capacity import overcommitted
-from reconciler.policy.lint.expiry import expiring_values
-from reconciler.policy.lint.names import confusable_names, ip_two_spellings, migrated_name, unreadable_node
+from reconciler.model import DEFAULT, Entity, EntityName, Finding, Severity, any_matches, compose, name_part
 from reconciler.policy.lint.precedence import (
+    CLIENT,
+    DEFAULT_USER,
+    IP,
+    USER,
+    Subject,
     captures_protected,
     default_hides_client_ids,
     empty_client_id_escapes,
     first_default,
+    lint,
     multiplies,
     same_as_fallback,
 )
-from reconciler.policy.lint.strimzi import strimzi_owns
-from reconciler.policy.lint.subject import CLIENT, IP, Subject
-from reconciler.policy.lint.values import live_value_changes_meaning, odd_values, reduction_throttles, streams_thread_client_id
+from reconciler.policy.lint.values import (
+    expiring_values,
+    live_value_changes_meaning,
+    odd_values,
+    overcommitted,
+    reduction_throttles,
+    streams_thread_client_id,
+)
+from reconciler.resolution import canonical_address, unsanitize_name
 
-
-class Trait(enum.Flag):
-    """What there has to be before a rule can find anything."""
-
-    NONE = 0
-    LIVE = enum.auto()
-    CHANGES = enum.auto()
-    UNREADABLE = enum.auto()
-    CAPACITY = enum.auto()
-    STRIMZI = enum.auto()
-    PROTECTED = enum.auto()
-    DEFAULTS = enum.auto()
-    CLIENT_IDS = enum.auto()
-    ADDRESSES = enum.auto()
-    FOREIGN_LETTERS = enum.auto()
-    EXPIRIES = enum.auto()
-
-
-CHECKS: Final[Mapping[Callable[[Subject], Iterator[Finding]], Trait]] = {
-    default_hides_client_ids: Trait.DEFAULTS,
-    multiplies: Trait.DEFAULTS,
-    captures_protected: Trait.DEFAULTS | Trait.PROTECTED,
-    first_default: Trait.DEFAULTS,
-    empty_client_id_escapes: Trait.DEFAULTS,
-    ip_two_spellings: Trait.ADDRESSES,
-    confusable_names: Trait.FOREIGN_LETTERS,
-    odd_values: Trait.NONE,
-    same_as_fallback: Trait.DEFAULTS,
-    streams_thread_client_id: Trait.CLIENT_IDS,
-    reduction_throttles: Trait.LIVE | Trait.CHANGES,
-    live_value_changes_meaning: Trait.LIVE,
-    migrated_name: Trait.LIVE,
-    unreadable_node: Trait.UNREADABLE,
-    overcommitted: Trait.CAPACITY,
-    expiring_values: Trait.EXPIRIES,
-    strimzi_owns: Trait.STRIMZI,
-}
-"""Each rule with what it needs. A rule walks the state once at most."""
+_DEFAULT_NODE: Final = "<default>"
+_CERTIFICATE: Final = re.compile(r"CN=(?P<resource>[^,+=<>#;\"\\]+)")
 
 
 def lint_state(subject: Subject) -> Iterator[Finding]:
-    """The findings of the rules that can find something in this state, with the rules' own severities, unsorted."""
-    traits = traits_of(subject)
-    for check, needed in CHECKS.items():
-        if needed in traits:
-            yield from check(subject)
+    """The findings of the rules that can find something in this state, with the rules' own severities, unsorted.
 
-
-def traits_of(subject: Subject) -> Trait:
-    """One walk over all entities, which spares one for each rule about entities that are not there."""
-    spec = subject.spec
-    kinds = set()
-    # Plain booleans: adding members of an enum for each of 100,000 entities takes longer than the rules.
-    defaults = foreign = False
+    One walk over all entities spares one for each rule about entities that are not there.
+    """
+    spec, live = subject.spec, bool(subject.before)
+    kinds: set[str] = set()
+    defaults = False
     for entity in itertools.chain(subject.after, subject.desired.entities):
         for kind, name in entity.parts:
             kinds.add(kind)
-            if name is DEFAULT:
-                defaults = True
-            elif not name.isascii():
-                foreign = True
-    seen = {
-        Trait.LIVE: bool(subject.before),
-        Trait.CHANGES: bool(subject.changed),
-        Trait.UNREADABLE: bool(subject.unreadable),
-        Trait.CAPACITY: bool(spec.brokers.capacity),
-        Trait.STRIMZI: spec.brokers.strimzi is not None,
-        Trait.PROTECTED: bool(spec.safety.protected),
-        Trait.DEFAULTS: defaults,
-        Trait.CLIENT_IDS: CLIENT in kinds,
-        Trait.ADDRESSES: IP in kinds,
-        Trait.FOREIGN_LETTERS: foreign,
-        Trait.EXPIRIES: any(declared.expiries for declared in subject.desired.entities.values()),
-    }
-    return functools.reduce(operator.or_, (trait for trait, is_there in seen.items() if is_there), Trait.NONE)
+            defaults = defaults or name is DEFAULT
+    for check, needed in (
+        (default_hides_client_ids, defaults),
+        (multiplies, defaults),
+        (captures_protected, defaults and spec.safety.protected),
+        (first_default, defaults),
+        (empty_client_id_escapes, defaults),
+        (ip_two_spellings, IP in kinds),
+        (odd_values, True),
+        (same_as_fallback, defaults),
+        (streams_thread_client_id, CLIENT in kinds),
+        (reduction_throttles, live and subject.changed),
+        (live_value_changes_meaning, live),
+        (migrated_name, live),
+        (unreadable_node, subject.unreadable),
+        (overcommitted, spec.brokers.capacity),
+        (expiring_values, any(declared.expiries for declared in subject.desired.entities.values())),
+        (strimzi_owns, spec.brokers.strimzi is not None),
+    ):
+        if needed:
+            yield from check(subject)
+
+
+def ip_two_spellings(subject: Subject) -> Iterator[Finding]:
+    """Two entities, of which at least one is declared, that brokers take for one address."""
+    first: dict[str, Entity] = {}
+    live = subject.before or {}
+    # Live ones first: the finding belongs to the declared entity that joins them.
+    staying = (e for e in live if e.parts[0][0] == IP and e in subject.after)
+    for entity in chain(staying, (e for e in subject.desired.entities if e.parts[0][0] == IP and e not in live)):
+        name = entity.parts[0][1]
+        if not isinstance(name, str):
+            continue
+        other = first.setdefault(canonical_address(name), entity)
+        if other is entity:
+            continue
+        later, earlier = (entity, other) if subject.place(entity) else (other, entity)
+        place = subject.place(later)
+        if place is not None:
+            both_declared = subject.place(earlier) is not None
+            where = "declared" if both_declared else "on the cluster"
+            message = compose(
+                "{later} and {earlier} ({where}) are one address. Brokers use the quota that was applied last.",
+                later=later,
+                earlier=earlier,
+                where=where,
+            )
+            related = subject.related([earlier], "the other spelling")
+            finding = lint("ip-two-spellings", message, entity=later, span=place, related=related)
+            # Entities that another writer left on the cluster must not stop every change of this repository.
+            yield finding if both_declared else replace(finding, severity=Severity.WARNING)
+
+
+def migrated_name(subject: Subject) -> Iterator[Finding]:
+    """Entities on the cluster that stay, and are called as ZooKeeper's nodes are; of declared ones the manifests show."""
+    for entity in subject.before or {}:
+        if entity not in subject.after or entity in subject.desired.entities:
+            continue
+        meant = _meant(entity)
+        if meant is not None:
+            message = compose(
+                "{entity} on the cluster has the spelling of a ZooKeeper node, which migrations with Kafka before 3.6.2 or 3.7.1 "
+                "left behind. Most likely it limits no client. If {meant} is meant, declare that and remove this one.",
+                entity=entity,
+                meant=meant,
+            )
+            yield lint("migrated-name", message, entity=entity, span=None)
+
+
+def unreadable_node(subject: Subject) -> Iterator[Finding]:
+    """Nodes in ZooKeeper that brokers cannot read."""
+    for node in subject.unreadable:
+        span = subject.place(node.entity) if node.entity is not None else None
+        yield lint("unreadable-node", node.message, entity=node.entity, span=span)
+
+
+def _meant(entity: Entity) -> Entity | None:
+    """The entity that the nodes of these names stand for; ``None`` when no name looks like a node's."""
+    if not any(name is not DEFAULT and ("%" in name or name == _DEFAULT_NODE) for _, name in entity.parts):
+        return None
+    meant = Entity.of({entity_type: _name(entity_type, name) for entity_type, name in entity.parts})
+    return None if meant == entity else meant
+
+
+def _name(entity_type: str, name: EntityName) -> EntityName:
+    if name is DEFAULT or name == _DEFAULT_NODE:
+        return DEFAULT
+    if entity_type == IP:
+        return name
+    decoded = unsanitize_name(name)
+    return name if decoded is None else decoded
+
+
+def resource_of(user: str) -> str | None:
+    """The KafkaUser by whose name the User Operator sets or removes this user's quotas; ``None``: it never writes them.
+
+    It looks for ``CN=`` in a name, and then writes ``CN=RESOURCE`` and ``RESOURCE`` only: no other distinguished name.
+    """
+    if "CN=" not in user:
+        return user
+    certificate = _CERTIFICATE.fullmatch(user)
+    return certificate["resource"] if certificate else None
+
+
+def strimzi_owns(subject: Subject) -> Iterator[Finding]:
+    """Declared quotas of a user alone, where the operators of Strimzi write those."""
+    operators = subject.spec.brokers.strimzi
+    if operators is None:
+        return
+    if DEFAULT_USER in subject.desired.entities:
+        message = compose(
+            "Strimzi's Cluster Operator sets or removes the quotas of the default user. "
+            "Write spec.kafka.quotas of the Kafka instead."
+        )
+        yield lint("strimzi-owns-default", message, entity=DEFAULT_USER, span=subject.place(DEFAULT_USER))
+    for entity in subject.desired.entities:
+        ((kind, name), *others) = entity.parts
+        if kind != USER or others or name is DEFAULT or not isinstance(name, str):
+            continue
+        resource = resource_of(name)
+        if resource is None or any_matches(operators.ignored, entity):
+            continue
+        message = compose(
+            "Strimzi's User Operator sets or removes the quotas of {entity}. Write spec.quotas of the KafkaUser {resource}, or "
+            "let the operator ignore this user and list it in spec.strimzi.ignoredUsers.",
+            entity=entity,
+            resource=name_part(resource),
+        )
+        yield lint("strimzi-owns-user", message, entity=entity, span=subject.place(entity))

@@ -1,17 +1,31 @@
-"""Rules about values: legal numbers that are most likely not meant, and byte rates whose cut throttles for long."""
+"""Rules about values: numbers that are most likely not meant, cuts that throttle for long, capacity, and expiry."""
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Final
 
-from reconciler.model import DesiredQuota, Entity, Finding, QuotaKey, compose, flag_part, key_part
-from reconciler.policy.lint.subject import CLIENT, Subject, lint
+from reconciler.model import (
+    DeclaredExpiry,
+    DesiredQuota,
+    Entity,
+    Finding,
+    Message,
+    MessagePart,
+    QuotaKey,
+    Span,
+    UnitQuota,
+    compose,
+    flag_part,
+    key_part,
+    name_part,
+)
+from reconciler.policy.lint.precedence import CLIENT, Subject, lint
 from reconciler.resolution import is_alterable
-from reconciler.text import number_text
+from reconciler.text import amount_part, count_of, list_some, moment_text, number_text
 
 DEFAULT_IO_THREADS: Final = 8
 DEFAULT_NETWORK_THREADS: Final = 3
@@ -25,12 +39,16 @@ _SHORTEST_WINDOW_S: Final = 10.0
 OVERFLOWING_BYTE_RATE: Final = _LARGEST_REQUEST / ((2**31 - 1) / 1000 + _SHORTEST_WINDOW_S)
 """Below it, a throttle of ``request / rate - window`` does not fit into Kafka's int."""
 
-_COUNTS: Final = (1, 2, 4, 5, 8, 10, 16, 20, 25, 32, 40, 50, 64, 80, 100, 128, 150, 200, 250, 256, 300, 400, 500, 512)
-_COMMON: Final = tuple(sorted({count * 1024**power for count in _COUNTS for power in (2, 3)} | {512 * 1024}))
-_NEAR: Final = 0.05
-_BINARY: Final = ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB"))
-
 _STREAMS_THREAD: Final = re.compile(r".*-StreamThread-[0-9]+-(?:restore-|global-)?(?:producer|consumer|admin)(?:-[0-9_]+)?")
+
+
+REDUCTION_THROTTLES: Final = "reduction-throttles"
+WINDOW_SECONDS: Final = 11.0
+"""The longest window of a rate with Kafka's default settings (11 samples of one second)."""
+LONGEST_SECONDS: Final = 60.0
+"""Above this, producers and consumers with default settings run into time-outs."""
+_BYTE_KEYS: Final = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
+SOON: Final = datetime.timedelta(days=7)
 
 
 def odd_values(subject: Subject) -> Iterator[Finding]:
@@ -66,17 +84,9 @@ def _bare_byte_rate(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Itera
         message = compose(
             "{value} B/s is very little. Write the unit that is meant, e.g. {example}.",
             value=quota.text,
-            example=flag_part(_example(quota.value)),
+            example=flag_part(f"{quota.value:.0f}KiB or {quota.value:.0f}B"),
         )
         yield lint("byte-rate-small", message, entity=entity, key=key, span=quota.source)
-    elif (near := _near_miss(quota.value)) is not None:
-        message = compose(
-            "{value} is close to {size} ({near}), but not equal. Write {size} if that is meant.",
-            value=quota.text,
-            size=flag_part(_size(near)),
-            near=str(near),
-        )
-        yield lint("byte-rate-mistyped", message, entity=entity, key=key, span=quota.source)
 
 
 def _overflow(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Finding:
@@ -87,24 +97,6 @@ def _overflow(entity: Entity, key: QuotaKey, quota: DesiredQuota) -> Finding:
         least=flag_part(f"{math.ceil(OVERFLOWING_BYTE_RATE)}B"),
     )
     return lint("byte-rate-overflow", message, entity=entity, key=key, span=quota.source)
-
-
-def _example(value: float) -> str:
-    return f"{value:.0f}KiB or {value:.0f}B"
-
-
-def _near_miss(value: float) -> int | None:
-    """The common binary size within 5 %, unless the number is on a binary or a decimal grid, and so meant."""
-    number = int(value)
-    if number % 1000 == 0 or number % 1024 == 0:
-        return None
-    at = bisect_left(_COMMON, number)
-    nearest = min(_COMMON[max(0, at - 1) : at + 1], key=lambda size: abs(size - number), default=None)
-    return nearest if nearest is not None and abs(number - nearest) <= _NEAR * nearest else None
-
-
-def _size(number: int) -> str:
-    return next(f"{number // size}{unit}" for size, unit in _BINARY if number % size == 0)
 
 
 def streams_thread_client_id(subject: Subject) -> Iterator[Finding]:
@@ -131,15 +123,6 @@ def live_value_changes_meaning(subject: Subject) -> Iterator[Finding]:
                     meaning=meaning,
                 )
                 yield lint("live-value-changes-meaning", message, entity=entity, key=key, span=subject.place(entity))
-
-
-REDUCTION_THROTTLES: Final = "reduction-throttles"
-WINDOW_SECONDS: Final = 11.0
-"""The longest window of a rate with Kafka's default settings (11 samples of one second)."""
-LONGEST_SECONDS: Final = 60.0
-"""Above this, producers and consumers with default settings run into time-outs."""
-
-_BYTE_KEYS: Final = (QuotaKey.PRODUCER_BYTE_RATE, QuotaKey.CONSUMER_BYTE_RATE)
 
 
 def reduction_throttles(subject: Subject) -> Iterator[Finding]:
@@ -177,3 +160,78 @@ def _duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.3g} h"
+
+
+_LARGEST = 3
+
+
+def overcommitted(subject: Subject) -> Iterator[Finding]:
+    """A key whose limits add up to more than the capacity of a broker. All brokers have the same limits.
+
+    Each entity counts once: of a default entity, how many clients have its limit is not known.
+    """
+    for key, capacity in sorted(subject.spec.brokers.capacity.items()):
+        limits = {
+            entity: value
+            for entity, quotas in subject.after.items()
+            if (value := quotas.get(key)) is not None and 0 < value < QuotaKey(key).unreachable
+        }
+        promised = math.fsum(limits.values())
+        if promised <= capacity:
+            continue
+        largest = sorted(limits, key=lambda entity: (-limits[entity], entity.sort_key))[:_LARGEST]
+        defaults = sum(entity.has_default for entity in limits)
+        once = compose(" {count} once.", count=f"{count_of(defaults, 'default entity counts', 'default entities count')}")
+        message = compose(
+            "The limits of {key} add up to {promised} on each broker, {factor} x its capacity of {capacity} "
+            "({entities}, the largest {largest}).{once}",
+            key=key_part(key),
+            promised=amount_part(key, promised),
+            factor=f"{promised / capacity:.3g}",
+            capacity=amount_part(key, capacity),
+            entities=count_of(len(limits), "entity", "entities"),
+            largest=list_some([str(entity) for entity in largest], _LARGEST),
+            once=once if defaults else "",
+        )
+        yield lint("capacity-overcommitted", message, entity=None, span=subject.spec.place("capacity"), key=key)
+
+
+def expiring_values(subject: Subject) -> Iterator[Finding]:
+    """Once for each place: a profile can be that of many entities."""
+    reported: set[Span] = set()
+    now = subject.desired.at
+    for entity, declared in subject.desired.entities.items():
+        for key, expiry in declared.expiries.items():
+            if now is None or expiry.source in reported or not (expiry.expired or expiry.at - now <= SOON):
+                continue
+            reported.add(expiry.source)
+            if expiry.expired:
+                yield _expired(entity, key, expiry, declared.quotas.get(key))
+            else:
+                yield _soon(entity, key, expiry)
+
+
+def _soon(entity: Entity, key: QuotaKey, expiry: DeclaredExpiry) -> Finding:
+    message = compose(
+        "{key} for {entity} expires on {when}: then {then}. To keep it, move the date in a pull request.",
+        key=key_part(key.value),
+        entity=entity,
+        when=name_part(moment_text(expiry.at)),
+        then=_value(key, expiry.other),
+    )
+    return lint("expires-soon", message, entity=entity, key=key.value, span=expiry.source)
+
+
+def _expired(entity: Entity, key: QuotaKey, expiry: DeclaredExpiry, now: DesiredQuota | None) -> Finding:
+    message = compose(
+        "{key} for {entity} expired on {when}: now {value}. Replace the expired value by that.",
+        key=key_part(key.value),
+        entity=entity,
+        when=name_part(moment_text(expiry.at)),
+        value=_value(key, now),
+    )
+    return lint("expired-value", message, entity=entity, key=key.value, span=expiry.source)
+
+
+def _value(key: QuotaKey, quota: DesiredQuota | UnitQuota | None) -> MessagePart | Message:
+    return amount_part(key.value, quota.value) if isinstance(quota, DesiredQuota) else compose("no value of its own")

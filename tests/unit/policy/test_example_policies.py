@@ -14,9 +14,8 @@ from reconciler.manifest.reading import read_documents
 from reconciler.model.entity import Entity
 from reconciler.model.plan import Action, Change, GuardStatus, KeyChange, ManifestCommit, Reason
 from reconciler.model.policy_rule import PlanPolicy, PolicySeverity
-from reconciler.policy.expressions import check_expression
 from reconciler.policy.guards import by_option
-from reconciler.policy.policies import PolicyInput, judge_policies
+from reconciler.policy.policies import PolicyInput, check_expression, judge_policies
 from tests.builders import cluster_spec, plan, user
 
 FILE = Path(__file__).parents[3] / "examples" / "policies" / "kafka-quotas.yaml"

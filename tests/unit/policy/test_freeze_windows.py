@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.cluster import WEEKDAYS, FreezeWindow, Once, Recurrence, Weekly, WindowKind
-from reconciler.policy.freeze import freeze_at
+from reconciler.policy.change_guards import freeze_at
 
 
 def at(text: str) -> datetime.datetime:

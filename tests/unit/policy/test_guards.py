@@ -28,7 +28,7 @@ from reconciler.model.selector import MatchKind, Selector, TypeMatch
 from reconciler.model.state import CurrentState, DeclaredExpiry, DesiredQuota, DesiredState
 from reconciler.model.units import ClusterTotal
 from reconciler.planning.diff import difference
-from reconciler.policy.guard_context import ManagedAt
+from reconciler.policy.change_guards import ManagedAt
 from reconciler.policy.guards import GUARDS, GuardContext, Judgement, judge
 from tests.builders import NOON, TODAY, client, cluster_spec, current, declared, desired, ip, pair, span, user
 

@@ -4,8 +4,8 @@ import pytest
 
 from reconciler.model.entity import DEFAULT, Entity
 from reconciler.model.state import DesiredEntity, UnreadableNode
+from reconciler.policy.lint.precedence import Subject
 from reconciler.policy.lint.rules import lint_state
-from reconciler.policy.lint.subject import Subject
 from tests.builders import client, cluster_spec, declared, desired, ip, pair, span, user
 
 RATE = {"producer_byte_rate": 1048576.0}

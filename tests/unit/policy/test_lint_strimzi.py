@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.policy.lint.strimzi import resource_of
+from reconciler.policy.lint.rules import resource_of
 from tests.support.command import invoke
 
 HEAD = "apiVersion: kafka-quotas/v1\n"

@@ -12,7 +12,7 @@ from reconciler.features.insight.report_page import embedded
 from reconciler.model.effect import OTHER
 from reconciler.model.entity import DEFAULT, LEGAL_SHAPES, Entity
 from reconciler.planning.diff import specificity
-from reconciler.policy.lint.subject import USER_DEFAULTS
+from reconciler.policy.lint.precedence import USER_DEFAULTS
 from reconciler.resolution.precedence import (
     CLIENT_LEVELS,
     CLIENT_PRECEDENCE,
