@@ -126,10 +126,9 @@ BACKTEST: Final = Document(
                 span="The time that the history covers.",
             ),
             RecordedGroup: row("requests uncharged censored members"),
-            ReplayCounts: row("throttled_before=before throttled_after=throttled refused partly_refused"),
+            ReplayCounts: row("throttled_before=before throttled_after=throttled refused"),
             RowLimits: row(
-                "entity limit_before=lowest_before limits_before=before limit_after=after regrouped entities_before "
-                "buckets_before"
+                "entity limit_before=lowest_before limits_before=before limit_after=after entities_before buckets_before"
             ),
             RuleOutcome: row("rule=words reason *span? failed unjudged"),
             SecondsOver: row(

@@ -218,7 +218,6 @@ if TYPE_CHECKING:
         PeakRate,
         RateSeries,
         RecordedGroup,
-        Regrouped,
         ReplayCounts,
         RowLimits,
         RowPlace,

@@ -116,7 +116,6 @@ VERDICTS_SCHEMA: Final = FrameSchema(
         _maybe("throttled_before", "bigint", "requests that the current limits throttle. Null: not known"),
         _maybe("throttled_after", "bigint", "requests that the proposed limit throttles. Null: not judged one by one"),
         _maybe("refused", "bigint", "of these, topics or connections that are refused"),
-        _maybe("partly_refused", "bigint", "requests for several topics of which some are refused"),
         _always("active_seconds", "bigint", "seconds with traffic"),
         _always("seconds_certain", "bigint", "seconds that are certainly over the proposed limit"),
         _always("seconds_over", "bigint", "seconds over the proposed limit, the best estimate"),
@@ -138,7 +137,6 @@ VERDICTS_SCHEMA: Final = FrameSchema(
         _maybe("recommended", "double", "the safe limit with a margin for unseen traffic"),
         _maybe("recommended_reason", "string", "the parts of the recommended limit in words"),
         _always("margin", "double", "what the recommended limit adds, as a share"),
-        _always("regrouped", "string", "same, merged, split or regrouped: how its clients shared limits before"),
     ),
 )
 """One row for each quota group of the proposed quotas on each broker."""

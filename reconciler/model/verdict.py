@@ -60,18 +60,6 @@ class PeakBound(enum.StrEnum):
         return {PeakBound.EXACT: "", PeakBound.UPPER: "at most ", PeakBound.LOWER: "at least "}[self]
 
 
-class Regrouped(enum.StrEnum):
-    """How the clients of a bucket shared limits before."""
-
-    SAME = "same"
-    MERGED = "merged"
-    """They had several buckets."""
-    SPLIT = "split"
-    """They shared theirs with clients that are now in others."""
-    REGROUPED = "regrouped"
-    """Both."""
-
-
 class BucketName(NamedTuple):
     """The tags of a quota group: Kafka's metric tags, with the raw user name. Empty means that the tag is absent."""
 
@@ -149,8 +137,6 @@ class RowLimits:
     """All earlier limits of the members, lowest first and unlimited last. Empty when not known."""
     after: float | None
     """``None``: unlimited, or not known."""
-    regrouped: Regrouped = Regrouped.SAME
-    """How the clients shared limits before: as now, in several buckets, with clients that are now in others, or both."""
     entities_before: tuple[Entity, ...] = ()
     """Other entities that set earlier limits of the members: some of many, sorted."""
     buckets_before: tuple[BucketName, ...] = ()
@@ -242,8 +228,6 @@ class ReplayCounts:
     """Under the earlier limits. ``None``: the earlier quotas are not known."""
     refused: int | None = None
     """Of what is throttled, what is sent away: topics, connections. ``None``: nothing of this key is, or it is not known."""
-    partly_refused: int | None = None
-    """Requests for several topics of which only some are refused. ``None`` as ``refused``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,6 @@ from reconciler.model import (
     PeakBound,
     Provenance,
     QuotaFit,
-    Regrouped,
     ReplayCounts,
     RuleOutcome,
     Severity,
@@ -199,16 +198,10 @@ def margin_words(verdict: BucketVerdict) -> str | None:
 
 def regrouped_words(verdict: BucketVerdict) -> str | None:
     """The quota groups in which its clients shared limits before."""
-    words = {
-        Regrouped.MERGED: "these clients had several buckets before",
-        Regrouped.SPLIT: "these clients shared a bucket before with clients that are in others now",
-        Regrouped.REGROUPED: "these clients come from several buckets, and leave clients behind that are in others now",
-    }.get(verdict.limits.regrouped)
-    if words is None:
+    if not verdict.limits.buckets_before:
         return None
-    names = [who(name) for name in verdict.limits.buckets_before[:_SHOWN_NAMES]]
-    more = ", and more" if len(verdict.limits.buckets_before) > _SHOWN_NAMES else ""
-    return f"{words}: {'; '.join(names)}{more}" if names else words
+    names = [who(name) for name in verdict.limits.buckets_before]
+    return f"these clients had other quota groups before: {list_some(names, _SHOWN_NAMES, between='; ')}"
 
 
 def members_words(members: Sequence[Member], *, shares: bool = True) -> str:
@@ -336,12 +329,9 @@ def telling(report: BacktestReport) -> list[BucketVerdict]:
 
 
 def _refused(replay: ReplayCounts) -> str:
-    if replay.refused is None or replay.partly_refused is None:
+    if replay.refused is None:
         return ""
-    if not replay.refused:
-        return " delayed"
-    partly = f", {count_of(replay.partly_refused, 'request')} only in part" if replay.partly_refused else ""
-    return f" ({replay.refused:,} refused{partly})"
+    return f" ({replay.refused:,} refused)" if replay.refused else " delayed"
 
 
 def _percent(value: float) -> str:

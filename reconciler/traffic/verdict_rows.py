@@ -94,7 +94,6 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Any]:
         "throttled_before": None if replay is None else replay.before,
         "throttled_after": None if replay is None else replay.throttled,
         "refused": None if replay is None else replay.refused,
-        "partly_refused": None if replay is None else replay.partly_refused,
         "active_seconds": verdict.over.active,
         "seconds_certain": verdict.over.certain,
         "seconds_over": verdict.over.seconds,
@@ -114,7 +113,6 @@ def _verdict(verdict: BucketVerdict) -> dict[str, Any]:
         "recommended": verdict.advice.recommended,
         "recommended_reason": verdict.advice.reason,
         "margin": verdict.advice.margin,
-        "regrouped": verdict.limits.regrouped.value,
     }
 
 

@@ -23,7 +23,6 @@ from reconciler.model import (
     QuotaFit,
     RateSeries,
     RecordedGroup,
-    Regrouped,
     RowLimits,
     RuleOutcome,
     SecondsOver,
@@ -46,7 +45,7 @@ def member(user: str | None, client_id: str | None = "app", *, share: float = 0.
 _PARTS: Final[Mapping[str, tuple[str, str]]] = {
     "user": ("name", "user"), "client_id": ("name", "client_id"), "tags": ("name", "other"),
     "entity": ("limits", "entity"), "limits_before": ("limits", "before"), "limit_after": ("limits", "after"),
-    "regrouped": ("limits", "regrouped"), "entities_before": ("limits", "entities_before"),
+    "entities_before": ("limits", "entities_before"),
     "buckets_before": ("limits", "buckets_before"),
     "requests": ("recorded", "requests"), "members": ("recorded", "members"), "throttled_then": ("recorded", "throttled"),
     "uncharged": ("recorded", "uncharged"), "censored": ("recorded", "censored"),
@@ -139,7 +138,6 @@ def full(name: str = "alice", client: str = "app") -> BacktestReport:
         margin=0.5,
         margin_reason="50 % because the history is 8 h long (15 % or more)",
         members=(member(name, client), member(None, None)),
-        regrouped=Regrouped.MERGED,
         buckets_before=(BucketName(user=name, client_id=client), BucketName(user="", client_id="", other=((name, client),))),
         rates=rates(),
     )

@@ -98,7 +98,7 @@ def test_a_split_bucket_counts_what_was_throttled_before() -> None:
 
 
 def test_what_the_history_shows_too_little_of_is_inconclusive_only_where_it_was_clear() -> None:
-    grouping = group_series(CLIENTS, None, resolvers({ANYONE: {PRODUCE: 9.0}}))
+    grouping = group_series(series(*((user, "a") for user in "abcd")), None, resolvers({ANYONE: {PRODUCE: 9.0}}))
     rows = [bucket_verdict(user=found.value, verdict=found) for found in (Verdict.CLEAR, Verdict.THROTTLED, Verdict.POSSIBLE)]
     rows.append(bucket_verdict(user="unlimited", limit_after=None))
     for hours, clear, reason in (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.model import BucketName, BucketVerdict, Coverage, ExpectedBrokers, Regrouped, Verdict
+from reconciler.model import BucketVerdict, Coverage, ExpectedBrokers, Verdict
 from reconciler.model.backtest import NotJudged, UnjudgedChange
 from reconciler.model.cluster import HistoryNeeds
 from reconciler.model.entity import DEFAULT, Entity
@@ -40,7 +40,7 @@ from reconciler.traffic.judging.judged_quotas import (
     used_quotas,
 )
 from reconciler.traffic.judging.recommendations import capacity_uses
-from reconciler.traffic.judging.verdicts import regroupings
+from reconciler.traffic.judging.verdicts import target_fields
 from reconciler.traffic.kernels.sampled_rate import DEFAULT_WINDOW, Integers
 from reconciler.traffic.kernels.second_sums import ThrottledRates, bounds, keys_of
 from reconciler.traffic.kinds import Kind
@@ -73,32 +73,20 @@ def clients(broker: int = 1) -> list[Series]:
     ]
 
 
-def test_a_bucket_that_splits_says_from_which() -> None:
-    found = regroupings(grouped({ANYONE: 5.0}, {PAIRS: 9.0}))
-    alice = BucketName(user="alice", client_id="")
-    assert found[0] == found[1] == (Regrouped.SPLIT, (alice,))
-    assert 2 not in found, "bob has one client before and after"
-
-
-def test_buckets_that_merge_are_named() -> None:
-    found = regroupings(grouped({PAIRS: 9.0}, {ANYONE: 5.0}))
-    names = tuple(BucketName(user="alice", client_id=c) for c in ("a", "b"))
-    assert found == {0: (Regrouped.MERGED, names)}
-
-
-def test_clients_that_change_places_are_regrouped() -> None:
-    # Before, client-id a is one bucket of alice and bob, and alice's b another; then alice's are one and bob's another.
-    assert regroupings(grouped({APP: 5.0, Entity.of({"client-id": "b"}): 6.0}, {ANYONE: 7.0})) == {
-        0: (Regrouped.REGROUPED, (BucketName(user="", client_id="a"), BucketName(user="", client_id="b"))),
-        1: (Regrouped.SPLIT, (BucketName(user="", client_id="a"),)),
-    }
-
-
 @pytest.mark.parametrize(
-    ("before", "after"), [({}, {ANYONE: 5.0}), ({ANYONE: 5.0}, {}), ({ANYONE: 5.0}, {ANYONE: 9.0}), (None, {})]
-)
-def test_who_is_unlimited_shares_nothing(before: dict[Entity, float] | None, after: dict[Entity, float]) -> None:
-    assert regroupings(grouped(before, after)) == {}
+    ("before", "after", "names"),
+    [
+        ({ANYONE: 5.0}, {PAIRS: 9.0}, [[("alice", "")], [("alice", "")], []]),
+        ({PAIRS: 9.0}, {ANYONE: 5.0}, [[("alice", "a"), ("alice", "b")], []]),
+        ({}, {ANYONE: 5.0}, [[], []]), ({ANYONE: 5.0}, {}, [[], []]), ({ANYONE: 5.0}, {ANYONE: 9.0}, [[], []]),
+    ],
+)  # fmt: skip
+def test_clients_that_shared_limits_otherwise_name_their_quota_groups_from_before(
+    before: dict[Entity, float], after: dict[Entity, float], names: list[list[tuple[str, str]]]
+) -> None:
+    grouping = grouped(before, after)
+    found = [target_fields(index, grouping)["limits"].buckets_before for index in range(len(grouping.targets))]
+    assert [[(name.user, name.client_id) for name in some] for some in found] == names
 
 
 def test_limits_of_the_recorded_buckets_add_up_on_each_broker() -> None:

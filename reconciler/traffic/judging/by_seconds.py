@@ -23,10 +23,10 @@ from reconciler.traffic.kernels.exact_totals import first_places
 from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
 from reconciler.traffic.kernels.second_sums import (
     SECOND_BITS,
-    SIDE_FIELDS,
     GroupVerdict,
     Rule,
     SecondsJudge,
+    SideVerdict,
     ThrottledRates,
     VerdictColumns,
     bounds,
@@ -37,9 +37,9 @@ from reconciler.traffic.shuffle.rows import GroupWork, Pieces, Rows
 
 Item = TypeVar("Item")
 SendSums: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[Integers, Integers]]]
-_WIDTH: Final = len(SIDE_FIELDS)
+_WIDTH: Final = len(SideVerdict._fields)
 _TOTALS: Final = ("active", "amount", "near")
-_WHOLE: Final = ("number", *_TOTALS, *(f"{name}_{side}" for side in ("before", "after") for name in SIDE_FIELDS))
+_WHOLE: Final = ("number", *_TOTALS, *(f"{name}_{side}" for side in ("before", "after") for name in SideVerdict._fields))
 _RATES: Final = ("peak_upper", "peak_expected", "p999")
 SCHEMA: Final = pa.schema([*((name, pa.int64()) for name in _WHOLE), *((name, pa.float64()) for name in _RATES)])
 

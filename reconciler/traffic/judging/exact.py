@@ -6,6 +6,7 @@ decides (charge time, then a hash of connection and correlation id).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -35,12 +36,10 @@ BEFORE: Final = 0
 AFTER: Final = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesCounts:
-    """One client's part: its throttled requests on both sides, and its amount in the seconds that are over after the change."""
+class SeriesCounts(NamedTuple):
+    """One client's part: requests throttled before the change, and its amount in the seconds that are over after it."""
 
     throttled_before: int = 0
-    throttled_after: int = 0
     amount_over: int = 0
 
 
@@ -78,8 +77,8 @@ def result_of(table: pa.Table) -> ExactResult:
     """What the workers found, put together. ``table``: what ``rows_of`` gave, of any number of workers."""
     counted = table.filter(pc.field("of_series"))
     counts: dict[int, SeriesCounts] = {}
-    for number, numbers in zip(counted.column("number").to_pylist(), counted.column("counts").to_pylist(), strict=True):
-        counts[number] = _added(counts.get(number), numbers)
+    for number, more in zip(counted.column("number").to_pylist(), counted.column("counts").to_pylist(), strict=True):
+        counts[number] = SeriesCounts(*map(operator.add, counts.get(number, SeriesCounts()), more))
     judged = table.filter(~pc.field("of_series"))
     if not judged.num_rows:
         return ExactResult(groups={}, series=counts)
@@ -169,24 +168,14 @@ def count_into(counts: dict[int, Integers], judged: JudgedBatch | None) -> None:
     if judged is None:
         return
     of_series = judged.requests.rows
-    before, after = (side.throttle > 0 for side in judged.sides)
-    over = judged.over[AFTER]
+    before, over = judged.sides[BEFORE].throttle > 0, judged.over[AFTER]
     counted = np.flatnonzero(before | over)
     numbers, places = np.unique(of_series[counted], return_inverse=True)
     # Sums of doubles are exact here: an amount is below 2^31 (a minute of nanoseconds: 2^36), and a batch has some 2^16 requests.
-    weights = (before[counted], after[counted], np.where(over[counted], judged.sides[AFTER].amount[counted], 0))
+    weights = (before[counted], np.where(over[counted], judged.sides[AFTER].amount[counted], 0))
     sums = np.stack([np.bincount(places, weights=weight, minlength=len(numbers)) for weight in weights], axis=1)
     for series, row in zip(numbers.tolist(), sums.astype(np.int64), strict=True):
         counts[series] = counts[series] + row if series in counts else row
-
-
-def _added(known: SeriesCounts | None, counts: Sequence[int]) -> SeriesCounts:
-    known = known or SeriesCounts()
-    return SeriesCounts(
-        throttled_before=known.throttled_before + counts[0],
-        throttled_after=known.throttled_after + counts[1],
-        amount_over=known.amount_over + counts[2],
-    )
 
 
 REQUESTS: Final = pa.schema(

@@ -6,21 +6,19 @@ Pure, and the same for any input order.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias, TypedDict
+from typing import Final, Generic, TypedDict, TypeVar
 
 from reconciler.model import (
     BucketName,
     BucketVerdict,
-    Entity,
     HistoryNeeds,
     Member,
     PeakBound,
     PeakRate,
     Provenance,
     RecordedGroup,
-    Regrouped,
     ReplayCounts,
     RowLimits,
     RowPlace,
@@ -28,23 +26,21 @@ from reconciler.model import (
     Verdict,
     worst_of_buckets,
 )
-from reconciler.resolution import Resolved
 from reconciler.text import count_of
 from reconciler.traffic.judging.exact import AFTER, BEFORE, ExactResult, SeriesCounts
 from reconciler.traffic.judging.grouping import Grouping, Series, Target, groups_before
-from reconciler.traffic.judging.history_gaps import Recording, doubts_of, held_back_changes, throttled_recording
+from reconciler.traffic.judging.history_gaps import doubts_of, held_back_changes, throttled_recording
 from reconciler.traffic.judging.recommendations import advice_for
 from reconciler.traffic.kernels.exact_totals import ExactVerdict
 from reconciler.traffic.kernels.sampled_rate import Window
 from reconciler.traffic.kernels.second_sums import GroupVerdict
-from reconciler.traffic.kernels.token_bucket import PARTLY, REFUSED
+from reconciler.traffic.kernels.token_bucket import REFUSED
 from reconciler.traffic.kinds import Kind
 
 _RANK: Final = {v: rank for rank, v in enumerate((Verdict.THROTTLED, Verdict.POSSIBLE, Verdict.INCONCLUSIVE, Verdict.CLEAR))}
-_NOTHING: Final = SeriesCounts()
+_NO_EXCESS: Final[Mapping[int, int]] = {}
+Judged = TypeVar("Judged", ExactVerdict, GroupVerdict)
 _MOST_NAMED: Final = 20
-
-_Place: TypeAlias = tuple[int, Kind, BucketName]
 
 
 class TargetFields(TypedDict):
@@ -61,7 +57,10 @@ class TargetFields(TypedDict):
 def target_fields(index: int, grouping: Grouping) -> TargetFields:
     """Of the target with this number."""
     target = grouping.targets[index]
-    before = [grouping.before_of_series[m] for m in target.members]
+    before = [earlier for member in target.members if (earlier := grouping.before_of_series[member]) is not None]
+    limits, limited = {earlier.value for earlier in before}, {earlier.bucket for earlier in before if earlier.value is not None}
+    entities = {earlier.source for earlier in before if earlier.source is not None} - {target.after.source}
+    moved = grouping.groups[index].before is None and target.after.value is not None and not target.undecided
     key, broker, name, undecided = target.place
     return TargetFields(
         key=key,
@@ -70,126 +69,138 @@ def target_fields(index: int, grouping: Grouping) -> TargetFields:
         undecided=undecided,
         limits=RowLimits(
             entity=target.after.source,
-            before=_earlier_limits(before),
+            before=(*sorted(limit for limit in limits if limit is not None), *([None] if None in limits else [])),
             after=target.after.value,
-            entities_before=_earlier_entities(before, target),
+            entities_before=tuple(sorted(entities, key=lambda entity: entity.sort_key)[:_MOST_NAMED]),
+            buckets_before=tuple(sorted(limited - {target.bucket})[:_MOST_NAMED]) if moved else (),
         ),
-        changed=_is_changed(index, grouping, before),
+        changed=is_changed(index, grouping),
     )
+
+
+def is_changed(index: int, grouping: Grouping) -> bool:
+    """Whether a target's limit differs for a member, or who shares it does. Without a limit it is of no weight who shares."""
+    target = grouping.targets[index]
+    if target.undecided:
+        return target.reconsidered
+    earlier, limit = [grouping.before_of_series[member] for member in target.members], target.after.value
+    if None not in earlier and any(quota is not None and quota.value != limit for quota in earlier):
+        return True
+    return limit is not None and (None in earlier or grouping.groups[index].before is None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows(Generic[Judged]):
+    """What rows of targets are made of. ``stated``: requests state whether they were throttled when they were recorded."""
+
+    judged: Mapping[int, Judged]
+    series: Sequence[Series]
+    grouping: Grouping
+    stated: bool
+
+    def targets(self) -> Iterator[tuple[int, Target, Judged]]:
+        """Those whose group was judged."""
+        for index, target in enumerate(self.grouping.targets):
+            if index in self.judged:
+                yield index, target, self.judged[index]
+
+    def before(self, index: int) -> list[Judged]:
+        """The groups of a target's members before the change."""
+        return [self.judged[group] for group in groups_before(self.grouping, index) if group in self.judged]
+
+    def row(
+        self,
+        index: int,
+        verdict: Verdict,
+        over: SecondsOver,
+        peak: PeakRate,
+        *,
+        proven: bool,
+        excess: Mapping[int, int],
+    ) -> BucketVerdict:
+        """``proven``: as ``_decided`` has it. ``excess``: as ``target_members`` has it."""
+        target, fields = self.grouping.targets[index], target_fields(index, self.grouping)
+        verdict, reason = _decided(target, verdict, proven=proven)
+        recording = throttled_recording(index, self.series, self.grouping, self.judged, stated=self.stated)
+        if recording is not None and verdict is Verdict.CLEAR:
+            certain = peak.rate if peak.bound is PeakBound.EXACT else 0.0
+            verdict, reason = Verdict.INCONCLUSIVE, recording.reason(fields["key"], fields["limits"].after, certain)
+        return BucketVerdict(
+            **fields,
+            verdict=verdict,
+            reason=reason,
+            recorded=RecordedGroup(
+                requests=sum(self.series[member].requests for member in target.members),
+                members=target_members(index, self.series, self.grouping, excess),
+                throttled=sum(self.series[member].throttled for member in target.members),
+                censored=recording is not None,
+            ),
+            over=over if fields["limits"].before else replace(over, before=None),
+            peak=peak,
+        )
 
 
 def request_verdicts(
     result: ExactResult, series: Sequence[Series], grouping: Grouping, *, stated: bool
 ) -> dict[int, BucketVerdict]:
     """By target, of those whose group was judged request by request. ``stated``: requests state whether they were throttled."""
-    judged = (index for index in range(len(grouping.targets)) if index in result.groups)
-    return {index: _of_requests(result, series, grouping, index, stated=stated) for index in judged}
-
-
-def seconds_verdicts(
-    judged_groups: Mapping[int, GroupVerdict],
-    series: Sequence[Series],
-    grouping: Grouping,
-    window: Window,
-    *,
-    stated: bool,
-) -> dict[int, BucketVerdict]:
-    """By target, of those whose group was judged by whole seconds. ``stated``: as ``request_verdicts``."""
-    judged = (index for index in range(len(grouping.targets)) if index in judged_groups)
-    return {index: _of_seconds(judged_groups, series, grouping, index, window, stated=stated) for index in judged}
-
-
-def _of_requests(result: ExactResult, series: Sequence[Series], grouping: Grouping, index: int, *, stated: bool) -> BucketVerdict:
-    target, fields, whole = grouping.targets[index], target_fields(index, grouping), result.groups[index]
-    side, unit, known = whole.sides[AFTER], target.kind.amounts_a_unit, bool(fields["limits"].before)
-    counts = {m: result.series.get(m, _NOTHING) for m in target.members}
-    verdict, reason = _decided(
-        target, Verdict.THROTTLED if side.throttled else Verdict.CLEAR, proven=target.kind is Kind.MUTATION
-    )
-    recording = throttled_recording(index, series, grouping, result.groups, stated=stated)
-    verdict, reason = _doubted(verdict, reason, recording, fields, whole.peak / unit)
-    over_before = max((result.groups[g].sides[BEFORE].seconds_over for g in groups_before(grouping, index)), default=0)
-    members = _members(target, series, grouping, {m: count.amount_over for m, count in counts.items()})
-    return BucketVerdict(
-        **fields,
-        verdict=verdict,
-        reason=reason,
-        recorded=_recorded(target, series, members, recording),
-        over=SecondsOver(
+    rows, verdicts = _Rows(result.groups, series, grouping, stated), {}
+    for index, target, whole in rows.targets():
+        side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
+        counts = {member: result.series.get(member, SeriesCounts()) for member in target.members}
+        over = SecondsOver(
             active=whole.active,
             certain=side.seconds_over,
             seconds=side.seconds_over,
             possible=side.seconds_over,
-            before=over_before if known else None,
+            before=max((earlier.sides[BEFORE].seconds_over for earlier in rows.before(index)), default=0),
             first=None if side.first_ms is None else moment(side.first_ms * 1000),
             longest_s=side.longest_s,
             longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
-        ),
-        peak=PeakRate(rate=whole.peak / unit, p999=whole.p999 / unit, enough=whole.safe / unit),
-        replay=ReplayCounts(
+        )
+        row = rows.row(
+            index,
+            Verdict.THROTTLED if side.throttled else Verdict.CLEAR,
+            over,
+            PeakRate(rate=whole.peak / unit, p999=whole.p999 / unit, enough=whole.safe / unit),
+            proven=target.kind is Kind.MUTATION,
+            excess={member: count.amount_over for member, count in counts.items()},
+        )
+        refused = AFTER if target.kind is Kind.CONNECTION else REFUSED
+        replay = ReplayCounts(
             throttled=side.throttled,
-            before=sum(count.throttled_before for count in counts.values()) if known else None,
-            refused=_refused(whole, target.kind),
-            partly_refused=whole.sides[PARTLY].throttled if len(whole.sides) > PARTLY else None,
-        ),
-    )
+            before=sum(count.throttled_before for count in counts.values()) if row.limits.before else None,
+            refused=whole.sides[refused].throttled if len(whole.sides) > refused else None,
+        )
+        verdicts[index] = replace(row, replay=replay)
+    return verdicts
 
 
-def _recorded(
-    target: Target, series: Sequence[Series], members: tuple[Member, ...], recording: Recording | None
-) -> RecordedGroup:
-    return RecordedGroup(
-        requests=sum(series[m].requests for m in target.members),
-        members=members,
-        throttled=sum(series[m].throttled for m in target.members),
-        censored=recording is not None,
-    )
-
-
-def _refused(whole: ExactVerdict, kind: Kind) -> int | None:
-    if kind is Kind.CONNECTION:
-        return whole.sides[AFTER].throttled
-    return whole.sides[REFUSED].throttled if len(whole.sides) > REFUSED else None
-
-
-def _of_seconds(
-    judged_groups: Mapping[int, GroupVerdict],
-    series: Sequence[Series],
-    grouping: Grouping,
-    index: int,
-    window: Window,
-    *,
-    stated: bool,
-) -> BucketVerdict:
-    target, fields, whole = grouping.targets[index], target_fields(index, grouping), judged_groups[index]
-    side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
-    most = most_certain(target, series, window)
-    certain = side.certain if most is None else min(most, side.certain)
-    # By the same rule as the time over the limit and its longest part.
-    first = side.first_expected if side.expected else side.first_possible
-    before = (judged_groups[g].sides[BEFORE].expected for g in groups_before(grouping, index) if g in judged_groups)
-    verdict, reason = _decided(
-        target, Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR, proven=True
-    )
-    recording = throttled_recording(index, series, grouping, judged_groups, stated=stated)
-    verdict, reason = _doubted(verdict, reason, recording, fields, 0.0)
-    return BucketVerdict(
-        **fields,
-        verdict=verdict,
-        reason=reason,
-        recorded=_recorded(target, series, _members(target, series, grouping, {}), recording),
-        over=SecondsOver(
+def seconds_verdicts(
+    judged: Mapping[int, GroupVerdict], series: Sequence[Series], grouping: Grouping, window: Window, *, stated: bool
+) -> dict[int, BucketVerdict]:
+    """By target, of those whose group was judged by whole seconds. ``stated``: as ``request_verdicts``."""
+    rows, verdicts = _Rows(judged, series, grouping, stated), {}
+    for index, target, whole in rows.targets():
+        side, unit = whole.sides[AFTER], target.kind.amounts_a_unit
+        most = most_certain(target, series, window)
+        certain = side.certain if most is None else min(most, side.certain)
+        # By the same rule as the time over the limit and its longest part.
+        first = side.first_expected if side.expected else side.first_possible
+        over = SecondsOver(
             active=whole.active,
             certain=certain,
             seconds=max(side.expected, certain),
             possible=side.possible,
-            before=max(before, default=0) if fields["limits"].before else None,
+            before=max((earlier.sides[BEFORE].expected for earlier in rows.before(index)), default=0),
             first=None if first is None else moment(first * 1_000_000),
             longest_s=side.longest_s,
             longest_from=None if side.longest_from is None else moment(side.longest_from * 1_000_000),
-        ),
-        peak=PeakRate(rate=whole.peak_upper / unit, bound=PeakBound.UPPER, p999=whole.p999 / unit),
-    )
+        )
+        peak = PeakRate(rate=whole.peak_upper / unit, bound=PeakBound.UPPER, p999=whole.p999 / unit)
+        verdict = Verdict.THROTTLED if certain else Verdict.POSSIBLE if side.possible else Verdict.CLEAR
+        verdicts[index] = rows.row(index, verdict, over, peak, proven=True, excess=_NO_EXCESS)
+    return verdicts
 
 
 def most_certain(target: Target, series: Sequence[Series], window: Window) -> int | None:
@@ -223,73 +234,23 @@ def _decided(target: Target, verdict: Verdict, *, proven: bool) -> tuple[Verdict
     return Verdict.INCONCLUSIVE, f"requests of {who} may be in this quota group, too"
 
 
-def _doubted(
-    verdict: Verdict, reason: str | None, recording: Recording | None, fields: TargetFields, peak: float
-) -> tuple[Verdict, str | None]:
-    """The same, and why it is not clear of clients that a quota throttled when they were recorded. ``peak``: a certain rate."""
-    if recording is None or verdict is not Verdict.CLEAR:
-        return verdict, reason
-    return Verdict.INCONCLUSIVE, recording.reason(fields["key"], fields["limits"].after, peak)
-
-
 def moment(micros: int) -> datetime.datetime:
     """Microseconds since 1970 as a UTC time."""
     return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=micros)
 
 
-def is_changed(index: int, grouping: Grouping) -> bool:
-    """Whether a target's limit differs for a member, or who shares it does."""
-    return _is_changed(index, grouping, [grouping.before_of_series[m] for m in grouping.targets[index].members])
-
-
-def _is_changed(index: int, grouping: Grouping, before: Sequence[Resolved | None]) -> bool:
+def target_members(
+    index: int, series: Sequence[Series], grouping: Grouping, excess: Mapping[int, int] = _NO_EXCESS
+) -> tuple[Member, ...]:
+    """The clients of a target, the largest first. ``excess``: by series the amount in seconds over; empty: not known."""
     target = grouping.targets[index]
-    if target.undecided:
-        return target.reconsidered
-    return _changed(target, before, same_members=grouping.groups[index].before is not None)
-
-
-def _earlier_limits(before: Sequence[Resolved | None]) -> tuple[float | None, ...]:
-    """Distinct limits, lowest first and unlimited last."""
-    values = {earlier.value for earlier in before if earlier is not None}
-    limited: list[float | None] = [*sorted(v for v in values if v is not None)]
-    return (*limited, None) if None in values else tuple(limited)
-
-
-def _earlier_entities(before: Sequence[Resolved | None], target: Target) -> tuple[Entity, ...]:
-    """Entities that set a limit before, without the one that sets it now."""
-    entities = {earlier.source for earlier in before if earlier is not None and earlier.source is not None}
-    entities.discard(target.after.source)
-    return tuple(sorted(entities, key=lambda entity: entity.sort_key)[:_MOST_NAMED])
-
-
-def _changed(target: Target, earlier: Sequence[Resolved | None], *, same_members: bool) -> bool:
-    if any(e is None for e in earlier):
-        return target.after.value is not None
-    if any(e is not None and e.value != target.after.value for e in earlier):
-        return True
-    # Unlimited before and after: then it is of no weight who shares the bucket.
-    return target.after.value is not None and not same_members
-
-
-def target_members(index: int, series: Sequence[Series], grouping: Grouping) -> tuple[Member, ...]:
-    """The clients of a target, the largest first."""
-    return _members(grouping.targets[index], series, grouping, {})
-
-
-def _members(target: Target, series: Sequence[Series], grouping: Grouping, amount_over: Mapping[int, int]) -> tuple[Member, ...]:
-    """The clients of a target, the largest first. ``amount_over``: by series the amount in seconds over; empty: not known."""
     if target.kind is Kind.CONNECTION:
         # An address is its only client.
         return ()
-    total = sum(series[m].amount for m in target.members)
-    excess = sum(amount_over.values())
+    total, over = sum(series[member].amount for member in target.members), sum(excess.values())
     members = []
-    largest_first = target.members
-    if len(largest_first) > 1:
-        largest_first = tuple(sorted(largest_first, key=lambda m: (-series[m].amount, series[m].sort_key)))
-    for index in largest_first:
-        client, earlier = series[index], grouping.before_of_series[index]
+    for member in sorted(target.members, key=lambda m: (-series[m].amount, series[m].sort_key)):
+        client, earlier = series[member], grouping.before_of_series[member]
         members.append(
             Member(
                 user=client.user,
@@ -297,7 +258,7 @@ def _members(target: Target, series: Sequence[Series], grouping: Grouping, amoun
                 share=client.amount / total if total else 0.0,
                 requests=client.requests,
                 limit_before=earlier.value if earlier else None,
-                share_of_excess=amount_over[index] / excess if excess else None,
+                share_of_excess=excess[member] / over if over else None,
             )
         )
     return tuple(members)
@@ -318,19 +279,14 @@ def enrich_verdicts(
     verdicts: Mapping[int, BucketVerdict], grouping: Grouping, provenance: Provenance, needs: HistoryNeeds
 ) -> tuple[BucketVerdict, ...]:
     """The same verdicts with every field of the report, worst first. ``verdicts``: by target."""
-    moved, doubt = regroupings(grouping), doubts_of(provenance, needs)
-    advice = advice_for(
-        tuple(verdicts.values()), provenance, regrouped={verdicts[target].group for target in moved if target in verdicts}
-    )
+    doubt, known = doubts_of(provenance, needs), tuple(verdicts.values())
+    regrouped = {verdict.group for target, verdict in verdicts.items() if grouping.groups[target].before is None}
     rows = []
-    held_back = held_back_changes(tuple(verdicts.values()))
-    for (target, verdict), recommended, held in zip(verdicts.items(), advice, held_back, strict=True):
-        row = held.applied_to(verdict)
-        if not verdict.undecided and (how := moved.get(target)) is not None:
-            row = replace(row, limits=replace(row.limits, regrouped=how[0], buckets_before=how[1]))
+    for verdict, advice, held in zip(known, advice_for(known, provenance, regrouped), held_back_changes(known), strict=True):
+        row = replace(held.applied_to(verdict), advice=advice)
         if held.reason is None and (why := doubt(verdict)) is not None:
             row = replace(row, verdict=Verdict.INCONCLUSIVE, reason=why)
-        rows.append(replace(row, advice=recommended))
+        rows.append(row)
     return tuple(sorted(rows, key=worst_first))
 
 
@@ -347,40 +303,6 @@ def worth_a_plot(verdicts: Sequence[BucketVerdict], most: int) -> tuple[BucketVe
 def target_numbers(grouping: Grouping) -> Mapping[RowPlace, int]:
     """By row of the report, of those whose clients are known."""
     return {target.place: number for number, target in enumerate(grouping.targets) if not target.undecided}
-
-
-def regroupings(grouping: Grouping) -> Mapping[int, tuple[Regrouped, tuple[BucketName, ...]]]:
-    """By target, of those whose clients shared limits otherwise: how, and the limited buckets they come from.
-
-    Who was unlimited shared nothing, and neither does who becomes so.
-    """
-    targets_of: dict[_Place, set[int]] = {}
-    for series, number in enumerate(grouping.target_of_series):
-        if grouping.groups[number].before is not None:
-            # Its members are those of one earlier bucket, all of them.
-            continue
-        place = _limited(grouping, number, grouping.before_of_series[series])
-        if place is not None:
-            targets_of.setdefault(place, set()).add(number)
-    places_of: dict[int, list[_Place]] = {}
-    for place, numbers in targets_of.items():
-        for number in numbers:
-            places_of.setdefault(number, []).append(place)
-    regrouped = {}
-    for index, places in places_of.items():
-        target = grouping.targets[index]
-        merged, split = len(places) > 1, any(targets_of[place] != {index} for place in places)
-        if target.after.value is None or not (merged or split):
-            continue
-        how = Regrouped.REGROUPED if merged and split else Regrouped.MERGED if merged else Regrouped.SPLIT
-        names = sorted({bucket for _, _, bucket in places if bucket != target.bucket})
-        regrouped[index] = how, tuple(names[:_MOST_NAMED])
-    return regrouped
-
-
-def _limited(grouping: Grouping, target: int, before: Resolved | None) -> _Place | None:
-    group = grouping.targets[target]
-    return None if group.undecided or before is None or before.value is None else (group.broker, group.kind, before.bucket)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from reconciler.traffic.kernels.sampled_rate import Doubles, Flags, Integers, Window
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExactSide:
+class ExactSide(NamedTuple):
     """One group under one limit. A second is over when one of its requests is throttled; an episode is a run of such seconds."""
 
     throttled: int = 0
@@ -41,14 +40,14 @@ class ExactVerdict:
 
 
 OF_ALL: Final = ("requests", "active", "near")
-SIDE_FIELDS: Final = tuple(field.name for field in fields(ExactSide))
+_SIDE: Final = len(ExactSide._fields)
 
 
 @dataclass(frozen=True, slots=True)
 class ExactColumns:
     """Verdicts as columns, one row a group, by number.
 
-    ``counts`` has a row for each of ``OF_ALL``, then for each side one for each of ``SIDE_FIELDS``, with ``NONE`` for ``None``.
+    ``counts`` has a row for each of ``OF_ALL``, then for each side those of ``ExactSide``, with ``NONE`` for ``None``.
     """
 
     groups: Integers
@@ -62,7 +61,7 @@ class ExactColumns:
         rates = self.peaks.tolist(), self.p999.tolist(), self.safe.tolist()
         rows = zip(self.groups.tolist(), self.counts.T.tolist(), *rates, strict=True)
         for group, (requests, active, near, *sides), peak, p999, safe in rows:
-            of_sides = (sides[begin : begin + len(SIDE_FIELDS)] for begin in range(0, len(sides), len(SIDE_FIELDS)))
+            known: list[Any] = [None if count == NONE else count for count in sides]
             yield ExactVerdict(
                 group=group,
                 requests=requests,
@@ -70,20 +69,9 @@ class ExactColumns:
                 peak=peak,
                 p999=p999,
                 safe=safe,
-                sides=tuple(map(_side, of_sides)),
+                sides=tuple(ExactSide(*known[begin : begin + _SIDE]) for begin in range(0, len(known), _SIDE)),
                 near=near,
             )
-
-
-def _side(counts: Sequence[int]) -> ExactSide:
-    throttled, over, first_ms, longest_s, longest_from = counts
-    return ExactSide(
-        throttled=throttled,
-        seconds_over=over,
-        first_ms=None if first_ms == NONE else first_ms,
-        longest_s=longest_s,
-        longest_from=None if longest_from == NONE else longest_from,
-    )
 
 
 class ReplayTotals:
@@ -131,7 +119,7 @@ class ReplayTotals:
 
     def columns(self) -> ExactColumns:
         """One row a group, by number."""
-        width = len(OF_ALL) + len(SIDE_FIELDS) * self._sides
+        width = len(OF_ALL) + _SIDE * self._sides
         if not self._counts:
             return ExactColumns(np.empty(0, dtype=np.int64), np.empty((width, 0), dtype=np.int64), *[np.empty(0)] * 3)
         counts, peaks = np.concatenate(self._counts, axis=1), np.concatenate(self._peaks)
@@ -144,7 +132,7 @@ class ReplayTotals:
         for number, runs in enumerate(self._runs):
             throttled, over = counts[len(OF_ALL) + 2 * number :][:2]
             first = np.where(throttled > 0, firsts[number], NONE)
-            figures[len(OF_ALL) + len(SIDE_FIELDS) * number :][: len(SIDE_FIELDS)] = throttled, over, first, *runs.columns(groups)
+            figures[len(OF_ALL) + _SIDE * number :][:_SIDE] = throttled, over, first, *runs.columns(groups)
         # A sampled rate does not depend on the limit, and a broker throttles only above the limit.
         return ExactColumns(groups, figures, peaks, self._histograms.highest(NEARLY_ALL)[1], safe=peaks)
 

@@ -33,9 +33,9 @@ before it narrows them (request time, connections) never wrap.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -195,25 +195,21 @@ _SECOND: Final = (1 << SECOND_BITS) - 1
 _NEVER: Final = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SideVerdict:
+class SideVerdict(NamedTuple):
     """Seconds of one group under one limit, of those with traffic; each count includes the one before it.
 
     ``first_*`` are seconds since 1970, ``None`` when there is none; an episode is a run of active seconds that are all probably
     over, without a pause after which nothing of before is left in the rate.
     """
 
-    certain: int
-    expected: int
-    possible: int
-    first_certain: int | None
-    first_expected: int | None
-    first_possible: int | None
-    longest_s: int
-    longest_from: int | None
-
-
-SIDE_FIELDS: Final = tuple(field.name for field in fields(SideVerdict))
+    certain: int = 0
+    expected: int = 0
+    possible: int = 0
+    first_certain: int | None = None
+    first_expected: int | None = None
+    first_possible: int | None = None
+    longest_s: int = 0
+    longest_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,6 +247,7 @@ class VerdictColumns:
         sides = [side.T.tolist() for side in self.sides]
         rows = zip(self.groups.tolist(), self.whole.T.tolist(), self.rates.T.tolist(), *sides, strict=True)
         for group, (active, amount, near), (upper, expected, p999), *of_sides in rows:
+            known: list[list[Any]] = [[None if value == NONE else value for value in side] for side in of_sides]
             yield GroupVerdict(
                 group=group,
                 active=active,
@@ -258,7 +255,7 @@ class VerdictColumns:
                 peak_upper=upper,
                 peak_expected=expected,
                 p999=p999,
-                sides=tuple(map(_side, of_sides)),
+                sides=tuple(SideVerdict(*side) for side in known),
                 near=near,
             )
 
@@ -337,7 +334,7 @@ class SecondsJudge:
         """The same as columns."""
         self._feed(*self._held)
         if not self._parts.totals:
-            nothing = (np.empty((len(SIDE_FIELDS), 0), dtype=np.int64) for _ in self._side_of)
+            nothing = (np.empty((len(SideVerdict._fields), 0), dtype=np.int64) for _ in self._side_of)
             return VerdictColumns(np.empty(0, dtype=np.int64), np.empty((3, 0), dtype=np.int64), np.empty((3, 0)), tuple(nothing))
         groups, *whole = _by_group(np.concatenate(self._parts.totals, axis=1), np.add)
         peaks = np.concatenate(self._parts.peaks, axis=1)
@@ -381,17 +378,3 @@ def _of_a_side(rows: Integers, episodes: Integers) -> Integers:
     counted = np.add.reduceat(rows[1::2], first, axis=1)
     earliest = np.minimum.reduceat(rows[2::2], first, axis=1)
     return np.concatenate((counted, np.where(earliest == _NEVER, NONE, earliest), episodes))
-
-
-def _side(values: Sequence[int]) -> SideVerdict:
-    certain, expected, possible, first_certain, first_expected, first_possible, longest_s, longest_from = values
-    return SideVerdict(
-        certain=certain,
-        expected=expected,
-        possible=possible,
-        first_certain=None if first_certain == NONE else first_certain,
-        first_expected=None if first_expected == NONE else first_expected,
-        first_possible=None if first_possible == NONE else first_possible,
-        longest_s=longest_s,
-        longest_from=None if longest_from == NONE else longest_from,
-    )

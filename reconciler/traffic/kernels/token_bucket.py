@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 
 from reconciler.traffic.kernels.exact_stream import Judged, JudgedBatch
-from reconciler.traffic.kernels.exact_totals import OF_ALL, Batch, Episodes, ExactColumns, ReplayTotals, first_places, pack
+from reconciler.traffic.kernels.exact_totals import OF_ALL, Batch, Episodes, ExactColumns, ReplayTotals, pack
 from reconciler.traffic.kernels.sampled_rate import (
     DEFAULT_WINDOW,
     Doubles,
@@ -202,9 +202,8 @@ def bounds_of_seconds(seconds: Integers, amounts: Integers, limit: float, window
     return TokenBounds(most < -slack, least >= slack, estimate, fits)
 
 
-REFUSED = 2
-PARTLY = 3
-"""Places of ``sides`` after those before and after the change: what is refused, and the requests of which only part is."""
+REFUSED: Final = 2
+"""The place of ``sides`` after those before and after the change: what is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,32 +248,18 @@ def effects(topics: Topics, limit: float, window: Window) -> Effects:
     return Effects(~played.admitted | (played.throttle > 0), ~played.admitted, played.throttle)
 
 
-def partly_refused(topics: Topics, refused: Flags) -> Flags:
-    """The first topic of each request of which some topics are refused and some are not."""
-    first = np.zeros(len(refused), dtype=np.bool_)
-    if not len(refused):
-        return first
-    same = (topics.times_ms, topics.order, topics.series)
-    begins = np.unique(np.concatenate([first_places(column) for column in same]))
-    some, every = np.logical_or.reduceat(refused, begins), np.logical_and.reduceat(refused, begins)
-    first[begins[some & ~every]] = True
-    return first
-
-
 def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window: Window) -> tuple[ExactColumns, JudgedBatch]:
     """One bucket before and after the change. Its peak is the least limit that would never have left it overdrawn.
 
-    Its safe limit is the least that would have throttled nothing. Its one row's sides are before, after, ``REFUSED`` and
-    ``PARTLY``.
+    Its safe limit is the least that would have throttled nothing. Its one row's sides are before, after and ``REFUSED``.
     """
     judged = [effects(topics, limit, window) for limit in limits]
-    refused = judged[-1].refused
     keys = pack(np.full(len(topics.times_ms), group, dtype=np.int64), topics.times_ms)
     since_first = (topics.times_ms - topics.times_ms[:1]) / 1000.0
     peak = least_limit(since_first, since_first, topics.amounts, window)
-    totals = ReplayTotals(4, window)
+    totals = ReplayTotals(3, window)
     rates = np.full(len(keys), peak)
-    over = totals.add(keys, rates, [*(side.held for side in judged), refused, partly_refused(topics, refused)])
+    over = totals.add(keys, rates, [*(side.held for side in judged), judged[-1].refused])
     batch = Batch(keys, topics.order, topics.amounts, np.zeros_like(topics.amounts), topics.series)
     sides = tuple(Judged(topics.amounts, rates, np.where(side.held, np.maximum(side.throttle, 1), 0)) for side in judged)
     safe = least_unthrottled(topics.times_ms, topics.amounts, topics.strict, window)
@@ -282,18 +267,6 @@ def judge_bucket(group: int, topics: Topics, limits: tuple[float, float], window
     near = effects(topics, NEAR * limits[0], window).held
     columns.counts[OF_ALL.index("near")] = len(np.unique(topics.times_ms[near] // 1000))
     return replace(columns, safe=np.full(1, safe)), JudgedBatch(batch, sides, over)
-
-
-_NOTHING = SideVerdict(
-    certain=0,
-    expected=0,
-    possible=0,
-    first_certain=None,
-    first_expected=None,
-    first_possible=None,
-    longest_s=0,
-    longest_from=None,
-)
 
 
 def judge_seconds(group: int, seconds: Integers, amounts: Integers, limits: Sequence[float], window: Window) -> GroupVerdict:
@@ -353,7 +326,7 @@ def seconds_over(seconds: Integers, amounts: Integers, limit: float, window: Win
 
 def _side(seconds: Integers, amounts: Integers, limit: float, window: Window) -> SideVerdict:
     if math.isnan(limit):
-        return _NOTHING
+        return SideVerdict()
     flags, over, maybe = seconds_over(seconds, amounts, limit, window)
     certain, possible = np.flatnonzero(flags), np.flatnonzero(maybe)
     # Nothing of before a longer pause is missing in the bucket: that long, it fills whole.

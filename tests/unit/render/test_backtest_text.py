@@ -48,7 +48,7 @@ def test_details_have_each_broker_the_fit_of_limits_and_the_assumptions() -> Non
         plain(backtest_view(full(), details=True).lines),
         (
             "  throttled  user alice: producer_byte_rate\n",
-            "shared       these clients had several buckets before: user alice, client-id app; alice app",
+            "shared       these clients had other quota groups before: user alice, client-id app; alice app",
             "safe         250 KiB/s or more: no request of this history is over it, on any broker. 200 KiB/s: 1 of 1000",
             "recommended  300 KiB/s\n",
             "margin       50 % because the history is 8 h long (15 % or more)",
